@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one list of algorithms. Tests, the verifier's exhaustive run, benches, the simulator and the
+// table in docs/ iterate over it; a new algorithm is its header and one line here.
+#pragma once
+
+#include "collx/algo/direct.hpp"
+#include "collx/algo/ring.hpp"
+#include "collx/schedule/type_list.hpp"
+
+namespace collx::inline abi_1::algo {
+
+using all = type_list<
+    direct_one_shot,
+    direct_two_shot,
+    ring>;
+
+}  // namespace collx::inline abi_1::algo

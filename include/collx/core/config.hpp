@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the compiler offers, under names of ours. Included by everything, includes nothing.
+#pragma once
+
+#define COLLX_VERSION_MAJOR 0
+#define COLLX_VERSION_MINOR 1
+#define COLLX_VERSION_PATCH 0
+
+// Schedules are evaluated on the host and inside kernels: one text, both processors.
+#if defined(__CUDACC__)
+#define COLLX_HD __host__ __device__
+#else
+#define COLLX_HD
+#endif
+
+#if defined(__GNUC__) || defined(__clang__)
+#define COLLX_ALWAYS_INLINE inline __attribute__((always_inline))
+#define COLLX_NEVER_INLINE __attribute__((noinline))
+#define COLLX_LIKELY(condition) __builtin_expect(static_cast<bool>(condition), 1)
+#define COLLX_UNLIKELY(condition) __builtin_expect(static_cast<bool>(condition), 0)
+#else
+#define COLLX_ALWAYS_INLINE inline
+#define COLLX_NEVER_INLINE
+#define COLLX_LIKELY(condition) (condition)
+#define COLLX_UNLIKELY(condition) (condition)
+#endif

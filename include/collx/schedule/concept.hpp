@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a type must offer to be a schedule, and what executors and the verifier assume of it.
+#pragma once
+
+#include <concepts>
+#include <type_traits>
+
+#include "collx/schedule/primitive.hpp"
+
+namespace collx::inline abi_1 {
+
+// What the busiest rank does, as documented by an algorithm and counted by the verifier.
+// A schedule that moves `chunks` of `chunk_count` chunks moves that fraction of the vector.
+struct cost {
+  std::int32_t rounds = 0;    // messages on the longest chain of dependent ones (the alpha term)
+  std::int32_t messages = 0;  // messages sent by the rank that sends most
+  std::int64_t chunks = 0;    // chunks sent by the rank that sends most (the beta term)
+
+  friend constexpr bool operator==(cost const&, cost const&) = default;
+};
+
+// A schedule is a stateless type. Everything is static, constexpr, callable on host and device:
+//
+//   using contract = contract::all_reduce;       what must hold at the end (collective/contract.hpp)
+//   bool supports(rank_t size)                   false: not for this many ranks
+//   int32 chunk_count(rank_t size)               the vector is cut in this many chunks, > 0
+//   int32 step_count(problem)                    steps of this rank, >= 0
+//   primitive step(problem, int32 index)         pure: same arguments, same answer
+//   cost documented_cost(rank_t size)            the formula in the header's comment, as code
+//
+// Ordering: a rank performs its steps in order; the k-th message a rank sends to a peer is the
+// k-th message that peer receives from it. There are no tags and no rounds.
+//
+// Optional, with defaults: `keeps_rank_order` (true: contributions are combined in rank order, so
+// the operator need not commute), `scratch_chunks(size)` (chunks of place::scratch, default 0),
+// `depth(size)` (messages that one rank may have in flight to one peer before the executor must
+// wait; a property the verifier checks, default 2: a fused receive-reduce-send holds a message in
+// each hand, so a cycle of them deadlocks with 1).
+template <class S>
+concept schedule = std::is_empty_v<S> && std::is_trivially_copyable_v<S> && requires(problem p, rank_t n, std::int32_t i) {
+  typename S::contract;
+  { S::supports(n) } -> std::same_as<bool>;
+  { S::chunk_count(n) } -> std::same_as<std::int32_t>;
+  { S::step_count(p) } -> std::same_as<std::int32_t>;
+  { S::step(p, i) } -> std::same_as<primitive>;
+  { S::documented_cost(n) } -> std::same_as<cost>;
+};
+
+template <class S>
+[[nodiscard]] COLLX_HD constexpr bool keeps_rank_order() {
+  if constexpr (requires { S::keeps_rank_order; }) return S::keeps_rank_order;
+  else return false;
+}
+
+template <class S>
+[[nodiscard]] COLLX_HD constexpr std::int32_t scratch_chunks(rank_t size) {
+  if constexpr (requires { S::scratch_chunks(size); }) return S::scratch_chunks(size);
+  else return 0;
+}
+
+template <class S>
+[[nodiscard]] COLLX_HD constexpr std::int32_t depth(rank_t size) {
+  if constexpr (requires { S::depth(size); }) return S::depth(size);
+  else return 2;
+}
+
+// An algorithm is a family of schedules under one name, one nested type per collective:
+// `ring::all_reduce`, `ring::all_gather`, ... A schedule written by a user is its own family.
+template <class Contract, class Algorithm>
+struct schedule_of {};
+
+template <class Contract, class Algorithm>
+  requires requires { typename Contract::template member<Algorithm>; }
+struct schedule_of<Contract, Algorithm> {
+  using type = typename Contract::template member<Algorithm>;
+};
+
+template <class Contract, schedule Algorithm>
+  requires std::same_as<typename Algorithm::contract, Contract>
+struct schedule_of<Contract, Algorithm> {
+  using type = Algorithm;
+};
+
+template <class Contract, class Algorithm>
+using schedule_for = typename schedule_of<Contract, Algorithm>::type;
+
+template <class Algorithm, class Contract>
+concept algorithm_for = requires { typename schedule_of<Contract, Algorithm>::type; } && schedule<schedule_for<Contract, Algorithm>>;
+
+}  // namespace collx::inline abi_1
