@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+# doctest (the system's, else fetched) and the way every test is declared.
+
+set(COLLX_TEST_TIMEOUT_S 120 CACHE STRING "Seconds after which ctest ends a test")
+
+find_package(doctest 2.4 QUIET CONFIG)
+if(NOT doctest_FOUND)
+  message(STATUS "doctest is not installed (Debian: doctest-dev): fetching it")
+  include(FetchContent)
+  set(DOCTEST_WITH_TESTS OFF)
+  set(DOCTEST_NO_INSTALL ON)
+  FetchContent_Declare(doctest GIT_REPOSITORY https://github.com/doctest/doctest.git GIT_TAG v2.4.11
+                       GIT_SHALLOW ON)
+  FetchContent_MakeAvailable(doctest)
+endif()
+
+# main() is compiled once and linked into every test.
+add_library(collx_doctest_main OBJECT ${PROJECT_SOURCE_DIR}/tests/main.cpp)
+target_compile_features(collx_doctest_main PUBLIC cxx_std_20)
+target_link_libraries(collx_doctest_main PUBLIC doctest::doctest)
+
+# collx_add_test(NAME source...): a doctest executable and its ctest entry.
+function(collx_add_test name)
+  add_executable(${name} ${ARGN})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_definitions(${name} PRIVATE COLLX_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${name} PRIVATE collx::collx collx_warnings collx_doctest_main)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${COLLX_TEST_TIMEOUT_S})
+endfunction()
+
+# Every DIRECTORY/NAME.cpp becomes test_DIRECTORY_NAME.
+function(collx_add_test_directory directory)
+  file(GLOB sources CONFIGURE_DEPENDS ${directory}/*.cpp)
+  get_filename_component(group ${directory} NAME)
+  foreach(source IN LISTS sources)
+    get_filename_component(name ${source} NAME_WE)
+    collx_add_test(test_${group}_${name} ${source})
+  endforeach()
+endfunction()

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+# Install rules: headers, a CMake package and a pkg-config file. Nothing in it depends on the
+# architecture, so everything goes below share/ and include/.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(collx_package_dir ${CMAKE_INSTALL_DATADIR}/cmake/collx)
+
+install(DIRECTORY include/collx DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/collx)
+
+install(TARGETS collx EXPORT collx_targets)
+install(EXPORT collx_targets NAMESPACE collx:: FILE collxTargets.cmake DESTINATION ${collx_package_dir})
+
+configure_package_config_file(cmake/collxConfig.cmake.in ${PROJECT_BINARY_DIR}/collxConfig.cmake
+  INSTALL_DESTINATION ${collx_package_dir} NO_SET_AND_CHECK_MACRO)
+# Below 1.0 a minor version may break what was there before.
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/collxConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+install(FILES ${PROJECT_BINARY_DIR}/collxConfig.cmake ${PROJECT_BINARY_DIR}/collxConfigVersion.cmake
+  DESTINATION ${collx_package_dir})
+
+configure_file(cmake/collx.pc.in ${PROJECT_BINARY_DIR}/collx.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/collx.pc DESTINATION ${CMAKE_INSTALL_DATADIR}/pkgconfig)

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plain rules on the text of every file: licence line, length, leftovers.
+#include <cstdio>
+
+#include <doctest/doctest.h>
+
+#include "tidy/source_tree.hpp"
+
+namespace {
+
+constexpr std::size_t line_length_max = 110;
+constexpr std::size_t file_lines_max = 400;
+constexpr std::string_view spdx = "SPDX-License-Identifier: Apache-2.0";
+
+std::vector<tidy::source_file> code() { return tidy::files_with(tidy::code_extensions()); }
+
+std::vector<tidy::source_file> text() {
+  std::set<std::string> extensions = tidy::code_extensions();
+  extensions.insert({".cmake", ".txt", ".sh", ".md", ".json", ".py", ".in", ".yml"});
+  return tidy::files_with(extensions);
+}
+
+// Characters, not bytes: continuation bytes of UTF-8 do not count.
+std::size_t length(std::string const& line) {
+  return static_cast<std::size_t>(std::count_if(
+      line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+std::string at(tidy::source_file const& file, std::size_t index) {
+  return file.path + ":" + std::to_string(index + 1);
+}
+
+}  // namespace
+
+TEST_CASE("every source file opens with its licence, and says in its second line what it is") {
+  REQUIRE(!code().empty());
+  for (tidy::source_file const& file : code()) {
+    REQUIRE_MESSAGE(file.lines.size() > 1, file.path << " is empty");
+    CHECK_MESSAGE(file.lines[0].ends_with(spdx), file.path << " lacks the line // " << spdx);
+    CHECK_MESSAGE(file.lines[1].starts_with("//"), file.path << " does not say what it is");
+  }
+}
+
+TEST_CASE("headers are guarded by #pragma once") {
+  for (tidy::source_file const& file : tidy::files_with({".hpp", ".cuh"})) {
+    bool const guarded = std::find(file.lines.begin(), file.lines.end(), "#pragma once") != file.lines.end();
+    CHECK_MESSAGE(guarded, file.path);
+  }
+}
+
+TEST_CASE("lines of code have at most 110 characters") {
+  for (tidy::source_file const& file : code())
+    for (std::size_t i = 0; i < file.lines.size(); ++i)
+      CHECK_MESSAGE(length(file.lines[i]) <= line_length_max, at(file, i) << ": " << length(file.lines[i]));
+}
+
+TEST_CASE("no line ends in white space, and no line of code holds a tab") {
+  for (tidy::source_file const& file : text())
+    for (std::size_t i = 0; i < file.lines.size(); ++i) {
+      std::string const& line = file.lines[i];
+      bool const trailing =
+          !line.empty() && (line.back() == ' ' || line.back() == '\t' || line.back() == '\r');
+      CHECK_MESSAGE(!trailing, at(file, i));
+      CHECK_MESSAGE(line.find('\t') == std::string::npos, at(file, i) << " holds a tab");
+    }
+}
+
+// Spelled in two pieces, so that this file passes its own test.
+TEST_CASE("no leftovers: notes to oneself and paths of one machine belong in no file") {
+  std::vector<std::string> const banned{
+      "TO"
+      "DO",
+      "FIX"
+      "ME",
+      "XX"
+      "X",
+      "/wo"
+      "rk/",
+      "/ho"
+      "me/",
+      "/ro"
+      "ot/"};
+  for (tidy::source_file const& file : text())
+    for (std::size_t i = 0; i < file.lines.size(); ++i)
+      for (std::string const& word : banned)
+        CHECK_MESSAGE(file.lines[i].find(word) == std::string::npos, at(file, i) << " holds " << word);
+}
+
+TEST_CASE("no source file is longer than 400 lines") {
+  std::vector<std::size_t> lengths;
+  for (tidy::source_file const& file : code()) {
+    lengths.push_back(file.lines.size());
+    CHECK_MESSAGE(file.lines.size() <= file_lines_max, file.path << ": " << file.lines.size() << " lines");
+  }
+  std::sort(lengths.begin(), lengths.end());
+  std::printf("source files: %zu; lines: median %zu, nine tenths below %zu, longest %zu\n", lengths.size(),
+              lengths[lengths.size() / 2], lengths[lengths.size() * 9 / 10], lengths.back());
+}
