@@ -47,7 +47,9 @@ struct ring::all_reduce {
     std::int32_t const chunk = chunk_at(p, s, 1);
     bool const receives = s > 0;
     bool const reduces = receives && s <= last_reduction;
-    return {.from = !receives ? nobody() : reduces ? peer_set{left(p), 1, 2} : only(left(p)),
+    // Named: nvcc 13.0 crashes on a conditional with an aggregate operand inside a braced initializer.
+    peer_set const from = !receives ? nobody() : reduces ? peer_set{left(p), 1, 2} : only(left(p));
+    return {.from = from,
             .to = s < 2 * p.size - 2 ? only(right(p)) : nobody(),
             .operand = {place::input, chunk, 1},
             .target = {place::output, chunk, 1},
