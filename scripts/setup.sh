@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by the other scripts: moves to the project's root and installs missing Debian packages.
+# Never calls apt when everything is there.
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+
+say() { printf '\n== %s\n' "$*"; }
+
+jobs_count() { echo "${COLLX_JOBS:-$(nproc)}"; }
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    echo "error: '$*' needs root, and there is no sudo. Run this script once as root, or install the" \
+         "packages named above by hand." >&2
+    exit 1
+  fi
+}
+
+is_there() {
+  case "$1" in
+    /*) [ -e "$1" ] ;;
+    *) command -v "$1" >/dev/null ;;
+  esac
+}
+
+# install_missing CHECK=PACKAGE...   CHECK is a command or an absolute path that PACKAGE provides.
+install_missing() {
+  local pair packages=()
+  for pair in "$@"; do
+    is_there "${pair%%=*}" || packages+=("${pair#*=}")
+  done
+  [ ${#packages[@]} = 0 ] && return 0
+  say "installing: ${packages[*]}"
+  if ! command -v apt-get >/dev/null; then
+    echo "error: this script installs with apt-get, which is not here. Install by hand what Debian calls:" \
+         "${packages[*]}" >&2
+    exit 1
+  fi
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+    -o Dpkg::Use-Pty=0 "${packages[@]}" >/dev/null
+}
+
+build_tools=(g++=g++ cmake=cmake ninja=ninja-build)
+test_tools=("${build_tools[@]}" /usr/include/doctest/doctest.h=doctest-dev pkg-config=pkg-config)

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs what is missing, builds everything and runs the tests.
+#   scripts/test.sh [PRESET] [ctest arguments]      PRESET: dev (default), clang, asan-ubsan, tsan
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+
+preset=${1:-dev}
+[ $# = 0 ] || shift
+
+install_missing "${test_tools[@]}"
+
+run=()
+if [ "$preset" = tsan ] && command -v setarch >/dev/null; then
+  # GCC 12's thread sanitizer cannot cope with the address randomisation of recent kernels.
+  run=(setarch "$(uname -m)" -R)
+fi
+
+say "configuring (preset $preset)"
+cmake --preset "$preset" >/dev/null
+
+say "building (preset $preset)"
+cmake --build --preset "$preset" -j "$(jobs_count)"
+
+say "testing (preset $preset)"
+"${run[@]}" ctest --preset "$preset" -j "$(jobs_count)" "$@"

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+# Builds tests/consumers/main.cpp in one WAY from scratch in WORK, and runs it.
+cmake_minimum_required(VERSION 3.22)
+
+function(run)
+  execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+
+function(configure_build_and_run)
+  run(${CMAKE_COMMAND} -S ${SOURCE}/tests/consumers/${WAY} -B ${WORK}/build -G ${GENERATOR}
+      -DCMAKE_CXX_COMPILER=${CXX} ${ARGN})
+  run(${CMAKE_COMMAND} --build ${WORK}/build)
+  run(${WORK}/build/consumer)
+endfunction()
+
+file(REMOVE_RECURSE ${WORK})
+file(MAKE_DIRECTORY ${WORK})
+
+if(WAY STREQUAL "add_subdirectory")
+  configure_build_and_run(-DCOLLX_SOURCE_DIR=${SOURCE})
+
+elseif(WAY STREQUAL "fetch_content")
+  run(${CMAKE_COMMAND} -E chdir ${SOURCE}
+      ${CMAKE_COMMAND} -E tar cf ${WORK}/collx.tar CMakeLists.txt LICENSE cmake include)
+  configure_build_and_run(-DCOLLX_ARCHIVE=${WORK}/collx.tar)
+
+elseif(WAY STREQUAL "find_package")
+  run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
+  configure_build_and_run(-DCMAKE_PREFIX_PATH=${WORK}/prefix -DCOLLX_VERSION=${VERSION})
+
+elseif(WAY STREQUAL "pkg_config")
+  find_program(pkg_config NAMES pkg-config pkgconf)
+  if(NOT pkg_config)
+    message(STATUS "SKIPPED: no pkg-config")
+    return()
+  endif()
+  run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
+  set(ENV{PKG_CONFIG_PATH} ${WORK}/prefix/share/pkgconfig)
+  run(${pkg_config} --exact-version=${VERSION} collx)
+  execute_process(COMMAND ${pkg_config} --cflags --libs collx OUTPUT_VARIABLE flags
+                  OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  separate_arguments(flags UNIX_COMMAND "${flags}")
+  run(${CXX} -std=c++20 ${SOURCE}/tests/consumers/main.cpp ${flags} -o ${WORK}/consumer)
+  run(${WORK}/consumer)
+
+else()
+  message(FATAL_ERROR "unknown WAY '${WAY}'")
+endif()
