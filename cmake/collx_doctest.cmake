@@ -7,9 +7,8 @@ find_package(doctest 2.4 QUIET CONFIG)
 if(NOT doctest_FOUND)
   message(STATUS "doctest is not installed (Debian: doctest-dev): fetching it")
   include(FetchContent)
-  set(DOCTEST_WITH_TESTS OFF)
-  set(DOCTEST_NO_INSTALL ON)
-  FetchContent_Declare(doctest GIT_REPOSITORY https://github.com/doctest/doctest.git GIT_TAG v2.4.11
+  set(DOCTEST_NO_INSTALL ON CACHE BOOL "Not a part of what collx installs")
+  FetchContent_Declare(doctest GIT_REPOSITORY https://github.com/doctest/doctest.git GIT_TAG v2.4.12
                        GIT_SHALLOW ON)
   FetchContent_MakeAvailable(doctest)
 endif()

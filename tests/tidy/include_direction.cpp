@@ -19,7 +19,7 @@ std::map<std::string, folder_set> const& allowed() {
       {"algo", {"schedule", "core"}},
       {"op", {"core"}},
       {"wire", {"op", "core"}},
-      {"trace", {"core"}},
+      {"trace", {"schedule", "core"}},
       {"device", {"op", "core"}},
       {"transport", {"device", "core"}},
       {"tune", {"algo", "schedule", "core"}},
