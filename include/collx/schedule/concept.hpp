@@ -35,7 +35,8 @@ struct cost {
 // the operator need not commute), `scratch_chunks(size)` (chunks of place::scratch, default 0),
 // `depth(size)` (messages that one rank may have in flight to one peer before the executor must
 // wait; a property the verifier checks, default 2: a fused receive-reduce-send holds a message in
-// each hand, so a cycle of them deadlocks with 1).
+// each hand, so a cycle of them deadlocks with 1), `documented_cost(size, root)` (where the cost
+// depends on the root; documented_cost(size) is then that of the worst root).
 template <class S>
 concept schedule = std::is_empty_v<S> && std::is_trivially_copyable_v<S> && requires(problem p, rank_t n, std::int32_t i) {
   typename S::contract;
@@ -62,6 +63,12 @@ template <class S>
 [[nodiscard]] COLLX_HD constexpr std::int32_t depth(rank_t size) {
   if constexpr (requires { S::depth(size); }) return S::depth(size);
   else return 2;
+}
+
+template <class S>
+[[nodiscard]] COLLX_HD constexpr cost documented_cost(rank_t size, rank_t root) {
+  if constexpr (requires { S::documented_cost(size, root); }) return S::documented_cost(size, root);
+  else return S::documented_cost(size);
 }
 
 // An algorithm is a family of schedules under one name, one nested type per collective:
