@@ -3,15 +3,21 @@
 // table in docs/ iterate over it; a new algorithm is its header and one line here.
 #pragma once
 
+#include "collx/algo/binomial_tree.hpp"
 #include "collx/algo/direct.hpp"
+#include "collx/algo/recursive_doubling.hpp"
+#include "collx/algo/recursive_halving_doubling.hpp"
 #include "collx/algo/ring.hpp"
 #include "collx/schedule/type_list.hpp"
 
 namespace collx::inline abi_1::algo {
 
 using all = type_list<
+    binomial_tree,
     direct_one_shot,
     direct_two_shot,
+    recursive_doubling,
+    recursive_halving_doubling,
     ring>;
 
 }  // namespace collx::inline abi_1::algo
