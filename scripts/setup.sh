@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
 # Sourced by the other scripts: moves to the project's root and installs missing Debian packages.
 # Never calls apt when everything is there.
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs what is missing, builds everything and runs the tests.
 #   scripts/test.sh [PRESET] [ctest arguments]      PRESET: dev (default), clang, asan-ubsan, tsan
+# COLLX_CMAKE_ARGS is handed to cmake (-DCMAKE_CXX_COMPILER=clang++-19, say), COLLX_JOBS limits the jobs.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 
@@ -17,7 +18,8 @@ if [ "$preset" = tsan ] && command -v setarch >/dev/null; then
 fi
 
 say "configuring (preset $preset)"
-cmake --preset "$preset" >/dev/null
+# shellcheck disable=SC2086  # several arguments
+cmake --preset "$preset" ${COLLX_CMAKE_ARGS:-} >/dev/null
 
 say "building (preset $preset)"
 cmake --build --preset "$preset" -j "$(jobs_count)"

