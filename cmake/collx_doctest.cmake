@@ -28,12 +28,18 @@ function(collx_add_test name)
   set_tests_properties(${name} PROPERTIES TIMEOUT ${COLLX_TEST_TIMEOUT_S})
 endfunction()
 
-# Every DIRECTORY/NAME.cpp becomes test_DIRECTORY_NAME.
+# Every DIRECTORY/NAME.cpp becomes test_DIRECTORY_NAME. A line "// ctest: PROPERTY VALUE" in the source
+# sets a property of the test (RUN_SERIAL ON for one that measures time, say).
 function(collx_add_test_directory directory)
   file(GLOB sources CONFIGURE_DEPENDS ${directory}/*.cpp)
   get_filename_component(group ${directory} NAME)
   foreach(source IN LISTS sources)
     get_filename_component(name ${source} NAME_WE)
     collx_add_test(test_${group}_${name} ${source})
+    file(STRINGS ${source} properties REGEX "^// ctest: ")
+    foreach(property IN LISTS properties)
+      string(REGEX MATCH "^// ctest: ([A-Z_]+) (.+)$" _ "${property}")
+      set_tests_properties(test_${group}_${name} PROPERTIES ${CMAKE_MATCH_1} "${CMAKE_MATCH_2}")
+    endforeach()
   endforeach()
 endfunction()
