@@ -8,8 +8,8 @@ set -euo pipefail
 install_missing "${build_tools[@]}"
 
 say "building examples/train_digits"
-cmake --preset release -DCOLLX_BUILD_BENCH=OFF >/dev/null
+cmake --preset release >/dev/null
 cmake --build --preset release -j "$(jobs_count)" --target train_digits
 
 say "running it"
-exec build/release/examples/train_digits/train_digits "$@"
+exec build/release/examples/train_digits "$@"

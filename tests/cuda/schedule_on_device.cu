@@ -24,9 +24,11 @@ struct digest {
   COLLX_HD constexpr void add(region r) {
     add(static_cast<std::int64_t>(r.where)), add(r.first), add(r.count), add(r.per_peer);
   }
+  // Unpacked by position, so that a new field cannot be forgotten: it would not compile.
   COLLX_HD constexpr void add(primitive const& p) {
-    add(p.from), add(p.to), add(p.operand), add(p.target);
-    add(p.reduce), add(p.store), add(p.copy), add(p.push);
+    auto const& [from, to, operand, target, reduce, store, copy, push, complete] = p;
+    add(from), add(to), add(operand), add(target);
+    add(reduce), add(store), add(copy), add(push), add(complete);
   }
 };
 
