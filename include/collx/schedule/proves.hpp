@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proofs at compile time:
+//
+//   static_assert(collx::proves<my_schedule, 2, 8>);                                  // 2 .. 8 ranks
+//   static_assert(collx::proves_for<my_family, collx::contract::all_reduce, 2, 8>);   // one of a family
+//
+// A wrong schedule stops the compiler with a sentence that says what is wrong; the types in the
+// lines around it say where. To ask without stopping, call collx::verify<my_schedule>(size).
+#pragma once
+
+#include "collx/schedule/verify.hpp"
+
+namespace collx::inline abi_1 {
+
+// The words of a counterexample, as a compiler prints them.
+template <rank_t> struct with_ranks;
+template <rank_t> struct and_root;
+template <rank_t> struct at_rank;
+template <std::int32_t> struct in_step;
+template <rank_t> struct concerning_peer;
+template <std::int32_t> struct at_chunk;
+struct out_of_place;
+struct in_place;
+
+namespace detail {
+
+// Instantiated for a wrong schedule only: exactly one of the assertions fails.
+template <class Schedule, fault What, class... Where>
+struct counterexample {
+#define COLLX_DETAIL_ASSERTION(name, text) static_assert(What != fault::name, text);
+  COLLX_DETAIL_FAULTS(COLLX_DETAIL_ASSERTION)
+#undef COLLX_DETAIL_ASSERTION
+};
+
+// One constant, so that compilers' limits on constant evaluation hold for one size and root.
+template <class S, rank_t Size, rank_t Root>
+inline constexpr verdict verdict_for = collx::verify<S>(Size, Root);
+
+// The verdict on the smallest wrong case. `Any`: some case was proved right before this one.
+template <class S, rank_t Size, rank_t Last, rank_t Root = 0, bool Any = false>
+constexpr verdict first_wrong() {
+  if constexpr (Size > Last) return {.what = Any ? fault::none : fault::size_not_supported, .size = Last};
+  else if constexpr (!S::supports(Size)) return first_wrong<S, Size + 1, Last, 0, Any>();
+  else if constexpr (!verdict_for<S, Size, Root>.ok()) return verdict_for<S, Size, Root>;
+  else if constexpr (S::contract::rooted && Root + 1 < Size) return first_wrong<S, Size, Last, Root + 1, true>();
+  else return first_wrong<S, Size + 1, Last, 0, true>();
+}
+
+template <class S, rank_t First, rank_t Last>
+constexpr bool prove_schedule() {
+  constexpr verdict v = first_wrong<S, First, Last>();
+  if constexpr (!v.ok()) {
+    using mode = std::conditional_t<v.in_place, in_place, out_of_place>;
+    using shown = counterexample<S, v.what, with_ranks<v.size>, at_rank<v.rank>, in_step<v.step>,
+                                 concerning_peer<v.peer>, at_chunk<v.chunk>, mode, and_root<v.root>>;
+    static_cast<void>(sizeof(shown));
+  }
+  return v.ok();
+}
+
+template <class S, rank_t First, rank_t Last>
+constexpr bool prove() {
+  static_assert(First >= 1 && First <= Last, "collx::proves<S, First, Last>: needs 1 <= First <= Last");
+  static_assert(std::is_empty_v<S> && std::is_trivially_copyable_v<S>,
+                "collx::proves: not a schedule: the type must be empty and trivially copyable");
+  static_assert(requires { typename S::contract; }, "collx::proves: not a schedule: it has no type `contract`");
+  static_assert(requires(rank_t n) { { S::supports(n) } -> std::same_as<bool>; },
+                "collx::proves: not a schedule: it has no static bool supports(rank_t size)");
+  static_assert(requires(rank_t n) { { S::chunk_count(n) } -> std::same_as<std::int32_t>; },
+                "collx::proves: not a schedule: it has no static int32_t chunk_count(rank_t size)");
+  static_assert(requires(problem p) { { S::step_count(p) } -> std::same_as<std::int32_t>; },
+                "collx::proves: not a schedule: it has no static int32_t step_count(problem)");
+  static_assert(requires(problem p, std::int32_t i) { { S::step(p, i) } -> std::same_as<primitive>; },
+                "collx::proves: not a schedule: it has no static primitive step(problem, int32_t index)");
+  static_assert(requires(rank_t n) { { S::documented_cost(n) } -> std::same_as<cost>; },
+                "collx::proves: not a schedule: it has no static cost documented_cost(rank_t size)");
+  if constexpr (schedule<S>) return prove_schedule<S, First, Last>();
+  else return false;
+}
+
+template <class Algorithm, class Contract, rank_t First, rank_t Last>
+constexpr bool prove_for() {
+  static_assert(algorithm_for<Algorithm, Contract>,
+                "collx::proves_for: this algorithm offers no schedule for this collective");
+  if constexpr (algorithm_for<Algorithm, Contract>) return prove<schedule_for<Contract, Algorithm>, First, Last>();
+  else return false;
+}
+
+}  // namespace detail
+
+// Whether schedule S is right for every number of ranks First .. Last that it supports, and every
+// root. Never quietly false: a wrong schedule is an error where this is named.
+template <class S, rank_t First, rank_t Last>
+inline constexpr bool proves = detail::prove<S, First, Last>();
+
+template <class Algorithm, class Contract, rank_t First, rank_t Last>
+inline constexpr bool proves_for = detail::prove_for<Algorithm, Contract, First, Last>();
+
+}  // namespace collx::inline abi_1

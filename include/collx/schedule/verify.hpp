@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The proof that a schedule is right, for one number of ranks: run it symbolically and look.
+// Usable in constant expressions for small sizes (schedule/proves.hpp turns it into a
+// static_assert) and at run time for any; never included by the headers of the collectives.
+//
+// Proved, for separate buffers and in place: every output chunk holds each required contribution
+// exactly once (in rank order where promised); every receive is matched and no message is left
+// over; nothing is read before it is written, nor overwritten or pushed to while somebody may read
+// it; the schedule finishes with depth(size) messages in flight per pair of ranks; its cost is the
+// documented one. docs/schedules.md explains each finding.
+#pragma once
+
+#include "collx/schedule/verify/run.hpp"
+
+namespace collx::inline abi_1 {
+
+struct verify_options {
+  std::int32_t depth = 0;  // 0: what the schedule declares
+  bool separate = true;    // prove it with input and output apart
+  bool in_place = true;    // prove it with input and output in the same memory
+  bool cost = true;        // compare with documented_cost
+};
+
+namespace detail {
+
+[[nodiscard]] constexpr verdict verify(subject const& s, verify_options options) {
+  verdict found{.size = s.size, .root = s.root};
+  if (!s.supported) found.what = fault::size_not_supported;
+  else if (s.chunks <= 0 || (s.sharded && s.chunks % s.size != 0)) found.what = fault::bad_chunk_count;
+  if (!found.ok()) return found;
+
+  std::int32_t const depth = options.depth > 0 ? options.depth : s.depth;
+  if (options.separate) found = symbolic_run(s, depth, false).execute();
+  if (found.ok() && options.in_place) found = symbolic_run(s, depth, true).execute();
+  if (!found.ok() || !options.cost) return found;
+
+  if (found.counted.rounds != s.documented.rounds) found.what = fault::wrong_rounds;
+  else if (found.counted.messages != s.documented.messages) found.what = fault::wrong_messages;
+  else if (found.counted.chunks != s.documented.chunks) found.what = fault::wrong_chunks;
+  return found;
+}
+
+}  // namespace detail
+
+// Proves schedule S for `size` ranks, or says what is wrong with it.
+template <schedule S>
+[[nodiscard]] constexpr verdict verify(rank_t size, rank_t root = 0, verify_options options = {}) {
+  return detail::verify(detail::erased<S>::of(size, root), options);
+}
+
+// The least depth with which S finishes, or 0 if it is wrong with any depth.
+template <schedule S>
+[[nodiscard]] constexpr std::int32_t minimal_depth(rank_t size, rank_t root = 0) {
+  for (std::int32_t depth = 1;; ++depth) {
+    verdict const found = verify<S>(size, root, {.depth = depth, .in_place = false, .cost = false});
+    if (found.ok()) return depth;
+    // A rank has at most step_count messages in flight to a peer; more slots cannot help.
+    if (found.what != fault::deadlock || depth > S::step_count({found.rank, size, root})) return 0;
+  }
+}
+
+}  // namespace collx::inline abi_1

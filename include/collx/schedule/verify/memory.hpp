@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory of all ranks in the symbolic run, one cell per chunk, with who touched it last: what
+// is needed to prove that no two accesses, one of them a write, can happen at the same time.
+#pragma once
+
+#include "collx/schedule/verify/contribution.hpp"
+#include "collx/schedule/verify/mail.hpp"
+#include "collx/schedule/verify/subject.hpp"
+
+namespace collx::inline abi_1::detail {
+
+// A finding of a memory access. With overwritten_in_flight, `mail` is the message in danger.
+struct conflict {
+  fault what = fault::none;
+  std::int32_t mail = -1;
+};
+
+class memory {
+ public:
+  constexpr memory(subject const& s, bool in_place, mail const& letters, causality const& past)
+      : letters_(letters),
+        past_(past),
+        chunks_(s.chunks),
+        stride_(2 * s.chunks + s.scratch),
+        output_(in_place ? 0 : s.chunks),
+        cells_(std::int64_t{s.size} * stride_) {}
+
+  // The number of the cell that holds a chunk; consecutive chunks have consecutive cells.
+  [[nodiscard]] constexpr std::int32_t cell_of(rank_t rank, place where, std::int32_t chunk) const {
+    std::int32_t const base = where == place::input ? 0 : where == place::output ? output_ : 2 * chunks_;
+    return rank * stride_ + base + chunk;
+  }
+
+  [[nodiscard]] constexpr std::int32_t value(std::int32_t cell) const { return cells_[cell].value; }
+  constexpr void set_up(std::int32_t cell, std::int32_t value) { cells_[cell].value = value; }
+
+  // The rank reads its own memory as an operand.
+  constexpr fault read(rank_t rank, std::int32_t step, std::int32_t cell) {
+    record& c = cells_[cell];
+    if (c.value == undefined) return fault::read_before_written;
+    if (c.written_at == step) return fault::overlap;
+    if (!knows_push(rank, c)) return fault::push_unsafe;
+    c.touched_at = c.read_at = step;
+    return fault::none;
+  }
+
+  // The rank stores to its own memory. `twin` is the cell of its operand at the same position of
+  // the run, which may be the same one: element-wise updates in place are right, and a copy of
+  // memory onto itself is no write at all (executors skip it).
+  constexpr conflict write(rank_t rank, std::int32_t step, std::int32_t cell, std::int32_t value, std::int32_t twin) {
+    record& c = cells_[cell];
+    if (cell == twin && c.read_at == step && c.value == value) return {};
+    if (c.written_at == step || (c.read_at == step && cell != twin)) return {fault::overlap};
+    if (!knows_push(rank, c)) return {fault::push_unsafe};
+    if (std::int32_t const id = endangered(rank, c); id >= 0) return {fault::overwritten_in_flight, id};
+    c.readers = -1;
+    c.touched_at = c.written_at = step;
+    c.value = value;
+    return {};
+  }
+
+  // Rank `pusher` stores to the memory of `owner`, during the pusher's current step.
+  constexpr conflict push(rank_t pusher, std::int32_t step, rank_t owner, std::int32_t cell, std::int32_t value) {
+    record& c = cells_[cell];
+    if (c.touched_at >= 0 && !past_.knows(pusher, owner, c.touched_at)) return {fault::push_unsafe};
+    if (!knows_push(pusher, c) || (c.pusher == pusher && c.pushed_at == step)) return {fault::push_unsafe};
+    if (std::int32_t const id = endangered(pusher, c); id >= 0) return {fault::overwritten_in_flight, id};
+    c.readers = -1;
+    c.pusher = pusher;
+    c.pushed_at = step;
+    c.value = value;
+    return {};
+  }
+
+  // The receiver of message `id` may read the cell in place until the step in which it takes it.
+  constexpr void lend(std::int32_t cell, std::int32_t id) {
+    cells_[cell].readers = readers_.push({id, cells_[cell].readers});
+  }
+
+ private:
+  struct record {
+    std::int32_t value = undefined;
+    std::int32_t readers = -1;     // head of the list of messages that are read here in place
+    std::int32_t touched_at = -1;  // the owner's last step that read or wrote
+    std::int32_t read_at = -1;
+    std::int32_t written_at = -1;
+    rank_t pusher = no_rank;       // the last rank that pushed to here, and its step
+    std::int32_t pushed_at = -1;
+  };
+  struct reader {
+    std::int32_t mail = -1;
+    std::int32_t next = -1;
+  };
+
+  [[nodiscard]] constexpr bool knows_push(rank_t rank, record const& c) const {
+    return c.pusher == no_rank || past_.knows(rank, c.pusher, c.pushed_at);
+  }
+
+  // A message whose reading in place is not surely over when `writer` writes now, or -1. A list
+  // may be dropped after a write that found none: whatever comes later must know of that write.
+  [[nodiscard]] constexpr std::int32_t endangered(rank_t writer, record const& c) const {
+    for (std::int32_t r = c.readers; r >= 0; r = readers_[r].next) {
+      message const& m = letters_[readers_[r].mail];
+      if (m.taken_at < 0 || !past_.knows(writer, m.receiver, m.taken_at)) return readers_[r].mail;
+    }
+    return -1;
+  }
+
+  mail const& letters_;
+  causality const& past_;
+  std::int32_t chunks_;
+  std::int32_t stride_;
+  std::int32_t output_;
+  table<record> cells_;
+  table<reader> readers_;
+};
+
+}  // namespace collx::inline abi_1::detail
