@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is particular to collx/algo/recursive_halving_doubling.hpp: halves, order, and no copies.
+#include "collx/algo/recursive_halving_doubling.hpp"
+
+#include "algo/steps.hpp"
+#include "collx/schedule/proves.hpp"
+
+namespace {
+
+using namespace collx;
+using halving = algo::recursive_halving_doubling;
+
+static_assert(proves<halving::all_reduce, 1, 8>);
+static_assert(proves<halving::reduce_scatter, 1, 8>);
+static_assert(proves<halving::all_gather, 1, 8>);
+static_assert(proves<halving::broadcast, 1, 8>);
+static_assert(keeps_rank_order<halving::all_reduce>() && !keeps_rank_order<halving::reduce_scatter>());
+
+// The runs of chunks a rank sends, as (first, count).
+template <class Schedule>
+std::vector<std::pair<std::int32_t, std::int32_t>> sent_runs(problem p) {
+  std::vector<std::pair<std::int32_t, std::int32_t>> runs;
+  for (primitive const& step : steps::of<Schedule>(p))
+    if (!step.to.empty()) runs.emplace_back(step.operand.first, step.operand.count);
+  return runs;
+}
+
+using runs = std::vector<std::pair<std::int32_t, std::int32_t>>;
+
+}  // namespace
+
+TEST_CASE("recursive_halving_doubling all_reduce: partners from near to far, and back") {
+  CHECK(steps::receivers<halving::all_reduce>({5, 8, 0}) == std::vector<rank_t>{4, 7, 1, 1, 7, 4});
+}
+
+TEST_CASE("recursive_halving_doubling all_reduce: gives away halves, takes them back in reverse") {
+  // Rank 5 = 101b keeps the upper half, then the lower quarter of it, then the upper eighth of that.
+  CHECK(sent_runs<halving::all_reduce>({5, 8, 0}) == runs{{0, 4}, {6, 2}, {4, 1}, {5, 1}, {4, 2}, {4, 4}});
+}
+
+TEST_CASE("recursive_halving_doubling all_reduce: no step needs a copy, one pushes") {
+  for (rank_t size = 1; size <= 33; ++size) {
+    std::int32_t pushes = 0;
+    steps::for_each<halving::all_reduce>(size, 0, [&](problem, primitive const& step) {
+      CHECK(!step.copy);
+      CHECK((!step.push || step.complete));
+      pushes += step.push;
+    });
+    CHECK(pushes == (size == 1 ? 0 : algo::detail::power_of_two_core(size).size()));
+  }
+}
+
+TEST_CASE("recursive_halving_doubling all_reduce: the lower rank's operand stands first") {
+  for (rank_t size = 2; size <= 33; ++size)
+    steps::for_each<halving::all_reduce>(size, 0, [](problem p, primitive const& step) {
+      if (step.reduce) CHECK(step.from.member(0, p.size) < step.from.member(1, p.size));
+    });
+}
+
+TEST_CASE("recursive_halving_doubling reduce_scatter: partners from far to near, ending with the own chunk") {
+  CHECK(steps::receivers<halving::reduce_scatter>({5, 8, 0}) == std::vector<rank_t>{1, 7, 4});
+  CHECK(steps::of<halving::reduce_scatter>({5, 8, 0}).back().target == region{place::output, 5, 1});
+}
+
+TEST_CASE("recursive_halving_doubling reduce_scatter: half a vector of scratch, a whole one with guests") {
+  CHECK(scratch_chunks<halving::reduce_scatter>(1) == 0);
+  CHECK(scratch_chunks<halving::reduce_scatter>(2) == 0);
+  CHECK(scratch_chunks<halving::reduce_scatter>(8) == 4);
+  CHECK(scratch_chunks<halving::reduce_scatter>(9) == 9);
+  CHECK(scratch_chunks<halving::all_reduce>(9) == 0);
+}
+
+TEST_CASE("recursive_halving_doubling broadcast: powers of two only") {
+  for (rank_t size = 1; size <= 64; ++size)
+    CHECK(halving::broadcast::supports(size) == ((size & (size - 1)) == 0));
+  CHECK(halving::all_reduce::supports(12));
+  CHECK(halving::reduce_scatter::supports(12));
+  CHECK(halving::all_gather::supports(12));
+}
+
+TEST_CASE("recursive_halving_doubling broadcast: the root receives nothing, whoever it is") {
+  for (rank_t root = 0; root < 8; ++root) {
+    CHECK(steps::receivers<halving::broadcast>({root, 8, root}) ==
+          std::vector<rank_t>{root ^ 4, root ^ 2, root ^ 1, root ^ 1, root ^ 2, root ^ 4});
+    for (primitive const& step : steps::of<halving::broadcast>({root, 8, root})) CHECK(step.from.empty());
+  }
+}
+
+TEST_CASE("recursive_halving_doubling broadcast: nobody is sent a chunk twice") {
+  for (rank_t root = 0; root < 16; ++root) {
+    std::vector<std::int32_t> received(16, 0);
+    steps::for_each<halving::broadcast>(16, root, [&](problem p, primitive const& step) {
+      if (!step.from.empty()) received[static_cast<std::size_t>(p.rank)] += step.target.count;
+    });
+    for (rank_t rank = 0; rank < 16; ++rank)
+      CHECK(received[static_cast<std::size_t>(rank)] == (rank == root ? 0 : 16));
+  }
+}
+
+TEST_CASE("recursive_halving_doubling: cost") {
+  // Of 4 chunks for 4 to 7 ranks, of 8 chunks for 8.
+  steps::check_costs<halving::all_reduce>(
+      {{1, {0, 0, 0}}, {2, {2, 2, 2}}, {3, {4, 3, 4}}, {4, {4, 4, 6}}, {7, {6, 5, 10}}, {8, {6, 6, 14}}});
+  steps::check_costs<halving::reduce_scatter>(
+      {{1, {0, 0, 0}}, {2, {1, 1, 1}}, {3, {2, 2, 3}}, {7, {4, 3, 7}}, {8, {3, 3, 7}}});
+  steps::check_costs<halving::broadcast>({{1, {0, 0, 0}}, {2, {1, 2, 2}}, {4, {3, 4, 6}}, {8, {5, 6, 14}}});
+}
