@@ -11,9 +11,9 @@
 //   reduce_scatter   L rounds,  (n-1)/n M
 //   all_gather       L rounds,  (n-1)/n M
 //   broadcast     2L-1 rounds, 2(n-1)/n M        (powers of two only)
-// For any other n, with 2^L < n, the surplus ranks (detail::power_of_two_core) cost two rounds more
-// (reduce_scatter and all_gather: one, if n <= 3/2 2^L), and the busiest rank sends (3 - 2/2^L) M in
-// all_reduce, M in reduce_scatter; all_gather: see recursive_doubling.
+// For any other n, with 2^L < n, the surplus ranks (detail::power_of_two_core) cost two rounds more,
+// in reduce_scatter and all_gather one if n <= 3/2 2^L. The busiest rank sends (3 - 2/2^L) M in
+// all_reduce and M in reduce_scatter; for all_gather see recursive_doubling.
 // all_reduce combines in rank order; reduce_scatter does not, so its operator must commute.
 #pragma once
 

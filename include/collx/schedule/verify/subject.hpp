@@ -3,6 +3,7 @@
 // once and not once per schedule; and what can be said about one of its steps without running it.
 #pragma once
 
+#include "collx/collective/contract.hpp"
 #include "collx/schedule/verify/fault.hpp"
 
 namespace collx::inline abi_1::detail {

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// all_reduce: every rank ends with the combination of all ranks' vectors.
+//
+//   out[i] = in_0[i] op in_1[i] op ... op in_{n-1}[i]     on every rank
+//
+//   all_reduce(comm, in, out, op)     all_reduce(comm, inout, op)     op defaults to sum
+//
+// in, out: contiguous ranges of the same count on every rank, the same memory or separate. op: any
+// callable T(T, T), see op/reduction.hpp. The first template argument is the algorithm: a type of
+// algo/, a schedule of your own, or automatic. When the call returns (for start:: when the request
+// is done) out is complete and in may be changed.
+//
+// Errors: bad_argument and not_supported are found before anything is sent and leave everything as
+// it was. After timeout, peer_lost, mismatch or aborted, out is undefined and the communicator
+// refuses further calls. The plain form throws error, try_ returns the status, start:: throws for
+// bad arguments and hands the rest to the request.
+#pragma once
+
+#include "collx/collective/call.hpp"
+
+namespace collx::inline abi_1 {
+
+namespace detail {
+
+template <class In, class Out, class Op = sum_t>
+  requires buffer_like<Out>
+[[nodiscard]] auto bind_all_reduce(In& in, Out& out, Op const& op = {}) noexcept {
+  require_reduction<Op, element_t<Out>>();
+  auto args = bind_buffers<contract::all_reduce>(in, out, op);
+  args.count = out.size();
+  if (in.size() != out.size())
+    args.refuse("the input must have as many elements as the output", in.size(), out.size());
+  check_overlap(args, in.size(), out.size(), 0);
+  return args;
+}
+
+template <class InOut, class Op = sum_t>
+  requires(!buffer_like<Op>)
+[[nodiscard]] auto bind_all_reduce(InOut& inout, Op const& op = {}) noexcept {
+  return bind_all_reduce(inout, inout, op);
+}
+
+}  // namespace detail
+
+template <class Algorithm = automatic, class Transport, class... Arguments>
+void all_reduce(communicator<Transport>& comm, Arguments&&... arguments) {
+  detail::run_or_throw<Algorithm>(comm.engine(), detail::bind_all_reduce(arguments...));
+}
+
+template <class Algorithm = automatic, class Transport, class... Arguments>
+[[nodiscard]] status try_all_reduce(communicator<Transport>& comm, Arguments&&... arguments) noexcept {
+  return detail::run<Algorithm>(comm.engine(), detail::bind_all_reduce(arguments...));
+}
+
+namespace start {
+
+template <class Algorithm = automatic, class Transport, class... Arguments>
+[[nodiscard]] auto all_reduce(communicator<Transport>& comm, Arguments&&... arguments) {
+  return detail::begin<Algorithm>(comm.engine(), detail::bind_all_reduce(arguments...));
+}
+
+}  // namespace start
+}  // namespace collx::inline abi_1

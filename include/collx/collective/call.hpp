@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the collectives share: turning arguments into an executor and running or starting it. The
+// headers beside it add only what each collective means.
+#pragma once
+
+#include <span>
+
+#include "collx/collective/contract.hpp"
+#include "collx/communicator.hpp"
+#include "collx/tune/choice.hpp"
+
+namespace collx::inline abi_1 {
+
+// Any contiguous range of trivially copyable elements: span, vector, array, symmetric_buffer.
+template <class R>
+concept buffer_like = requires(R& r) {
+  { r.data() };
+  { r.size() } -> std::convertible_to<std::size_t>;
+} && std::is_trivially_copyable_v<std::remove_pointer_t<decltype(std::declval<R&>().data())>>;
+
+template <buffer_like R>
+using element_t = std::remove_cv_t<std::remove_pointer_t<decltype(std::declval<R&>().data())>>;
+
+// The algorithm argument: the library chooses by collective, bytes, ranks and transport (tune/).
+struct automatic {
+  static constexpr char const* name = "automatic";
+};
+
+namespace detail {
+
+template <class Transport>
+using engine_of = exec::engine<typename Transport::endpoint>;
+
+// The arguments of one call, bound to a contract: what every collective boils down to. `fault` is
+// null, or says what is wrong with them.
+template <class Contract, class T, class Op>
+struct invocation {
+  T const* input = nullptr;
+  T* output = nullptr;
+  std::size_t count = 0;  // of the whole vector; per rank for sharded contracts
+  rank_t root = 0;
+  [[no_unique_address]] Op op;
+  char const* fault = nullptr;
+  std::size_t given = 0, needed = 0;
+
+  void refuse(char const* what, std::size_t has, std::size_t wants) noexcept {
+    if (fault != nullptr) return;
+    fault = what;
+    given = has;
+    needed = wants;
+  }
+};
+
+// Two buffers either are the same memory, chunk for chunk, or do not overlap. `shift`: where the
+// input's first element lies in the output (all_gather) or, negative, the other way round.
+template <class Contract, class T, class Op>
+void check_overlap(invocation<Contract, T, Op>& args, std::size_t in_count, std::size_t out_count,
+                   std::ptrdiff_t shift) noexcept {
+  auto const in = reinterpret_cast<std::uintptr_t>(args.input), out = reinterpret_cast<std::uintptr_t>(args.output);
+  if (in == 0 || out == 0 || in_count == 0 || out_count == 0) return;
+  bool const overlap = in < out + out_count * sizeof(T) && out < in + in_count * sizeof(T);
+  bool const in_place = in == out + static_cast<std::uintptr_t>(shift) * sizeof(T);
+  if (overlap && !in_place)
+    args.refuse("input and output overlap; pass the same memory (in place) or separate buffers", in_count, out_count);
+}
+
+// Binds the buffers and the operator, and checks by name what their types are.
+template <class Contract, class In, class Out, class Op>
+[[nodiscard]] auto bind_buffers(In& in, Out& out, Op const& op) noexcept {
+  static_assert(buffer_like<In>, "collx: the input must be a contiguous range of trivially copyable elements");
+  static_assert(buffer_like<Out>, "collx: the output must be a contiguous range of trivially copyable elements");
+  using T = element_t<Out>;
+  static_assert(std::is_same_v<element_t<In>, T>, "collx: input and output must have the same element type");
+  static_assert(!std::is_const_v<std::remove_pointer_t<decltype(out.data())>>, "collx: the output must not be const");
+  return invocation<Contract, T, Op>{in.data(), out.data(), 0, 0, op};
+}
+
+template <class Op, class T>
+constexpr void require_reduction() {
+  static_assert(reduction<Op, T>, "collx: the operator must be callable as T(T, T) for the element type, and "
+                                  "trivially copyable");
+}
+
+template <schedule S, class Contract, class T, class Op, class Endpoint>
+[[nodiscard]] auto make_executor(exec::engine<Endpoint>& engine, int lane,
+                                 invocation<Contract, T, Op> const& args) noexcept {
+  Endpoint& endpoint = engine.endpoint();
+  problem const where{endpoint.rank(), endpoint.size(), args.root};
+  T* const scratch = scratch_chunks<S>(where.size) == 0 ? nullptr : reinterpret_cast<T*>(endpoint.scratch(lane));
+  exec::buffers<S, T> const memory(where, args.input, args.output, scratch, args.count, endpoint.staging_bytes());
+  return exec::host_executor<S, T, Op, Endpoint>(endpoint, lane, engine.work(lane), memory, args.op);
+}
+
+// Calls f.template operator()<Algorithm>() with the algorithm asked for, or the chosen one.
+template <class Contract, class Algorithm, class Op, class Endpoint, class F>
+[[nodiscard]] auto with_algorithm(exec::engine<Endpoint>& engine, std::size_t bytes, F const& f) {
+  if constexpr (std::is_same_v<Algorithm, automatic>) {
+    return tune::choose<Contract, Endpoint, is_commutative<Op>()>(bytes, engine.endpoint().size(), f);
+  } else {
+    static_assert(algorithm_for<Algorithm, Contract>,
+                  "collx: this algorithm offers no schedule for this collective; docs/algorithms.md lists which do");
+    if constexpr (algorithm_for<Algorithm, Contract>) {
+      static_assert(is_commutative<Op>() || keeps_rank_order<schedule_for<Contract, Algorithm>>(),
+                    "collx: this operator is not commutative and this algorithm does not combine in rank order; "
+                    "choose one that does (docs/algorithms.md)");
+      return f.template operator()<Algorithm>();
+    }
+  }
+}
+
+template <class Algorithm>
+[[nodiscard]] constexpr char const* algorithm_name() {
+  if constexpr (requires { Algorithm::name; }) return Algorithm::name;
+  else return "user's";
+}
+
+// With nothing to move there is nothing to do; but a barrier, of count 0, is all about its messages.
+template <class Contract>
+inline constexpr bool needs_elements = !std::is_same_v<Contract, contract::barrier>;
+
+// The noexcept form: runs to the end. The outcome is also in failure() unless it is bad_argument or
+// not_supported, which leave the communicator as it was.
+template <class Algorithm, class Contract, class T, class Op, class Endpoint>
+[[nodiscard]] status run(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> const& args) noexcept {
+  if (COLLX_UNLIKELY(args.fault != nullptr)) return status::bad_argument;
+  if (needs_elements<Contract> && args.count == 0) return engine.failure().code;
+  return with_algorithm<Contract, Algorithm, Op>(engine, args.count * sizeof(T), [&]<class Chosen>() noexcept {
+    using S = schedule_for<Contract, Chosen>;
+    if (COLLX_UNLIKELY(!S::supports(engine.endpoint().size()))) return status::not_supported;
+    return engine.run({Contract::name, algorithm_name<Chosen>()},
+                      [&](int lane) noexcept { return make_executor<S>(engine, lane, args); });
+  });
+}
+
+[[noreturn]] COLLX_NEVER_INLINE inline void throw_refusal(char const* collective, char const* what,
+                                                          std::size_t given, std::size_t needed) {
+  char text[400];
+  std::snprintf(text, sizeof text, "%s: %s (given %zu, needed %zu)", collective, what, given, needed);
+  throw error(status::bad_argument, text);
+}
+
+[[noreturn]] COLLX_NEVER_INLINE inline void throw_unsupported(char const* collective, rank_t size) {
+  char text[200];
+  std::snprintf(text, sizeof text, "%s: this algorithm has no schedule for %d ranks; docs/algorithms.md says for "
+                "how many it has", collective, size);
+  throw error(status::not_supported, text);
+}
+
+// The blocking form: throws error instead of returning anything but ok.
+template <class Algorithm, class Contract, class T, class Op, class Endpoint>
+void run_or_throw(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> const& args) {
+  status const outcome = run<Algorithm>(engine, args);
+  if (COLLX_LIKELY(outcome == status::ok)) return;
+  if (outcome == status::bad_argument) throw_refusal(Contract::name, args.fault, args.given, args.needed);
+  if (outcome == status::not_supported) throw_unsupported(Contract::name, engine.endpoint().size());
+  throw error(engine.failure());
+}
+
+// The started form: bad arguments throw here, everything later comes out of the request.
+template <class Algorithm, class Contract, class T, class Op, class Endpoint>
+[[nodiscard]] request<Endpoint> begin(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> const& args) {
+  if (args.fault != nullptr) throw_refusal(Contract::name, args.fault, args.given, args.needed);
+  if (needs_elements<Contract> && args.count == 0) return {};
+  return with_algorithm<Contract, Algorithm, Op>(engine, args.count * sizeof(T), [&]<class Chosen>() {
+    using S = schedule_for<Contract, Chosen>;
+    if (!S::supports(engine.endpoint().size())) throw_unsupported(Contract::name, engine.endpoint().size());
+    return request<Endpoint>(engine, engine.start({Contract::name, algorithm_name<Chosen>()}, [&](int lane) noexcept {
+      return make_executor<S>(engine, lane, args);
+    }));
+  });
+}
+
+}  // namespace detail
+}  // namespace collx::inline abi_1

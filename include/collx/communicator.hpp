@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the user holds: one rank's membership in a group. Owns the endpoint, the requests in flight
+// and the first failure. Collectives are free functions in collective/.
+#pragma once
+
+#include "collx/exec/engine.hpp"
+
+namespace collx::inline abi_1 {
+
+// Memory that peers can read and write in place: collectives on it copy nothing. Belongs to the
+// communicator's world and must be destroyed before the last communicator of it. Not copyable.
+template <class T, class World>
+class symmetric_buffer {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  symmetric_buffer(World& world, std::size_t count)
+      : world_(&world), data_(reinterpret_cast<T*>(world.allocate(count * sizeof(T)))), count_(count) {}
+  symmetric_buffer(symmetric_buffer&& other) noexcept
+      : world_(other.world_), data_(std::exchange(other.data_, nullptr)), count_(std::exchange(other.count_, 0)) {}
+  symmetric_buffer& operator=(symmetric_buffer&& other) noexcept {
+    std::swap(world_, other.world_);
+    std::swap(data_, other.data_);
+    std::swap(count_, other.count_);
+    return *this;
+  }
+  ~symmetric_buffer() {
+    if (data_ != nullptr) world_->deallocate(reinterpret_cast<std::byte*>(data_), count_ * sizeof(T));
+  }
+
+  [[nodiscard]] T* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t size() const noexcept { return count_; }
+  [[nodiscard]] T* begin() const noexcept { return data_; }
+  [[nodiscard]] T* end() const noexcept { return data_ + count_; }
+  [[nodiscard]] T& operator[](std::size_t i) const noexcept { return data_[i]; }
+  [[nodiscard]] std::span<T> span() const noexcept { return {data_, count_}; }
+
+ private:
+  World* world_;
+  T* data_;
+  std::size_t count_;
+};
+
+// One rank of a group. Movable, not copyable. One thread uses it at a time; different communicators
+// may be used by different threads at once. All ranks call the same collectives in the same order.
+template <class Transport>
+class communicator {
+ public:
+  using transport_type = Transport;
+  using engine_type = exec::engine<typename Transport::endpoint>;
+  using world_type = typename Transport::world;
+
+  // Takes over one count of the world's references (see Transport::connect and split).
+  communicator(world_type* world, engine_type* engine) noexcept : world_(world), engine_(engine) {}
+  communicator(communicator&& other) noexcept
+      : world_(std::exchange(other.world_, nullptr)), engine_(std::exchange(other.engine_, nullptr)) {}
+  communicator& operator=(communicator&& other) noexcept {
+    std::swap(world_, other.world_);
+    std::swap(engine_, other.engine_);
+    return *this;
+  }
+  ~communicator() {
+    if (engine_ == nullptr) return;
+    engine_->finish_all();
+    std::byte* const block = engine_->endpoint().block();
+    std::size_t const block_bytes = engine_->endpoint().layout().block_bytes();
+    delete engine_;
+    world_->release_block(block, block_bytes);
+    world_->drop();
+  }
+
+  [[nodiscard]] rank_t rank() const noexcept { return engine_->endpoint().rank(); }
+  [[nodiscard]] rank_t size() const noexcept { return engine_->endpoint().size(); }
+
+  // The longest any wait of a collective on this communicator may take before it fails with
+  // status::timeout. Default 30 s, or COLLX_TIMEOUT_US.
+  void timeout_us(std::uint64_t value) noexcept { engine_->timeout_us(value); }
+  [[nodiscard]] std::uint64_t timeout_us() const noexcept { return engine_->timeout_us(); }
+
+  // How much is checked at run time; see core/checking.hpp. Must be the same on every rank.
+  void checking(checking_level level) noexcept { engine_->checking(level); }
+  [[nodiscard]] checking_level checking() const noexcept { return engine_->checking(); }
+
+  // Memory for collectives without copies: `count` objects of T, zeroed, aligned to a cache line.
+  // Called by every rank (other transports exchange registrations here). Throws error
+  // (out_of_memory).
+  template <class T>
+  [[nodiscard]] symmetric_buffer<T, world_type> allocate(std::size_t count) {
+    return {*world_, count};
+  }
+
+  // The ranks that pass the same color form a new communicator, ordered by (key, rank) as in
+  // MPI_Comm_split. Collective over this communicator. Needs no color for "none": pass one of
+  // your own and drop the result. Defined in collective/split.hpp.
+  [[nodiscard]] communicator split(std::int32_t color, std::int32_t key);
+
+  // Makes every wait on this world, here and on every other rank, end with status::aborted.
+  void abort() noexcept { engine_->abort(status::aborted); }
+
+  // What failed first on this communicator; code ok while nothing has.
+  [[nodiscard]] failure_report const& failure() const noexcept { return engine_->failure(); }
+
+  [[nodiscard]] engine_type& engine() const noexcept { return *engine_; }
+  [[nodiscard]] world_type& world() const noexcept { return *world_; }
+
+ private:
+  world_type* world_;
+  engine_type* engine_;
+};
+
+// A started collective. The buffers passed to it belong to the library until wait() returns or
+// test() has returned true. Destroying an unfinished request waits for it, and swallows its error.
+template <class Endpoint>
+class request {
+ public:
+  request() = default;
+  request(exec::engine<Endpoint>& engine, exec::ticket t) noexcept : engine_(&engine), ticket_(t) {}
+  request(request&& other) noexcept : engine_(std::exchange(other.engine_, nullptr)), ticket_(other.ticket_) {}
+  request& operator=(request&& other) noexcept {
+    std::swap(engine_, other.engine_);
+    std::swap(ticket_, other.ticket_);
+    return *this;
+  }
+  ~request() {
+    if (engine_ != nullptr) (void)engine_->wait(ticket_);
+  }
+
+  // Moves all requests of the communicator along; true when this one is done. Throws what wait()
+  // throws. A finished request is empty: test() and wait() on it return at once.
+  [[nodiscard]] bool test() {
+    if (engine_ == nullptr) return true;
+    status const outcome = engine_->test(ticket_);
+    if (outcome == status::pending) return false;
+    finish(outcome);
+    return true;
+  }
+
+  // Returns when the collective is done; throws error when it failed.
+  void wait() {
+    if (engine_ != nullptr) finish(engine_->wait(ticket_));
+  }
+
+  // The noexcept twins: pending, ok, or what went wrong.
+  [[nodiscard]] status try_test() noexcept {
+    if (engine_ == nullptr) return status::ok;
+    status const outcome = engine_->test(ticket_);
+    if (outcome != status::pending) engine_ = nullptr;
+    return outcome;
+  }
+  [[nodiscard]] status try_wait() noexcept {
+    return engine_ == nullptr ? status::ok : std::exchange(engine_, nullptr)->wait(ticket_);
+  }
+
+ private:
+  void finish(status outcome) {
+    exec::engine<Endpoint>* const engine = std::exchange(engine_, nullptr);
+    if (outcome != status::ok) throw error(engine->failure());
+  }
+
+  exec::engine<Endpoint>* engine_ = nullptr;
+  exec::ticket ticket_{};
+};
+
+}  // namespace collx::inline abi_1

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// How failures are told to people: a fixed-size report filled on the data path without allocation,
+// and the exception that set-up and blocking calls throw, built from it.
+#pragma once
+
+#include <cstdio>
+#include <exception>
+
+#include "collx/core/status.hpp"
+#include "collx/core/types.hpp"
+
+namespace collx::inline abi_1 {
+
+// Where a collective stood when it failed. Filled by the first failure of a communicator and kept.
+struct failure_report {
+  status code = status::ok;
+  char const* collective = "";
+  char const* algorithm = "";
+  std::uint64_t sequence = 0;      // the number of this collective on its communicator, from 0
+  rank_t rank = no_rank;           // who reports
+  rank_t peer = no_rank;           // whom it waited for, or who failed
+  std::int32_t step = -1;          // of the schedule
+  std::int32_t step_count = 0;
+  std::uint64_t bytes = 0;         // of the message in question
+  std::uint64_t peer_bytes = 0;    // with status::mismatch: what the peer sent
+  std::uint64_t elapsed_us = 0;
+  rank_t reported_by = no_rank;    // with status::aborted: the rank that gave up first
+};
+
+namespace detail {
+
+[[nodiscard]] inline char const* advice(status code) noexcept {
+  switch (code) {
+    case status::timeout:
+      return "check that every rank calls the same collectives in the same order and that the peer still "
+             "runs; raise communicator::timeout_us if it is only slow";
+    case status::aborted:
+      return "look at the first failing rank's message; this communicator cannot be used any more";
+    case status::peer_lost: return "the process ended before its part was done; look at its own output";
+    case status::mismatch:
+      return "pass the same count, element type, operator, root and algorithm on every rank, in the same "
+             "order of calls";
+    case status::out_of_memory: return "free symmetric buffers or communicators, or raise COLLX_HEAP_BYTES";
+    default: return "see docs/errors.md";
+  }
+}
+
+}  // namespace detail
+
+// what() is a complete sentence that ends with what to do. Holds its text in place: throwing it
+// allocates nothing beyond what the language runtime does.
+class error : public std::exception {
+ public:
+  error(status code, char const* text) noexcept {
+    report_.code = code;
+    std::snprintf(text_, sizeof text_, "collx: %s", text);
+  }
+
+  explicit error(failure_report const& report) noexcept : report_(report) {
+    int used = std::snprintf(text_, sizeof text_, "collx: %s<%s> #%llu on rank %d: %s", report.collective,
+                             report.algorithm, static_cast<unsigned long long>(report.sequence), report.rank,
+                             name(report.code));
+    auto const append = [&](auto... arguments) {
+      if (used >= 0 && used < static_cast<int>(sizeof text_))
+        used += std::snprintf(text_ + used, sizeof text_ - static_cast<std::size_t>(used), arguments...);
+    };
+    if (report.peer != no_rank) append(", peer %d", report.peer);
+    if (report.reported_by != no_rank && report.reported_by != report.rank)
+      append(" (first reported by rank %d)", report.reported_by);
+    append(", step %d of %d, %llu bytes", report.step, report.step_count,
+           static_cast<unsigned long long>(report.bytes));
+    if (report.code == status::mismatch)
+      append(" expected and %llu received", static_cast<unsigned long long>(report.peer_bytes));
+    append(", after %llu us; %s", static_cast<unsigned long long>(report.elapsed_us),
+           detail::advice(report.code));
+  }
+
+  [[nodiscard]] char const* what() const noexcept override { return text_; }
+  [[nodiscard]] status code() const noexcept { return report_.code; }
+  [[nodiscard]] failure_report const& report() const noexcept { return report_; }
+
+ private:
+  failure_report report_{};
+  char text_[640] = {};
+};
+
+}  // namespace collx::inline abi_1

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// What runs collectives on one endpoint: numbers them, gives them lanes, moves all requests in
+// flight along whenever one is waited for, and keeps the first failure. Typed by the endpoint only.
+#pragma once
+
+#include <span>
+#include <utility>
+
+#include "collx/core/checking.hpp"
+#include "collx/exec/request.hpp"
+#include "collx/exec/waiter.hpp"
+
+namespace collx::inline abi_1::exec {
+
+// Names a request in flight. A stale one (its slot reused) is told by its generation.
+struct ticket {
+  std::uint32_t slot = 0;
+  std::uint32_t generation = 0;
+};
+
+// What a collective is called with, apart from types: for reports and for checking.
+struct call {
+  char const* collective = "";
+  char const* algorithm = "";
+};
+
+template <class Endpoint>
+class engine {
+ public:
+  // Started requests that may exist at once. start waits for the oldest when all are taken.
+  static constexpr std::uint32_t request_count = 16;
+
+  template <class... Arguments>
+  explicit engine(std::uint64_t timeout_us, std::uint32_t spins, Arguments&&... arguments)
+      : endpoint_(static_cast<Arguments&&>(arguments)...), timeout_us_(timeout_us), spins_(spins) {
+    for (workspace& work : work_) work = workspace(endpoint_.size());
+  }
+
+  [[nodiscard]] Endpoint& endpoint() noexcept { return endpoint_; }
+  [[nodiscard]] workspace& work(int lane) noexcept { return work_[lane]; }
+  [[nodiscard]] failure_report const& failure() const noexcept { return failure_; }
+  [[nodiscard]] std::uint64_t timeout_us() const noexcept { return timeout_us_; }
+  void timeout_us(std::uint64_t value) noexcept { timeout_us_ = value; }
+  [[nodiscard]] std::uint32_t spins() const noexcept { return spins_; }
+  [[nodiscard]] checking_level checking() const noexcept { return checking_; }
+  void checking(checking_level level) noexcept { checking_ = level; }
+  [[nodiscard]] std::uint64_t sequence() const noexcept { return sequence_; }
+
+  // Runs one collective to its end on lane 0. `make(lane)` returns its executor.
+  template <class Make>
+  [[nodiscard]] status run(call const& what, Make const& make) noexcept {
+    std::uint64_t const sequence = sequence_++;
+    if (COLLX_UNLIKELY(failure_.code != status::ok)) return failure_.code;
+    auto executor = make(0);
+    status outcome = executor.advance();
+    if (COLLX_UNLIKELY(outcome == status::pending)) outcome = wait_for(executor);
+    if (COLLX_UNLIKELY(outcome != status::ok)) fail(outcome, what, sequence, executor.where(), waited_us_);
+    return outcome;
+  }
+
+  // Starts one collective; it moves along whenever any call of this communicator waits or tests.
+  template <class Make>
+  [[nodiscard]] ticket start(call const& what, Make const& make) noexcept {
+    std::uint32_t index = next_slot_++ % request_count;
+    flight& slot = flights_[index];
+    if (slot.occupied) (void)finish(index);
+    int const lane = 1 + static_cast<int>(started_++ % (Endpoint::lane_count - 1));
+    ++slot.generation;
+    slot.occupied = true;
+    slot.outcome = failure_.code == status::ok ? status::pending : failure_.code;
+    slot.lane = lane;
+    slot.running = false;
+    slot.started_us = now_us();
+    slot.report = {};
+    slot.report.collective = what.collective;
+    slot.report.algorithm = what.algorithm;
+    slot.report.sequence = sequence_++;
+    if (slot.outcome == status::pending) {
+      ++in_flight_;
+      wait_for_lane(index);
+      if (slot.outcome == status::pending) {
+        install<decltype(make(lane))>(slot, [&] { return make(lane); });
+        slot.running = true;
+        progress();
+      }
+    }
+    return {index, slot.generation};
+  }
+
+  [[nodiscard]] status test(ticket t) noexcept {
+    flight& slot = flights_[t.slot];
+    if (slot.generation != t.generation || !slot.occupied) return status::ok;
+    progress();
+    if (slot.outcome == status::pending) {
+      if (++tests_ % tests_per_look == 0) look_around(slot);
+      if (slot.outcome == status::pending) return status::pending;
+    }
+    slot.occupied = false;
+    return slot.outcome;
+  }
+
+  [[nodiscard]] status wait(ticket t) noexcept {
+    flight& slot = flights_[t.slot];
+    if (slot.generation != t.generation || !slot.occupied) return status::ok;
+    return finish(t.slot);
+  }
+
+  void finish_all() noexcept {
+    for (std::uint32_t i = 0; i < request_count; ++i)
+      if (flights_[i].occupied) (void)finish(i);
+  }
+
+  // Moves every request in flight as far as it goes without waiting.
+  void progress() noexcept {
+    endpoint_.progress();
+    for (std::uint32_t i = 0; in_flight_ != 0 && i < request_count; ++i) {
+      flight& slot = flights_[i];
+      if (!slot.running || slot.outcome != status::pending) continue;
+      if (status const outcome = slot.advance(slot.storage); outcome != status::pending) complete(slot, outcome);
+    }
+  }
+
+  void abort(status code) noexcept { endpoint_.space().abort(code, endpoint_.world_rank(endpoint_.rank()), no_rank); }
+
+  // Where everything in flight stands: calls f(collective, sequence, cursor) for each.
+  template <class F>
+  void for_each_in_flight(F const& f) const {
+    for (flight const& slot : flights_)
+      if (slot.running && slot.outcome == status::pending)
+        f(slot.report.collective, slot.report.sequence, slot.where(slot.storage));
+  }
+
+  void fail(status outcome, call const& what, std::uint64_t sequence, cursor const& at,
+            std::uint64_t elapsed_us) noexcept {
+    failure_report report;
+    report.collective = what.collective;
+    report.algorithm = what.algorithm;
+    report.sequence = sequence;
+    record(outcome, report, at, elapsed_us);
+  }
+
+ private:
+  template <class Executor>
+  COLLX_NEVER_INLINE status wait_for(Executor& executor) noexcept {
+    waiter patience(spins_, timeout_us_);
+    cursor last_seen = executor.where();
+    for (;;) {
+      if (in_flight_ != 0) progress();
+      else endpoint_.progress();
+      status const outcome = executor.advance();
+      if (outcome != status::pending) return outcome;
+      if (cursor const now = executor.where(); !now.same_place(last_seen)) {
+        last_seen = now;
+        patience.restart();
+      }
+      status const why = patience.pause([&] { return endpoint_.interrupted(executor.where().waits_for); });
+      if (COLLX_UNLIKELY(why != status::ok)) {
+        waited_us_ = patience.elapsed_us();
+        // What the peer did before it ended may have arrived in the meantime.
+        status const last = executor.advance();
+        return last == status::pending ? why : last;
+      }
+    }
+  }
+
+  // The same wait, for a request: everything in flight moves along.
+  [[nodiscard]] status finish(std::uint32_t index) noexcept {
+    flight& slot = flights_[index];
+    wait_until([&] { return slot.outcome != status::pending; }, slot);
+    slot.occupied = false;
+    return slot.outcome;
+  }
+
+  // Requests on one lane run one after the other, in the order they were started.
+  void wait_for_lane(std::uint32_t index) noexcept {
+    flight& slot = flights_[index];
+    wait_until(
+        [&] {
+          for (flight const& other : flights_)
+            if (&other != &slot && other.running && other.outcome == status::pending && other.lane == slot.lane)
+              return false;
+          return true;
+        },
+        slot);
+  }
+
+  template <class Done>
+  void wait_until(Done const& done, flight& slot) noexcept {
+    waiter patience(spins_, timeout_us_);
+    cursor last_seen{};
+    while (!done()) {
+      progress();
+      if (done() || slot.outcome != status::pending) return;
+      cursor const now = slot.running ? slot.where(slot.storage) : cursor{};
+      if (!now.same_place(last_seen)) {
+        last_seen = now;
+        patience.restart();
+      }
+      status const why = patience.pause([&] { return endpoint_.interrupted(now.waits_for); });
+      if (why == status::ok) continue;
+      progress();
+      if (!done()) complete(slot, why);
+    }
+  }
+
+  // A program that only ever tests must notice deadlines and aborts too.
+  COLLX_NEVER_INLINE void look_around(flight& slot) noexcept {
+    status why = endpoint_.interrupted(slot.where(slot.storage).waits_for);
+    if (why == status::ok && now_us() - slot.started_us >= timeout_us_) why = status::timeout;
+    if (why == status::ok) return;
+    progress();
+    if (slot.outcome == status::pending) complete(slot, why);
+  }
+
+  void complete(flight& slot, status outcome) noexcept {
+    slot.outcome = outcome;
+    --in_flight_;
+    if (outcome == status::ok) {
+      slot.running = false;
+      return;
+    }
+    cursor const at = slot.running ? slot.where(slot.storage) : cursor{};
+    slot.running = false;
+    record(outcome, slot.report, at, now_us() - slot.started_us);
+  }
+
+  COLLX_NEVER_INLINE void record(status outcome, failure_report report, cursor const& at,
+                                 std::uint64_t elapsed_us) noexcept {
+    report.code = outcome;
+    report.rank = endpoint_.rank();
+    report.peer = at.waits_for;
+    report.step = at.step;
+    report.step_count = at.step_count;
+    report.bytes = at.bytes;
+    report.peer_bytes = at.peer_bytes;
+    report.elapsed_us = elapsed_us;
+    rank_t const self = endpoint_.world_rank(endpoint_.rank());
+    rank_t const culprit = at.waits_for == no_rank ? no_rank : endpoint_.world_rank(at.waits_for);
+    if (outcome == status::aborted) {
+      auto const first = endpoint_.space().first_failure();
+      report.reported_by = first.reporter;
+      if (first.culprit != no_rank) report.peer = first.culprit;
+    } else {
+      endpoint_.space().abort(outcome, self, culprit);
+    }
+    if (failure_.code == status::ok) failure_ = report;
+  }
+
+  static constexpr std::uint32_t tests_per_look = 256;
+
+  Endpoint endpoint_;
+  workspace work_[Endpoint::lane_count];
+  flight flights_[request_count];
+  failure_report failure_{};
+  std::uint64_t timeout_us_;
+  std::uint64_t waited_us_ = 0;
+  std::uint64_t sequence_ = 0;
+  std::uint32_t spins_;
+  std::uint32_t next_slot_ = 0;
+  std::uint32_t started_ = 0;
+  std::uint32_t in_flight_ = 0;
+  std::uint32_t tests_ = 0;
+  checking_level checking_ = checking_level::normal;
+};
+
+}  // namespace collx::inline abi_1::exec

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operators that come with the library, and the traits by which any callable is one.
+#pragma once
+
+#include <concepts>
+#include <type_traits>
+
+#include "collx/core/types.hpp"
+
+namespace collx::inline abi_1 {
+
+// A reduction over T is any callable T(T, T). It must be associative; by default it is taken to be
+// commutative, as MPI and std::reduce do. Optional members of the callable refine that:
+//
+//   static constexpr bool is_commutative = false;    combine in rank order only
+//   template <class T> using accumulate = float;     the type sums are held in while one pass combines
+//   T finish(T total, rank_t size) const;            applied once, to the complete value (avg)
+template <class Op, class T>
+concept reduction = std::is_trivially_copyable_v<T> && std::is_trivially_copyable_v<Op> &&
+                    requires(Op const& op, T a, T b) {
+                      { op(a, b) } -> std::convertible_to<T>;
+                    };
+
+template <class Op>
+[[nodiscard]] consteval bool is_commutative() {
+  if constexpr (requires { Op::is_commutative; }) return Op::is_commutative;
+  else return true;
+}
+
+namespace detail {
+
+template <class Op, class T>
+struct accumulate_of { using type = T; };
+template <class Op, class T>
+  requires requires { typename Op::template accumulate<T>; }
+struct accumulate_of<Op, T> { using type = typename Op::template accumulate<T>; };
+
+}  // namespace detail
+
+template <class Op, class T>
+using accumulate_t = typename detail::accumulate_of<Op, T>::type;
+
+// The casts undo integral promotion: char + char is an int.
+struct sum_t {
+  static constexpr char const* name = "sum";
+  template <class T>
+  COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a + b); }
+};
+
+struct prod_t {
+  static constexpr char const* name = "prod";
+  template <class T>
+  COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a * b); }
+};
+
+// A NaN in the second operand is dropped and in the first kept, as std::min and MPI do.
+struct min_t {
+  static constexpr char const* name = "min";
+  template <class T>
+  COLLX_HD constexpr T operator()(T const& a, T const& b) const { return b < a ? b : a; }
+};
+
+struct max_t {
+  static constexpr char const* name = "max";
+  template <class T>
+  COLLX_HD constexpr T operator()(T const& a, T const& b) const { return a < b ? b : a; }
+};
+
+// The sum, divided once by the number of ranks. Integers divide toward zero, as in NCCL.
+struct avg_t {
+  static constexpr char const* name = "avg";
+  template <class T>
+  COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a + b); }
+  template <class T>
+  COLLX_HD constexpr T finish(T const& total, rank_t size) const {
+    return static_cast<T>(total / static_cast<T>(size));
+  }
+};
+
+struct bit_and_t {
+  static constexpr char const* name = "band";
+  template <class T>
+    requires std::integral<T>
+  COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a & b); }
+};
+
+struct bit_or_t {
+  static constexpr char const* name = "bor";
+  template <class T>
+    requires std::integral<T>
+  COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a | b); }
+};
+
+struct bit_xor_t {
+  static constexpr char const* name = "bxor";
+  template <class T>
+    requires std::integral<T>
+  COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a ^ b); }
+};
+
+struct logical_and_t {
+  static constexpr char const* name = "land";
+  template <class T>
+  COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a && b); }
+};
+
+struct logical_or_t {
+  static constexpr char const* name = "lor";
+  template <class T>
+  COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a || b); }
+};
+
+inline constexpr sum_t sum{};
+inline constexpr prod_t prod{};
+inline constexpr min_t min{};
+inline constexpr max_t max{};
+inline constexpr avg_t avg{};
+inline constexpr bit_and_t bit_and{};
+inline constexpr bit_or_t bit_or{};
+inline constexpr bit_xor_t bit_xor{};
+inline constexpr logical_and_t logical_and{};
+inline constexpr logical_or_t logical_or{};
+
+// Marks a callable as not commutative: contributions are then combined in rank order, and only
+// algorithms that keep it are accepted.
+template <class F>
+struct ordered {
+  static constexpr bool is_commutative = false;
+  F f;
+  explicit constexpr ordered(F callable) : f(callable) {}
+  template <class T>
+  COLLX_HD constexpr T operator()(T const& a, T const& b) const { return f(a, b); }
+};
+
+// Holds partial results of a pass in type A: accumulate_in<double>(sum) on floats.
+template <class A, class Op>
+struct accumulating : Op {
+  template <class T> using accumulate = A;
+};
+
+template <class A, class Op>
+[[nodiscard]] constexpr accumulating<A, Op> accumulate_in(Op op) { return {op}; }
+
+}  // namespace collx::inline abi_1

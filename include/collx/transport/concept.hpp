@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// HOW BYTES MOVE: what the executor asks of a transport's endpoint. Mapped transports (peers' memory
+// can be loaded) and message transports (sends and receives are posted) answer the same questions.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+
+#include "collx/core/status.hpp"
+#include "collx/core/types.hpp"
+
+namespace collx::inline abi_1::transport {
+
+// A message that has arrived: readable in place until it is consumed.
+struct arrival {
+  std::byte const* data = nullptr;
+  std::size_t bytes = 0;
+};
+
+// How a payload is handed over.
+enum class handover : std::uint8_t {
+  staged,   // lies in memory from stage(); the sender never touches it again
+  in_place, // lies in the user's buffer, which stays unchanged until drained()
+  pushed,   // already stored at the receiver's target, whose own address is passed
+};
+
+// An endpoint is one rank's end of one communicator. One thread uses it at a time. Messages between
+// two ranks on one lane arrive in the order they were sent; lanes are independent of each other.
+//
+//   begin(lane, output)        a collective starts on this lane; its output buffer (or null)
+//   expect(lane, peer, p, n)   the next message from peer has n bytes and is wanted at p, or
+//                              anywhere if p is null. At most once per message, before arrived().
+//   arrived(lane, peer, a)     true if the next message is here; then a says where. Repeatable.
+//   consume(lane, peer)        done reading it: the sender may reuse its memory
+//   can_send(lane, peer)       whether a credit for one more message is there
+//   reachable(p, n)            whether peers can take a payload from there without a copy
+//   stage(lane, n)             memory for one payload, or null for now
+//   send(lane, peer, p, n, h)  requires can_send
+//   push_target(lane, peer)    where the peer's output of the current collective begins in memory
+//                              that this rank can store to, or null
+//   end_fragment(lane)         everything sent so far may be reclaimed once consumed
+//   drained(lane)              true when no receiver will read this rank's in-place payloads again
+//   scratch(lane)              memory for place::scratch, staging_bytes() / 2 of it
+//   progress()                 moves bytes along; called while waiting
+//   interrupted(peer)          ok, or why waiting for that peer is pointless. Slow; called rarely.
+template <class E>
+concept endpoint = requires(E& e, int lane, rank_t peer, std::byte* to, std::byte const* from, std::size_t bytes,
+                            arrival& what, handover how) {
+  { e.rank() } noexcept -> std::same_as<rank_t>;
+  { e.size() } noexcept -> std::same_as<rank_t>;
+  { E::lane_count } -> std::convertible_to<int>;
+  { e.staging_bytes() } noexcept -> std::same_as<std::size_t>;
+  { e.begin(lane, to) } noexcept;
+  { e.expect(lane, peer, to, bytes) } noexcept;
+  { e.arrived(lane, peer, what) } noexcept -> std::same_as<bool>;
+  { e.consume(lane, peer) } noexcept;
+  { e.can_send(lane, peer) } noexcept -> std::same_as<bool>;
+  { e.reachable(from, bytes) } noexcept -> std::same_as<bool>;
+  { e.stage(lane, bytes) } noexcept -> std::same_as<std::byte*>;
+  { e.send(lane, peer, from, bytes, how) } noexcept;
+  { e.push_target(lane, peer) } noexcept -> std::same_as<std::byte*>;
+  { e.end_fragment(lane) } noexcept;
+  { e.drained(lane) } noexcept -> std::same_as<bool>;
+  { e.scratch(lane) } noexcept -> std::same_as<std::byte*>;
+  { e.progress() } noexcept;
+  { e.interrupted(peer) } noexcept -> std::same_as<status>;
+};
+
+}  // namespace collx::inline abi_1::transport

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// The endpoint of every transport whose ranks can load each other's memory: publish and read in
+// place. `Space` says what is reachable and how an address is told to a peer (threads: the pointer
+// itself; shm: an offset in the segment) and who is still alive.
+#pragma once
+
+#include <cstring>
+
+#include "collx/core/array.hpp"
+#include "collx/transport/concept.hpp"
+#include "collx/transport/mapped/layout.hpp"
+#include "collx/transport/mapped/staging_ring.hpp"
+
+namespace collx::inline abi_1::transport::mapped {
+
+// A Space offers: address_of(pointer, bytes) -> shared address or 0; at(address) -> pointer;
+// interrupted(world_rank) -> status.
+template <class Space>
+class endpoint {
+ public:
+  static constexpr int lane_count = mapped::lane_count;
+  static constexpr bool is_mapped = true;
+
+  // `members[i]`: the world rank of rank i here. `blocks[i]`: where its block of shared memory lies
+  // in this rank's address space; zeroed by its owner before anybody else uses it.
+  endpoint(Space& space, rank_t rank, array<rank_t> members, std::byte* const* blocks, block_layout layout)
+      : space_(&space),
+        rank_(rank),
+        layout_(layout),
+        members_(static_cast<array<rank_t>&&>(members)),
+        peers_(static_cast<std::size_t>(lane_count) * static_cast<std::size_t>(layout.size)),
+        snapshots_(static_cast<std::size_t>(lane_count) * static_cast<std::size_t>(layout.size) *
+                   staging_ring::mark_count),
+        own_block_(blocks[rank]) {
+    for (int lane = 0; lane < lane_count; ++lane) {
+      for (rank_t peer = 0; peer < size(); ++peer) attach(lane, peer, blocks);
+      rings_[lane].attach(own_block_ + layout.staging(lane), layout.staging_bytes,
+                          &snapshots_[static_cast<std::size_t>(lane) * static_cast<std::size_t>(size()) *
+                                      staging_ring::mark_count],
+                          size());
+    }
+  }
+
+  [[nodiscard]] rank_t rank() const noexcept { return rank_; }
+  [[nodiscard]] rank_t size() const noexcept { return layout_.size; }
+  [[nodiscard]] rank_t world_rank(rank_t member) const noexcept { return members_[static_cast<std::size_t>(member)]; }
+  [[nodiscard]] std::size_t staging_bytes() const noexcept { return layout_.staging_bytes; }
+  [[nodiscard]] Space& space() const noexcept { return *space_; }
+  [[nodiscard]] std::byte* block() const noexcept { return own_block_; }
+  [[nodiscard]] block_layout const& layout() const noexcept { return layout_; }
+
+  void begin(int lane, std::byte* output) noexcept {
+    target_[lane] = output == nullptr ? 0 : space_->address_of(output, 1);
+    ++collective_[lane];
+  }
+
+  void expect(int, rank_t, std::byte*, std::size_t) noexcept {}  // peers' memory is read in place
+
+  [[nodiscard]] bool arrived(int lane, rank_t peer, arrival& what) noexcept {
+    pair& with = at(lane, peer);
+    letter const& next = with.inbox[with.received % letters_per_inbox];
+    // Acquire: pairs with the release in send(), so that the letter and the payload it points to
+    // are seen as the sender wrote them.
+    if (next.sequence.load(std::memory_order_acquire) != with.received + 1) return false;
+    what.bytes = next.bytes;
+    what.data = next.payload == 0 ? next.inlined : space_->at(next.payload);
+    with.push_target = next.target;
+    with.push_collective = collective_[lane];
+    return true;
+  }
+
+  void consume(int lane, rank_t peer) noexcept {
+    pair& with = at(lane, peer);
+    // Release: everything read from the payload is read before the sender may overwrite it.
+    with.receipts->consumed.store(++with.received, std::memory_order_release);
+  }
+
+  [[nodiscard]] bool can_send(int lane, rank_t peer) noexcept {
+    pair& to = at(lane, peer);
+    return to.sent < letters_per_inbox || acknowledged(to, to.sent - letters_per_inbox + 1);
+  }
+
+  [[nodiscard]] bool reachable(std::byte const* payload, std::size_t bytes) const noexcept {
+    return space_->address_of(payload, bytes) != 0;
+  }
+
+  // Payloads that fit a letter need no memory that peers can read: any line of ours will do.
+  [[nodiscard]] std::byte* stage(int lane, std::size_t bytes) noexcept {
+    if (bytes <= inline_bytes) return small_[lane].bytes;
+    return rings_[lane].allocate(
+        bytes, [&](rank_t peer, std::uint64_t count) { return acknowledged(at(lane, peer), count); });
+  }
+
+  void send(int lane, rank_t peer, std::byte const* payload, std::size_t bytes, handover how) noexcept {
+    pair& to = at(lane, peer);
+    letter& next = to.outbox[to.sent % letters_per_inbox];
+    next.bytes = static_cast<std::uint32_t>(bytes);
+    next.target = target_[lane];
+    if (bytes <= inline_bytes && how != handover::pushed) {
+      next.payload = 0;
+      copy_small(next.inlined, payload, bytes);
+    } else {
+      next.payload = space_->address_of(payload, bytes);
+    }
+    ++to.sent;
+    if (how == handover::in_place && next.payload != 0) to.in_place_sent = to.sent;
+    // Release: the letter and the payload are written before the receiver can see the number.
+    next.sequence.store(to.sent, std::memory_order_release);
+  }
+
+  [[nodiscard]] std::byte* push_target(int lane, rank_t peer) noexcept {
+    pair const& with = at(lane, peer);
+    return with.push_collective == collective_[lane] && with.push_target != 0 ? space_->at(with.push_target)
+                                                                            : nullptr;
+  }
+
+  void end_fragment(int lane) noexcept {
+    rings_[lane].mark([&](rank_t peer) { return at(lane, peer).sent; });
+  }
+
+  [[nodiscard]] bool drained(int lane) noexcept {
+    for (rank_t peer = 0; peer < size(); ++peer)
+      if (!acknowledged(at(lane, peer), at(lane, peer).in_place_sent)) return false;
+    return true;
+  }
+
+  [[nodiscard]] std::byte* scratch(int lane) noexcept { return own_block_ + layout_.scratch(lane); }
+  void progress() noexcept {}  // the processors' caches move the bytes
+  [[nodiscard]] status interrupted(rank_t peer) noexcept {
+    return space_->interrupted(peer == no_rank ? no_rank : world_rank(peer));
+  }
+
+ private:
+  // One lane between this rank and one peer, both directions. Used by this rank only.
+  struct alignas(line_bytes) pair {
+    letter* inbox = nullptr;                    // in this rank's block
+    letter* outbox = nullptr;                   // in the peer's block
+    acknowledgement* receipts = nullptr;        // this rank writes: letters it has consumed
+    acknowledgement const* returned = nullptr;  // the peer writes: letters of ours it has consumed
+    std::uint64_t sent = 0;
+    std::uint64_t received = 0;
+    std::uint64_t known_consumed = 0;  // last value read from `returned`
+    std::uint64_t in_place_sent = 0;   // number of the last letter that refers to the user's memory
+    std::uint64_t push_target = 0;
+    std::uint64_t push_collective = 0;
+  };
+  struct alignas(line_bytes) small_line {
+    std::byte bytes[line_bytes];
+  };
+
+  void attach(int lane, rank_t peer, std::byte* const* blocks) noexcept {
+    pair& with = at(lane, peer);
+    std::byte* const theirs = blocks[peer];
+    with.inbox = reinterpret_cast<letter*>(own_block_ + layout_.inbox(lane, peer));
+    with.outbox = reinterpret_cast<letter*>(theirs + layout_.inbox(lane, rank_));
+    with.receipts = reinterpret_cast<acknowledgement*>(own_block_ + layout_.acknowledgement_of(lane, peer));
+    with.returned = reinterpret_cast<acknowledgement const*>(theirs + layout_.acknowledgement_of(lane, rank_));
+  }
+
+  [[nodiscard]] pair& at(int lane, rank_t peer) noexcept {
+    return peers_[static_cast<std::size_t>(lane) * static_cast<std::size_t>(size()) + static_cast<std::size_t>(peer)];
+  }
+
+  // Whether the peer has consumed the first `count` letters. Looks at shared memory only when the
+  // last look does not answer: in a steady stream once per letters_per_inbox.
+  [[nodiscard]] static bool acknowledged(pair& with, std::uint64_t count) noexcept {
+    if (COLLX_LIKELY(with.known_consumed >= count)) return true;
+    // Acquire: pairs with consume(); what the receiver read, it read before we overwrite it.
+    with.known_consumed = with.returned->consumed.load(std::memory_order_acquire);
+    return with.known_consumed >= count;
+  }
+
+  // The common sizes as single moves: a call to memcpy costs more than the rest of send().
+  static void copy_small(std::byte* to, std::byte const* from, std::size_t bytes) noexcept {
+    if (bytes == 4) std::memcpy(to, from, 4);
+    else if (bytes == 8) std::memcpy(to, from, 8);
+    else if (bytes == 16) std::memcpy(to, from, 16);
+    else if (bytes == 32) std::memcpy(to, from, 32);
+    else if (bytes != 0) std::memcpy(to, from, bytes);
+  }
+
+  Space* space_;
+  rank_t rank_;
+  block_layout layout_;
+  array<rank_t> members_;
+  array<pair> peers_;
+  array<std::uint64_t> snapshots_;
+  std::byte* own_block_;
+  staging_ring rings_[lane_count];
+  small_line small_[lane_count];
+  std::uint64_t target_[lane_count] = {};
+  std::uint64_t collective_[lane_count] = {};
+};
+
+}  // namespace collx::inline abi_1::transport::mapped

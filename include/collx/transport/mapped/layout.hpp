@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory that ranks of a mapped transport share: letters, acknowledgements and staging. Only
+// mapped/endpoint.hpp reads and writes these fields.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+
+#include "collx/core/types.hpp"
+
+namespace collx::inline abi_1::transport::mapped {
+
+inline constexpr std::size_t line_bytes = 64;
+// Independent streams per pair of ranks: lane 0 for blocking calls, the others for started requests.
+inline constexpr int lane_count = 4;
+// Letters in flight per pair and lane. Schedules declare how many they need (two at most so far);
+// more let a sender run ahead and read the acknowledgement line less often.
+inline constexpr std::uint64_t letters_per_inbox = 8;
+inline constexpr std::size_t inline_bytes = 32;
+
+// One message from one rank to another: a single cache line, written by the sender, read by the
+// receiver, who owns the memory. Small payloads travel in the line itself.
+struct alignas(line_bytes) letter {
+  // The number of the letter that lies here, counted from 1 per pair and lane; stored last.
+  std::atomic<std::uint64_t> sequence;
+  std::uint64_t payload;  // shared address, 0: the payload is `inlined`
+  std::uint64_t target;   // shared address of the sender's own output buffer, 0: not reachable
+  std::uint32_t bytes;
+  std::uint32_t reserved;
+  std::byte inlined[inline_bytes];
+};
+static_assert(sizeof(letter) == line_bytes);
+
+// Written by the receiver only, after it has read a payload; polled by the sender when it runs out
+// of credit. On its own line: it must not share one with letters, which the sender writes.
+struct alignas(line_bytes) acknowledgement {
+  std::atomic<std::uint64_t> consumed;
+};
+
+// Where things lie in the block of shared memory that one rank contributes to one communicator.
+struct block_layout {
+  rank_t size = 1;
+  std::size_t staging_bytes = 0;
+
+  [[nodiscard]] constexpr std::size_t inbox(int lane, rank_t sender) const {
+    return (static_cast<std::size_t>(lane) * static_cast<std::size_t>(size) + static_cast<std::size_t>(sender)) *
+           (letters_per_inbox + 1) * line_bytes;
+  }
+  [[nodiscard]] constexpr std::size_t acknowledgement_of(int lane, rank_t sender) const {
+    return inbox(lane, sender) + letters_per_inbox * line_bytes;
+  }
+  [[nodiscard]] constexpr std::size_t staging(int lane) const {
+    std::size_t const mail = inbox(lane_count, 0);
+    return (mail + 4095) / 4096 * 4096 + static_cast<std::size_t>(lane) * (staging_bytes + scratch_bytes());
+  }
+  [[nodiscard]] constexpr std::size_t scratch(int lane) const { return staging(lane) + staging_bytes; }
+  [[nodiscard]] constexpr std::size_t scratch_bytes() const { return staging_bytes / 2; }
+  // Reserved, not used: pages are taken by the system when first touched.
+  [[nodiscard]] constexpr std::size_t block_bytes() const { return staging(lane_count); }
+};
+
+}  // namespace collx::inline abi_1::transport::mapped

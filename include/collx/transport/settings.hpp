@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sizes and times a world is made with; every rank must agree on them.
+#pragma once
+
+#include "collx/core/environment.hpp"
+
+namespace collx::inline abi_1::transport {
+
+struct settings {
+  std::uint64_t timeout_us = 30'000'000;   // COLLX_TIMEOUT_US: the longest wait before status::timeout
+  std::size_t staging_bytes = 1 << 20;     // COLLX_STAGING_BYTES: per rank and lane, used when touched
+  std::size_t heap_bytes = heap_default;   // COLLX_HEAP_BYTES: symmetric memory reserved per rank (shm)
+
+  // Address space, not memory: pages are taken when touched. The thread sanitizer shadows address
+  // space at four times its size, so it gets less.
+#if defined(__SANITIZE_THREAD__)
+  static constexpr std::size_t heap_default = std::size_t{1} << 30;
+#else
+  static constexpr std::size_t heap_default = std::size_t{16} << 30;
+#endif
+
+  // Throws error (bad_argument) naming the variable that is wrong.
+  [[nodiscard]] static settings from_environment() {
+    settings chosen;
+    auto const read = [](char const* variable, auto& value, std::int64_t low, std::int64_t high) {
+      value = static_cast<std::remove_reference_t<decltype(value)>>(
+          environment::number(variable, static_cast<std::int64_t>(value), low, high));
+    };
+    read("COLLX_TIMEOUT_US", chosen.timeout_us, 1, std::int64_t{1} << 50);
+    read("COLLX_STAGING_BYTES", chosen.staging_bytes, 1 << 16, std::int64_t{1} << 30);
+    read("COLLX_HEAP_BYTES", chosen.heap_bytes, 1 << 20, std::int64_t{1} << 44);
+    chosen.staging_bytes = (chosen.staging_bytes + 4095) / 4096 * 4096;
+    chosen.heap_bytes = (chosen.heap_bytes + 4095) / 4096 * 4096;
+    return chosen;
+  }
+};
+
+}  // namespace collx::inline abi_1::transport

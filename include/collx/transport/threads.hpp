@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks are threads of one process. Everybody's memory is reachable, so nothing is ever staged for
+// want of access: private buffers are read in place. Also the transport for tests and for trying an
+// algorithm out.
+#pragma once
+
+#include <sys/mman.h>
+
+#include "collx/communicator.hpp"
+#include "collx/transport/mapped/alarm.hpp"
+#include "collx/transport/mapped/endpoint.hpp"
+#include "collx/transport/settings.hpp"
+
+namespace collx::inline abi_1::transport {
+
+namespace detail {
+
+// Zeroed memory whose pages are taken when touched. Throws error (out_of_memory).
+[[nodiscard]] inline std::byte* map_zeroed(std::size_t bytes) {
+  void* const p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) {
+    char text[160];
+    std::snprintf(text, sizeof text, "cannot map %zu bytes; free memory or pass a smaller count", bytes);
+    throw error(status::out_of_memory, text);
+  }
+  return static_cast<std::byte*>(p);
+}
+
+}  // namespace detail
+
+class threads_world {
+ public:
+  threads_world(rank_t size, settings const& chosen)
+      : settings_(chosen), layout_{size, chosen.staging_bytes}, blocks_(static_cast<std::size_t>(size)) {
+    for (std::byte*& block : blocks_) block = detail::map_zeroed(layout_.block_bytes());
+  }
+
+  [[nodiscard]] rank_t size() const noexcept { return layout_.size; }
+  [[nodiscard]] settings const& chosen() const noexcept { return settings_; }
+  [[nodiscard]] mapped::block_layout const& layout() const noexcept { return layout_; }
+  [[nodiscard]] std::byte* const* blocks() const noexcept { return blocks_.data(); }
+
+  // Relaxed: taking a reference needs one already. Acquire-release: the last to drop sees all uses.
+  void keep() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
+  void drop() noexcept {
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
+  [[nodiscard]] std::byte* allocate(std::size_t bytes) { return detail::map_zeroed(bytes == 0 ? 1 : bytes); }
+  void deallocate(std::byte* p, std::size_t bytes) noexcept { munmap(p, bytes == 0 ? 1 : bytes); }
+  [[nodiscard]] std::byte* allocate_block(std::size_t bytes) { return allocate(bytes); }
+  void release_block(std::byte* block, std::size_t bytes) noexcept { deallocate(block, bytes); }
+
+  [[nodiscard]] std::uint64_t address_of(void const* p, std::size_t) const noexcept {
+    return reinterpret_cast<std::uintptr_t>(p);
+  }
+  [[nodiscard]] std::byte* at(std::uint64_t address) const noexcept {
+    return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address));
+  }
+
+  [[nodiscard]] status interrupted(rank_t) const noexcept { return alarm_.raised() ? status::aborted : status::ok; }
+  void abort(status code, rank_t reporter, rank_t culprit) noexcept { alarm_.raise({code, reporter, culprit}); }
+  [[nodiscard]] mapped::first_failure first_failure() const noexcept { return alarm_.read(); }
+
+ private:
+  settings settings_;
+  mapped::block_layout layout_;
+  array<std::byte*> blocks_;  // each released by the communicator that owns it
+  mapped::alarm alarm_;
+  std::atomic<std::int32_t> references_{1};
+};
+
+struct threads {
+  static constexpr char const* name = "threads";
+  using world = threads_world;
+  using endpoint = mapped::endpoint<threads_world>;
+  using communicator = abi_1::communicator<threads>;
+
+  // Rank `rank` of a world that somebody made for all its threads; called once per rank.
+  [[nodiscard]] static communicator join(threads_world& world, rank_t rank) {
+    array<rank_t> everybody(static_cast<std::size_t>(world.size()));
+    for (rank_t r = 0; r < world.size(); ++r) everybody[static_cast<std::size_t>(r)] = r;
+    auto* const engine = new exec::engine<endpoint>(
+        world.chosen().timeout_us, exec::spins_before_yield(world.size()), world, rank,
+        static_cast<array<rank_t>&&>(everybody), world.blocks(), world.layout());
+    world.keep();
+    return {&world, engine};
+  }
+};
+
+}  // namespace collx::inline abi_1::transport

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The library's own choice of algorithm, as tables. A row holds while its bounds hold; the last row
+// of a table has none. Measured with bench/collx_perf --algorithm all; see docs/benchmarks.md.
+#pragma once
+
+#include <limits>
+
+#include "collx/algo/direct.hpp"
+#include "collx/algo/ring.hpp"
+
+namespace collx::inline abi_1::tune {
+
+inline constexpr std::size_t any_bytes = std::numeric_limits<std::size_t>::max();
+inline constexpr rank_t any_size = std::numeric_limits<rank_t>::max();
+
+// Bytes of the vector (per rank for sharded collectives) and ranks up to which a row applies.
+template <class Algorithm, std::size_t BytesMax = any_bytes, rank_t SizeMax = any_size>
+struct row {
+  using algorithm = Algorithm;
+  [[nodiscard]] static constexpr bool applies(std::size_t bytes, rank_t size) {
+    return bytes <= BytesMax && size <= SizeMax;
+  }
+};
+
+template <class... Rows>
+struct table {};
+
+// Where peers' memory can be read, fan-in beats every chain of messages.
+template <class Contract>
+struct mapped_table { using type = table<row<algo::direct_one_shot>>; };
+template <>
+struct mapped_table<contract::all_reduce> {
+  using type = table<row<algo::direct_one_shot, 4096, 8>, row<algo::direct_two_shot>>;
+};
+template <>
+struct mapped_table<contract::barrier> { using type = table<row<algo::direct_one_shot>>; };
+
+// Where every byte is a message, long vectors go round the ring.
+template <class Contract>
+struct message_table { using type = table<row<algo::direct_one_shot>>; };
+
+template <class Contract, class F, class First, class... Rest>
+[[nodiscard]] auto choose_from(table<First, Rest...>, std::size_t bytes, rank_t size, F const& f) {
+  if constexpr (sizeof...(Rest) == 0) {
+    return f.template operator()<typename First::algorithm>();
+  } else {
+    if (First::applies(bytes, size)) return f.template operator()<typename First::algorithm>();
+    return choose_from<Contract>(table<Rest...>{}, bytes, size, f);
+  }
+}
+
+// Calls f.template operator()<Algorithm>() with the first row that applies.
+template <class Contract, class Endpoint, bool Commutative, class F>
+[[nodiscard]] auto choose(std::size_t bytes, rank_t size, F const& f) {
+  using rows = std::conditional_t<Endpoint::is_mapped, mapped_table<Contract>, message_table<Contract>>;
+  return choose_from<Contract>(typename rows::type{}, bytes, size, f);
+}
+
+}  // namespace collx::inline abi_1::tune
