@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every schedule in the one list of algorithms is proved: at compile time for 2 .. 8 ranks, at run
+// time for 1 .. 64 and some larger numbers, for every root where there are few.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "collx/algo/all.hpp"
+#include "collx/schedule/proves.hpp"
+
+namespace {
+
+using namespace collx;
+
+template <class Algorithm, class Contract>
+std::string describe(verdict const& v) {
+  return std::string(Algorithm::name) + "/" + Contract::name + " with " + std::to_string(v.size) + " ranks, root " +
+         std::to_string(v.root) + (v.in_place ? ", in place: " : ": ") + explain(v.what) + " (rank " +
+         std::to_string(v.rank) + ", step " + std::to_string(v.step) + ", peer " + std::to_string(v.peer) +
+         ", chunk " + std::to_string(v.chunk) + ")";
+}
+
+struct prove_small {
+  template <class Algorithm, class Contract, class Schedule>
+  constexpr void operator()() const {
+    static_assert(proves_for<Algorithm, Contract, 2, 8>);
+  }
+};
+
+struct prove_large {
+  rank_t first = 1, last = 1;
+  bool all_roots = false;
+
+  template <class Algorithm, class Contract, class Schedule>
+  void operator()() const {
+    for (rank_t n = first; n <= last; ++n) {
+      if (!Schedule::supports(n)) continue;
+      rank_t const stride = all_roots ? 1 : n / 3 + 1;
+      for (rank_t root = 0; root < (Contract::rooted ? n : 1); root += stride) {
+        verdict const found = verify<Schedule>(n, root);
+        CHECK_MESSAGE(found.ok(), describe<Algorithm, Contract>(found));
+      }
+    }
+  }
+};
+
+struct cost_of_worst_root {
+  template <class Algorithm, class Contract, class Schedule>
+  void operator()() const {
+    for (rank_t n = 1; n <= 33; ++n) {
+      if (!Schedule::supports(n)) continue;
+      cost worst;
+      for (rank_t root = 0; root < (Contract::rooted ? n : 1); ++root) {
+        cost const c = documented_cost<Schedule>(n, root);
+        if (worst.rounds < c.rounds) worst.rounds = c.rounds;
+        if (worst.messages < c.messages) worst.messages = c.messages;
+        if (worst.chunks < c.chunks) worst.chunks = c.chunks;
+      }
+      CAPTURE(std::string(Algorithm::name));
+      CAPTURE(std::string(Contract::name));
+      CAPTURE(n);
+      CHECK(Schedule::documented_cost(n) == worst);
+    }
+  }
+};
+
+struct depth_suffices {
+  template <class Algorithm, class Contract, class Schedule>
+  void operator()() const {
+    for (rank_t const n : {2, 3, 4, 7, 8, 16}) {
+      if (!Schedule::supports(n)) continue;
+      std::int32_t const least = minimal_depth<Schedule>(n);
+      CHECK(least >= 1);
+      CHECK(least <= depth<Schedule>(n));
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("every algorithm is proved at compile time for 2 .. 8 ranks") {
+  for_each_schedule<algo::all, contract::all>(prove_small{});
+}
+
+TEST_CASE("every algorithm is proved for 1 .. 33 ranks and every root") {
+  for_each_schedule<algo::all, contract::all>(prove_large{1, 33, true});
+}
+
+TEST_CASE("every algorithm is proved for 34 .. 64 ranks") {
+  for_each_schedule<algo::all, contract::all>(prove_large{34, 64});
+}
+
+TEST_CASE("every algorithm is proved for 96, 127, 128 and 256 ranks") {
+  for (rank_t const n : {96, 127, 128, 256}) for_each_schedule<algo::all, contract::all>(prove_large{n, n});
+}
+
+TEST_CASE("the documented cost without a root is that of the worst root") {
+  for_each_schedule<algo::all, contract::all>(cost_of_worst_root{});
+}
+
+TEST_CASE("the declared depth is enough, and the ring needs two") {
+  for_each_schedule<algo::all, contract::all>(depth_suffices{});
+  for (rank_t const n : {2, 3, 4, 8, 33}) {
+    // A rank in the middle of a ring step holds a message in each hand.
+    CHECK(minimal_depth<algo::ring::all_reduce>(n) == 2);
+    verdict const stuck = verify<algo::ring::all_reduce>(n, 0, {.depth = 1});
+    CHECK(stuck.what == fault::deadlock);
+    CHECK(stuck.peer == 1);
+  }
+}
