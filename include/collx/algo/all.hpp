@@ -4,6 +4,7 @@
 #pragma once
 
 #include "collx/algo/binomial_tree.hpp"
+#include "collx/algo/chain.hpp"
 #include "collx/algo/direct.hpp"
 #include "collx/algo/recursive_doubling.hpp"
 #include "collx/algo/recursive_halving_doubling.hpp"
@@ -14,6 +15,7 @@ namespace collx::inline abi_1::algo {
 
 using all = type_list<
     binomial_tree,
+    chain,
     direct_one_shot,
     direct_two_shot,
     recursive_doubling,
