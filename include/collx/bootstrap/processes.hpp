@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs ranks as processes: forks them, waits for them, and says how each ended.
+#pragma once
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "collx/transport/shm.hpp"
+
+namespace collx::inline abi_1::bootstrap {
+
+// How each rank ended: its exit code, or 128 + the signal that killed it, as shells say it.
+using exit_codes = array<int>;
+
+namespace detail {
+
+// A forked rank's whole life. Never returns into the parent's program.
+template <class RankMain>
+[[noreturn]] void live_as_rank(int fd, rank_t rank, RankMain& rank_main) {
+  int code = 0;
+  try {
+    auto world = transport::shm::join(fd, rank);
+    try {
+      rank_main(world);
+    } catch (...) {
+      world.abort();  // the others must not wait for this one
+      throw;
+    }
+  } catch (std::exception const& failure) {
+    std::fprintf(stderr, "rank %d: %s\n", rank, failure.what());
+    code = 1;
+  } catch (...) {
+    std::fprintf(stderr, "rank %d: ended by an exception that is no std::exception\n", rank);
+    code = 1;
+  }
+  std::fflush(nullptr);
+  // Not exit(): the parent's static objects are not this process's to destroy.
+  _exit(code);
+}
+
+}  // namespace detail
+
+// Forks `size` processes; each calls rank_main(communicator&) and ends. Returns their exit codes
+// when all have ended: 0, 1 for an exception (whose text goes to stderr), or 128 + signal. A rank
+// dies with this process. Nothing is left behind, whatever happens: the shared memory has no name.
+// Throws error for a size below 1 and when the system refuses memory or processes.
+template <class RankMain>
+exit_codes on_processes(rank_t size, RankMain&& rank_main,
+                        transport::settings const& chosen = transport::settings::from_environment()) {
+  if (size < 1) throw error(status::bad_argument, "on_processes: the number of ranks must be at least 1");
+  int const fd = transport::shared_memory::segment::create(size, chosen);
+  std::fflush(nullptr);  // or every child prints what is still buffered
+  array<pid_t> ranks(static_cast<std::size_t>(size));
+  pid_t const parent = getpid();
+  for (rank_t r = 0; r < size; ++r) {
+    pid_t const child = fork();
+    if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (getppid() != parent) _exit(1);  // it died before the line above
+      detail::live_as_rank(fd, r, rank_main);
+    }
+    if (child < 0) {
+      for (rank_t started = 0; started < r; ++started) kill(ranks[static_cast<std::size_t>(started)], SIGKILL);
+      for (rank_t started = 0; started < r; ++started)
+        waitpid(ranks[static_cast<std::size_t>(started)], nullptr, 0);
+      close(fd);
+      transport::shared_memory::throw_system("fork", "start fewer ranks or raise the limit on processes");
+    }
+    ranks[static_cast<std::size_t>(r)] = child;
+  }
+  close(fd);
+  exit_codes codes(static_cast<std::size_t>(size));
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    int how = 0;
+    while (waitpid(ranks[i], &how, 0) < 0 && errno == EINTR) {}
+    codes[i] = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+  }
+  return codes;
+}
+
+}  // namespace collx::inline abi_1::bootstrap

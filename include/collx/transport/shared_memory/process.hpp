@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether another process still runs: told by a descriptor of the process itself, so that a new
+// process with an old number is never taken for the old one.
+#pragma once
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "collx/core/types.hpp"
+
+namespace collx::inline abi_1::transport::shared_memory {
+
+// When a process was started, in clock ticks since boot (field 22 of /proc/PID/stat); 0 if it is
+// gone. A pid together with this names a process for good.
+[[nodiscard]] inline std::uint64_t start_time(std::int32_t process) noexcept {
+  char path[64], text[1024];
+  std::snprintf(path, sizeof path, "/proc/%d/stat", process);
+  int const fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  ssize_t const got = read(fd, text, sizeof text - 1);
+  close(fd);
+  if (got <= 0) return 0;
+  text[got] = '\0';
+  // The name, field 2, is in parentheses and may hold anything: count fields behind the last one.
+  char const* at = std::strrchr(text, ')');
+  for (int field = 2; at != nullptr && field < 22; ++field) at = std::strchr(at + 1, ' ');
+  return at == nullptr ? 0 : std::strtoull(at, nullptr, 10);
+}
+
+// Watches one process.
+class process_watch {
+ public:
+  process_watch() = default;
+  process_watch(process_watch const&) = delete;
+  ~process_watch() {
+    if (fd_ >= 0) close(fd_);
+  }
+
+  // True once the process has ended, also while its parent has not yet asked for its exit status.
+  [[nodiscard]] bool ended(std::int32_t process, std::uint64_t started) noexcept {
+    if (gone_) return true;
+    if (fd_ < 0) {
+      fd_ = static_cast<int>(syscall(SYS_pidfd_open, process, 0));
+      // The number may have been given to a new process before the descriptor was opened.
+      if ((fd_ < 0 && errno == ESRCH) || start_time(process) != started) return gone_ = true;
+      if (fd_ < 0) return false;  // the kernel cannot tell; the deadline will
+    }
+    pollfd ready{fd_, POLLIN, 0};
+    return gone_ = poll(&ready, 1, 0) == 1;
+  }
+
+ private:
+  int fd_ = -1;
+  bool gone_ = false;
+};
+
+}  // namespace collx::inline abi_1::transport::shared_memory

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory that the processes of one host share: one anonymous file (memfd) whose only names are
+// file descriptors. When the last process is gone, however it went, so is the memory.
+#pragma once
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "collx/transport/mapped/alarm.hpp"
+#include "collx/transport/mapped/layout.hpp"
+#include "collx/transport/settings.hpp"
+
+namespace collx::inline abi_1::transport::shared_memory {
+
+[[noreturn]] inline void throw_system(char const* what, char const* advice) {
+  char text[400];
+  std::snprintf(text, sizeof text, "%s: %s; %s", what, std::strerror(errno), advice);
+  throw error(status::system_failure, text);
+}
+
+// What one rank tells the others about itself.
+struct alignas(mapped::line_bytes) member {
+  std::atomic<std::int32_t> process;       // pid, 0 until it has joined; stored last
+  std::atomic<std::uint32_t> lost;         // 1 once somebody has seen it end
+  std::uint64_t start_time;                // tells a process from a later one with its pid
+};
+
+// At the begin of the segment. Everything is zero when it is made.
+struct header {
+  std::uint64_t magic;
+  std::uint32_t version;
+  std::int32_t size;
+  settings chosen;
+  mapped::alarm alarm;
+  std::atomic<std::int32_t> joined;
+  // followed by `size` members
+
+  static constexpr std::uint64_t magic_value = 0x636f'6c6c'7873'686dULL;  // "collxshm"
+  static constexpr std::uint32_t version_value = 1;
+};
+
+// A process's view of the segment: [header and members][rank 0's region][rank 1's region]...
+// A region is the rank's block of the world communicator, then its heap.
+class segment {
+ public:
+  // Makes the memory; the descriptor is passed on by fork or by a rendezvous.
+  [[nodiscard]] static int create(rank_t size, settings const& chosen) {
+    int const fd = static_cast<int>(syscall(SYS_memfd_create, "collx", 1u /* MFD_CLOEXEC */));
+    if (fd < 0) throw_system("memfd_create", "the kernel must be 3.17 or newer and allow it");
+    segment const shape(size, chosen);
+    // Sparse: a page takes memory when it is touched.
+    if (ftruncate(fd, static_cast<off_t>(shape.total_bytes_)) != 0) {
+      close(fd);
+      throw_system("reserving the shared segment", "set COLLX_HEAP_BYTES to less");
+    }
+    void* const p = mmap(nullptr, sizeof(header), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (p == MAP_FAILED) {
+      close(fd);
+      throw_system("mapping the shared segment", "free memory");
+    }
+    header* const head = ::new (p) header{};
+    head->version = header::version_value;
+    head->size = size;
+    head->chosen = chosen;
+    head->magic = header::magic_value;
+    munmap(p, sizeof(header));
+    return fd;
+  }
+
+  // Maps the segment behind `fd`, which stays the caller's.
+  [[nodiscard]] static segment attach(int fd) {
+    header head{};
+    if (pread(fd, static_cast<void*>(&head), sizeof head, 0) != static_cast<ssize_t>(sizeof head) ||
+        head.magic != header::magic_value || head.version != header::version_value || head.size < 1)
+      throw error(status::system_failure, "the descriptor is no segment of this version; all ranks must run the "
+                                          "same version of collx");
+    segment mine(head.size, head.chosen);
+    void* const p = mmap(nullptr, mine.total_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (p == MAP_FAILED) throw_system("mapping the shared segment", "set COLLX_HEAP_BYTES to less, on every rank");
+    mine.base_ = static_cast<std::byte*>(p);
+    return mine;
+  }
+
+  segment(segment&& other) noexcept
+      : base_(other.base_), size_(other.size_), layout_(other.layout_), chosen_(other.chosen_),
+        total_bytes_(other.total_bytes_) {
+    other.base_ = nullptr;
+  }
+  segment(segment const&) = delete;
+  ~segment() {
+    if (base_ != nullptr) munmap(base_, total_bytes_);
+  }
+
+  [[nodiscard]] rank_t size() const noexcept { return size_; }
+  [[nodiscard]] settings const& chosen() const noexcept { return chosen_; }
+  [[nodiscard]] mapped::block_layout const& layout() const noexcept { return layout_; }
+  [[nodiscard]] header& head() const noexcept { return *reinterpret_cast<header*>(base_); }
+  [[nodiscard]] member& of(rank_t rank) const noexcept {
+    return *(reinterpret_cast<member*>(base_ + line_of_header) + rank);
+  }
+  [[nodiscard]] std::byte* block(rank_t rank) const noexcept {
+    return base_ + header_bytes() + static_cast<std::size_t>(rank) * region_bytes();
+  }
+  [[nodiscard]] std::byte* heap(rank_t rank) const noexcept { return block(rank) + layout_.block_bytes(); }
+
+  // Offsets are the addresses that ranks tell each other; 0, the header, is nobody's payload.
+  [[nodiscard]] std::uint64_t offset_of(void const* p, std::size_t bytes) const noexcept {
+    auto const begin = reinterpret_cast<std::uintptr_t>(base_), at = reinterpret_cast<std::uintptr_t>(p);
+    return at >= begin && at + bytes <= begin + total_bytes_ ? at - begin : 0;
+  }
+  [[nodiscard]] std::byte* at(std::uint64_t offset) const noexcept { return base_ + offset; }
+
+ private:
+  static constexpr std::size_t line_of_header = (sizeof(header) + 63) / 64 * 64;
+
+  segment(rank_t size, settings const& chosen) noexcept
+      : size_(size), layout_{size, chosen.staging_bytes}, chosen_(chosen) {
+    total_bytes_ = header_bytes() + static_cast<std::size_t>(size) * region_bytes();
+  }
+
+  [[nodiscard]] std::size_t header_bytes() const noexcept {
+    return (line_of_header + static_cast<std::size_t>(size_) * sizeof(member) + 4095) / 4096 * 4096;
+  }
+  [[nodiscard]] std::size_t region_bytes() const noexcept { return layout_.block_bytes() + chosen_.heap_bytes; }
+
+  std::byte* base_ = nullptr;
+  rank_t size_;
+  mapped::block_layout layout_;
+  settings chosen_;
+  std::size_t total_bytes_ = 0;
+};
+
+}  // namespace collx::inline abi_1::transport::shared_memory

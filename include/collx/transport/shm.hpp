@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks are processes of one host that share memory. Symmetric memory is read and written in place;
+// private buffers are copied once, into staging memory that peers read.
+#pragma once
+
+#include "collx/communicator.hpp"
+#include "collx/transport/mapped/endpoint.hpp"
+#include "collx/transport/shared_memory/heap.hpp"
+#include "collx/transport/shared_memory/process.hpp"
+#include "collx/transport/shared_memory/segment.hpp"
+
+namespace collx::inline abi_1::transport {
+
+// One process's membership in the group that was started together. Freed with its last communicator.
+class shm_world {
+ public:
+  // Joins as `rank`. Returns when all ranks have joined; throws error (timeout) naming those that
+  // have not. `fd` is the caller's.
+  shm_world(int fd, rank_t rank)
+      : segment_(shared_memory::segment::attach(fd)),
+        heap_(segment_.heap(rank), segment_.chosen().heap_bytes),
+        watches_(static_cast<std::size_t>(segment_.size())),
+        blocks_(static_cast<std::size_t>(segment_.size())),
+        rank_(rank) {
+    for (rank_t r = 0; r < size(); ++r) blocks_[static_cast<std::size_t>(r)] = segment_.block(r);
+    announce();
+    wait_for_everybody();
+  }
+
+  [[nodiscard]] rank_t rank() const noexcept { return rank_; }
+  [[nodiscard]] rank_t size() const noexcept { return segment_.size(); }
+  [[nodiscard]] settings const& chosen() const noexcept { return segment_.chosen(); }
+  [[nodiscard]] mapped::block_layout const& layout() const noexcept { return segment_.layout(); }
+  [[nodiscard]] std::byte* const* blocks() const noexcept { return blocks_.data(); }
+
+  // Relaxed: taking a reference needs one already. Acquire-release: the last to drop sees all uses.
+  void keep() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
+  void drop() noexcept {
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
+  [[nodiscard]] std::byte* allocate(std::size_t bytes) { return heap_.allocate(bytes); }
+  void deallocate(std::byte* p, std::size_t bytes) noexcept { heap_.deallocate(p, bytes); }
+  [[nodiscard]] std::byte* allocate_block(std::size_t bytes) { return heap_.allocate(bytes); }
+  void release_block(std::byte* block, std::size_t bytes) noexcept {
+    if (block != segment_.block(rank_)) heap_.deallocate(block, bytes);
+  }
+
+  [[nodiscard]] std::uint64_t address_of(void const* p, std::size_t bytes) const noexcept {
+    return segment_.offset_of(p, bytes);
+  }
+  [[nodiscard]] std::byte* at(std::uint64_t address) const noexcept { return segment_.at(address); }
+
+  // Asks only about the peer waited for: a rank that has done its part may leave early. Whoever
+  // waits for a lost rank raises the alarm, and that ends the waits for the one that waited.
+  [[nodiscard]] status interrupted(rank_t peer) noexcept {
+    if (segment_.head().alarm.raised()) return status::aborted;
+    if (peer != no_rank && lost(peer)) return status::peer_lost;
+    return status::ok;
+  }
+
+  void abort(status code, rank_t reporter, rank_t culprit) noexcept {
+    segment_.head().alarm.raise({code, reporter, culprit});
+  }
+  [[nodiscard]] mapped::first_failure first_failure() const noexcept { return segment_.head().alarm.read(); }
+
+ private:
+  void announce() {
+    shared_memory::member& me = segment_.of(rank_);
+    std::int32_t nobody = 0;
+    me.start_time = shared_memory::start_time(getpid());
+    // Release: the start time is there for whoever sees the pid.
+    if (!me.process.compare_exchange_strong(nobody, getpid(), std::memory_order_release, std::memory_order_relaxed)) {
+      char text[200];
+      std::snprintf(text, sizeof text, "rank %d is already taken by process %d; give every process a RANK of its own",
+                    rank_, nobody);
+      throw error(status::bad_argument, text);
+    }
+    segment_.head().joined.fetch_add(1, std::memory_order_release);
+  }
+
+  void wait_for_everybody() {
+    exec::waiter patience(0, chosen().timeout_us);
+    // Acquire: pairs with announce(), so that every member's record is complete.
+    while (segment_.head().joined.load(std::memory_order_acquire) < size()) {
+      status const why = patience.pause([&] { return first_lost() == no_rank ? interrupted(no_rank)
+                                                                             : status::peer_lost; });
+      if (why == status::ok) continue;
+      rank_t missing = first_lost();
+      for (rank_t r = 0; missing == no_rank && r < size(); ++r)
+        if (segment_.of(r).process.load(std::memory_order_relaxed) == 0) missing = r;
+      char text[240];
+      std::snprintf(text, sizeof text, "rank %d of %d: start-up: %s: rank %d %s; start all %d ranks, or raise "
+                    "COLLX_TIMEOUT_US", rank_, size(), name(why), missing,
+                    why == status::peer_lost ? "ended before all had joined" : "never joined", size());
+      throw error(why, text);
+    }
+  }
+
+  [[nodiscard]] rank_t first_lost() noexcept {
+    for (rank_t r = 0; r < size(); ++r)
+      if (lost(r)) return r;
+    return no_rank;
+  }
+
+  [[nodiscard]] bool lost(rank_t rank) noexcept {
+    shared_memory::member& them = segment_.of(rank);
+    std::int32_t const process = them.process.load(std::memory_order_acquire);
+    if (process == 0 || rank == rank_) return false;
+    return watches_[static_cast<std::size_t>(rank)].ended(process, them.start_time);
+  }
+
+  shared_memory::segment segment_;
+  shared_memory::heap heap_;
+  array<shared_memory::process_watch> watches_;
+  array<std::byte*> blocks_;
+  rank_t rank_;
+  std::atomic<std::int32_t> references_{1};
+};
+
+struct shm {
+  static constexpr char const* name = "shm";
+  using world = shm_world;
+  using endpoint = mapped::endpoint<shm_world>;
+  using communicator = abi_1::communicator<shm>;
+
+  // Rank `rank` of the segment behind `fd`, which stays the caller's and may be closed afterwards.
+  [[nodiscard]] static communicator join(int fd, rank_t rank) {
+    auto* const world = new shm_world(fd, rank);
+    array<rank_t> everybody(static_cast<std::size_t>(world->size()));
+    for (rank_t r = 0; r < world->size(); ++r) everybody[static_cast<std::size_t>(r)] = r;
+    auto* const engine = new exec::engine<endpoint>(
+        world->chosen().timeout_us, exec::spins_before_yield(world->size()), *world, rank,
+        static_cast<array<rank_t>&&>(everybody), world->blocks(), world->layout());
+    return {world, engine};
+  }
+};
+
+}  // namespace collx::inline abi_1::transport
