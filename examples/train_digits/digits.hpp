@@ -43,11 +43,13 @@ namespace detail {
 }
 
 // One integer in 0..max from the front of `line`. Takes a comma behind it, unless it is the last.
-inline int take_number(std::string_view& line, int max, bool last, std::string const& origin, std::size_t number) {
+inline int take_number(std::string_view& line, int max, bool last, std::string const& origin,
+                       std::size_t number) {
   int value = -1;
   auto const [end, failed] = std::from_chars(line.data(), line.data() + line.size(), value);
   if (failed != std::errc{})
-    refuse(origin, number, "expected an integer, found '" + std::string(line.substr(0, line.find(','))) + "'");
+    refuse(origin, number,
+           "expected an integer, found '" + std::string(line.substr(0, line.find(','))) + "'");
   if (value < 0 || value > max)
     refuse(origin, number, "value " + std::to_string(value) + " is outside 0.." + std::to_string(max));
   line.remove_prefix(static_cast<std::size_t>(end - line.data()));
@@ -79,14 +81,16 @@ inline std::vector<image> parse_digits(std::string_view text, std::string const&
     std::size_t const line = images.size() + 1;
     std::size_t const length = text.find('\n');
     // A last line without its newline may have lost digits of its last value: never accepted.
-    if (length == std::string_view::npos) detail::refuse(origin, line, "the file ends in the middle of a line");
+    if (length == std::string_view::npos)
+      detail::refuse(origin, line, "the file ends in the middle of a line");
     if (line > expected) detail::refuse(origin, line, "more than " + std::to_string(expected) + " images");
     images.push_back(detail::take_image(text.substr(0, length), origin, line));
     text.remove_prefix(length + 1);
   }
   if (images.size() != expected)
-    detail::refuse(origin, images.size() + 1, "the file ends after " + std::to_string(images.size()) + " of " +
-                                                  std::to_string(expected) + " images");
+    detail::refuse(origin, images.size() + 1,
+                   "the file ends after " + std::to_string(images.size()) + " of " +
+                       std::to_string(expected) + " images");
   return images;
 }
 
@@ -97,7 +101,8 @@ inline std::vector<image> load_digits(std::string const& path) {
                      ". Give the path of examples/data/digits.csv with --data");
   std::ostringstream text;
   if (!(text << file.rdbuf()))  // also where there is nothing: an empty file, a directory
-    throw data_error("cannot read anything from " + path + ". Give the path of examples/data/digits.csv with --data");
+    throw data_error("cannot read anything from " + path +
+                     ". Give the path of examples/data/digits.csv with --data");
   return parse_digits(text.str(), path);
 }
 

@@ -62,8 +62,8 @@ struct measurements {
   call_log gradient{"all_reduce", "gradient and loss"};
   call_log answers{"all_reduce", "right answers"};
   call_log fingerprints{"all_gather", "fingerprints"};
-  samples compute;       // of a step: gradient of this rank's images, and the update
-  double whole_us = 0.0; // the run from the first collective to the last
+  samples compute;        // of a step: gradient of this rank's images, and the update
+  double whole_us = 0.0;  // the run from the first collective to the last
 
   [[nodiscard]] std::array<call_log const*, 4> calls() const {
     return {&parameters, &gradient, &answers, &fingerprints};

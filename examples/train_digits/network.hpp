@@ -18,9 +18,9 @@ namespace train_digits {
 inline constexpr int hidden_count = 64;
 
 // Where things lie in the parameter vector, and in the gradient.
-inline constexpr std::size_t weights_1 = 0;                                         // [pixel][hidden]
-inline constexpr std::size_t bias_1 = weights_1 + pixel_count * hidden_count;       // [hidden]
-inline constexpr std::size_t weights_2 = bias_1 + hidden_count;                     // [hidden][class]
+inline constexpr std::size_t weights_1 = 0;                                                 // [pixel][hidden]
+inline constexpr std::size_t bias_1 = weights_1 + pixel_count * hidden_count;               // [hidden]
+inline constexpr std::size_t weights_2 = bias_1 + hidden_count;                             // [hidden][class]
 inline constexpr std::size_t bias_2 = weights_2 + std::size_t{hidden_count} * class_count;  // [class]
 inline constexpr std::size_t parameter_count = bias_2 + class_count;
 
