@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every schedule in the one list of algorithms is proved: at compile time for 2 .. 8 ranks, at run
 // time for 1 .. 64 and some larger numbers, for every root where there are few.
-#include <doctest/doctest.h>
-
 #include <string>
+
+#include <doctest/doctest.h>
 
 #include "collx/algo/all.hpp"
 #include "collx/schedule/proves.hpp"
@@ -14,10 +14,10 @@ using namespace collx;
 
 template <class Algorithm, class Contract>
 std::string describe(verdict const& v) {
-  return std::string(Algorithm::name) + "/" + Contract::name + " with " + std::to_string(v.size) + " ranks, root " +
-         std::to_string(v.root) + (v.in_place ? ", in place: " : ": ") + explain(v.what) + " (rank " +
-         std::to_string(v.rank) + ", step " + std::to_string(v.step) + ", peer " + std::to_string(v.peer) +
-         ", chunk " + std::to_string(v.chunk) + ")";
+  return std::string(Algorithm::name) + "/" + Contract::name + " with " + std::to_string(v.size) +
+         " ranks, root " + std::to_string(v.root) + (v.in_place ? ", in place: " : ": ") + explain(v.what) +
+         " (rank " + std::to_string(v.rank) + ", step " + std::to_string(v.step) + ", peer " +
+         std::to_string(v.peer) + ", chunk " + std::to_string(v.chunk) + ")";
 }
 
 struct prove_small {

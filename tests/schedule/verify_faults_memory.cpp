@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every fault that the verifier finds in accesses to memory and in what the outputs hold at the
 // end, provoked by a schedule that is wrong in one place.
-#include <doctest/doctest.h>
-
 #include <string>
+
+#include <doctest/doctest.h>
 
 #include "collx/schedule/verify.hpp"
 #include "exchange.hpp"
@@ -56,7 +56,8 @@ struct reuses_scratch : exchange {
   static constexpr std::int32_t step_count(problem) { return 3; }
   static constexpr primitive step(problem p, std::int32_t s) {
     region const temporary{place::scratch, 0, 1};
-    if (s == 0) return {.to = only(other(p)), .operand = {place::input, 0, 1}, .target = temporary, .store = true};
+    if (s == 0)
+      return {.to = only(other(p)), .operand = {place::input, 0, 1}, .target = temporary, .store = true};
     primitive combine = exchange::step(p, 1);
     if (s == 1) combine.target = temporary;
     else combine = {.operand = temporary, .target = {place::output, 0, 1}, .store = true};
@@ -112,7 +113,11 @@ struct pushes_at_once : swap {
   static constexpr primitive step(problem p, std::int32_t s) {
     region const own{place::output, p.rank, 1};
     if (s == 0)
-      return {.to = only(other(p)), .operand = {place::input, p.rank, 1}, .target = own, .store = true, .push = true};
+      return {.to = only(other(p)),
+              .operand = {place::input, p.rank, 1},
+              .target = own,
+              .store = true,
+              .push = true};
     return {.from = only(other(p)), .target = {place::output, other(p), 1}, .store = true};
   }
 };
@@ -142,8 +147,12 @@ struct pushes_over_a_read : push_halves {
 
 // ---- outputs -------------------------------------------------------------------------------------
 
-struct stops_early : exchange { static constexpr std::int32_t step_count(problem p) { return p.rank == 0 ? 2 : 1; } };
-struct does_nothing : exchange { static constexpr std::int32_t step_count(problem) { return 0; } };
+struct stops_early : exchange {
+  static constexpr std::int32_t step_count(problem p) { return p.rank == 0 ? 2 : 1; }
+};
+struct does_nothing : exchange {
+  static constexpr std::int32_t step_count(problem) { return 0; }
+};
 
 struct keeps_its_own : exchange {
   static constexpr std::int32_t step_count(problem) { return 1; }
@@ -168,7 +177,9 @@ struct from_rank_0 {
   static constexpr chunk_window output(problem, std::int32_t chunks) { return {0, chunks}; }
   static constexpr rank_t owner(problem, std::int32_t, std::int32_t) { return 0; }
 };
-struct keeps_the_wrong_one : keeps_its_own { using contract = from_rank_0; };
+struct keeps_the_wrong_one : keeps_its_own {
+  using contract = from_rank_0;
+};
 
 namespace {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every fault that the verifier finds in steps as such, in their matching, in values and in costs,
 // provoked by a schedule that is wrong in one place.
-#include <doctest/doctest.h>
-
 #include <string>
+
+#include <doctest/doctest.h>
 
 #include "collx/schedule/verify.hpp"
 #include "exchange.hpp"
@@ -16,41 +16,75 @@ static_assert(verify<swap>(2).ok());
 static_assert(verify<push_halves>(2).ok());
 
 // A schedule that differs from `Base` in what `change` does to every step.
-#define WRONG(name, Base)                                               \
-  struct name : Base {                                                  \
-    static constexpr primitive step(problem p, std::int32_t s) {        \
-      primitive changed = Base::step(p, s);                             \
-      change(changed, p, s);                                            \
-      return changed;                                                   \
-    }                                                                   \
-    static constexpr void change(primitive&, problem, std::int32_t);    \
-  };                                                                    \
+#define WRONG(name, Base)                                                                   \
+  struct name : Base {                                                                      \
+    static constexpr primitive step(problem p, std::int32_t s) {                            \
+      primitive changed = Base::step(p, s);                                                 \
+      change(changed, p, s);                                                                \
+      return changed;                                                                       \
+    }                                                                                       \
+    static constexpr void change(primitive&, problem, std::int32_t);                        \
+  };                                                                                        \
   constexpr void name::change([[maybe_unused]] primitive& step, [[maybe_unused]] problem p, \
                               [[maybe_unused]] std::int32_t s)
 
 // ---- shape ---------------------------------------------------------------------------------------
 
-struct no_chunks : exchange { static constexpr std::int32_t chunk_count(rank_t) { return 0; } };
-struct three_chunks : halve { static constexpr std::int32_t chunk_count(rank_t) { return 3; } };
-struct negative_steps : exchange { static constexpr std::int32_t step_count(problem) { return -1; } };
+struct no_chunks : exchange {
+  static constexpr std::int32_t chunk_count(rank_t) { return 0; }
+};
+struct three_chunks : halve {
+  static constexpr std::int32_t chunk_count(rank_t) { return 3; }
+};
+struct negative_steps : exchange {
+  static constexpr std::int32_t step_count(problem) { return -1; }
+};
 
-WRONG(sends_to_nobody, exchange) { if (s == 0) step.to.first = 2; }
-WRONG(sends_twice_to_one, exchange) { if (s == 0) step.to = {other(p), 2, 2}; }
-WRONG(forgets_itself, exchange) { if (s == 1) step.from = only(other(p)); }
-WRONG(reduces_nothing, exchange) { if (s == 0) step.reduce = true; }
-WRONG(passes_on_several, swap) { if (s == 1) step.to = only(other(p)); }
-WRONG(runs_per_peer_of_nobody, exchange) { if (s == 1) step.target.per_peer = 1; }
-WRONG(reads_past_the_end, exchange) { if (s == 0) step.operand.first = 1; }
-WRONG(reads_scratch_it_does_not_have, exchange) { if (s == 0) step.operand.where = place::scratch; }
-WRONG(reads_before_the_begin, swap) { if (s == 0) step.operand.first = -1; }
-WRONG(operand_longer_than_target, halve) { if (s == 1) step.operand = {place::input, 0, 2}; }
-WRONG(message_longer_than_expected, halve) { if (s == 0) step.operand = {place::input, 0, 2}; }
-WRONG(writes_the_input, exchange) { if (s == 1) step.target.where = place::input; }
-WRONG(writes_the_others_block, halve) { if (s == 1) step.target.first = other(p); }
+WRONG(sends_to_nobody, exchange) {
+  if (s == 0) step.to.first = 2;
+}
+WRONG(sends_twice_to_one, exchange) {
+  if (s == 0) step.to = {other(p), 2, 2};
+}
+WRONG(forgets_itself, exchange) {
+  if (s == 1) step.from = only(other(p));
+}
+WRONG(reduces_nothing, exchange) {
+  if (s == 0) step.reduce = true;
+}
+WRONG(passes_on_several, swap) {
+  if (s == 1) step.to = only(other(p));
+}
+WRONG(runs_per_peer_of_nobody, exchange) {
+  if (s == 1) step.target.per_peer = 1;
+}
+WRONG(reads_past_the_end, exchange) {
+  if (s == 0) step.operand.first = 1;
+}
+WRONG(reads_scratch_it_does_not_have, exchange) {
+  if (s == 0) step.operand.where = place::scratch;
+}
+WRONG(reads_before_the_begin, swap) {
+  if (s == 0) step.operand.first = -1;
+}
+WRONG(operand_longer_than_target, halve) {
+  if (s == 1) step.operand = {place::input, 0, 2};
+}
+WRONG(message_longer_than_expected, halve) {
+  if (s == 0) step.operand = {place::input, 0, 2};
+}
+WRONG(writes_the_input, exchange) {
+  if (s == 1) step.target.where = place::input;
+}
+WRONG(writes_the_others_block, halve) {
+  if (s == 1) step.target.first = other(p);
+}
 
 // ---- matching ------------------------------------------------------------------------------------
 
-WRONG(one_forgets_to_send, exchange) { if (s == 0 && p.rank == 1) step.to = nobody(); }
+WRONG(one_forgets_to_send, exchange) {
+  if (s == 0 && p.rank == 1) step.to = nobody();
+}
 WRONG(one_forgets_to_take, exchange) {
   if (s == 1 && p.rank == 1) step = {.operand = step.operand, .target = step.target, .store = true};
 }
@@ -85,12 +119,18 @@ struct takes_late {
     return {.from = only(0), .target = {place::output, s - 1, 1}, .store = true};
   }
 };
-struct promises_depth_2 : takes_late { static constexpr std::int32_t depth(rank_t) { return 2; } };
+struct promises_depth_2 : takes_late {
+  static constexpr std::int32_t depth(rank_t) { return 2; }
+};
 
 // ---- values --------------------------------------------------------------------------------------
 
-WRONG(combines_other_chunks, halve) { if (s == 0) step.operand.first = p.rank; }
-WRONG(wrong_order, exchange) { if (s == 1) step.from = {1, 1, 2}; }
+WRONG(combines_other_chunks, halve) {
+  if (s == 0) step.operand.first = p.rank;
+}
+WRONG(wrong_order, exchange) {
+  if (s == 1) step.from = {1, 1, 2};
+}
 WRONG(completes_silently, exchange) { step.complete = false; }
 
 // Stores the first half where the second belongs, which may be shorter.
@@ -122,9 +162,15 @@ struct early_complete : exchange {
 
 // ---- costs ---------------------------------------------------------------------------------------
 
-struct more_rounds : exchange { static constexpr cost documented_cost(rank_t) { return {2, 1, 1}; } };
-struct more_messages : exchange { static constexpr cost documented_cost(rank_t) { return {1, 2, 1}; } };
-struct more_chunks : exchange { static constexpr cost documented_cost(rank_t) { return {1, 1, 2}; } };
+struct more_rounds : exchange {
+  static constexpr cost documented_cost(rank_t) { return {2, 1, 1}; }
+};
+struct more_messages : exchange {
+  static constexpr cost documented_cost(rank_t) { return {1, 2, 1}; }
+};
+struct more_chunks : exchange {
+  static constexpr cost documented_cost(rank_t) { return {1, 1, 2}; }
+};
 
 namespace {
 

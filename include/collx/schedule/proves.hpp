@@ -13,12 +13,18 @@
 namespace collx::inline abi_1 {
 
 // The words of a counterexample, as a compiler prints them.
-template <rank_t> struct with_ranks;
-template <rank_t> struct and_root;
-template <rank_t> struct at_rank;
-template <std::int32_t> struct in_step;
-template <rank_t> struct concerning_peer;
-template <std::int32_t> struct at_chunk;
+template <rank_t>
+struct with_ranks;
+template <rank_t>
+struct and_root;
+template <rank_t>
+struct at_rank;
+template <std::int32_t>
+struct in_step;
+template <rank_t>
+struct concerning_peer;
+template <std::int32_t>
+struct at_chunk;
 struct out_of_place;
 struct in_place;
 
@@ -42,7 +48,8 @@ constexpr verdict first_wrong() {
   if constexpr (Size > Last) return {.what = Any ? fault::none : fault::size_not_supported, .size = Last};
   else if constexpr (!S::supports(Size)) return first_wrong<S, Size + 1, Last, 0, Any>();
   else if constexpr (!verdict_for<S, Size, Root>.ok()) return verdict_for<S, Size, Root>;
-  else if constexpr (S::contract::rooted && Root + 1 < Size) return first_wrong<S, Size, Last, Root + 1, true>();
+  else if constexpr (S::contract::rooted && Root + 1 < Size)
+    return first_wrong<S, Size, Last, Root + 1, true>();
   else return first_wrong<S, Size + 1, Last, 0, true>();
 }
 
@@ -63,17 +70,33 @@ constexpr bool prove() {
   static_assert(First >= 1 && First <= Last, "collx::proves<S, First, Last>: needs 1 <= First <= Last");
   static_assert(std::is_empty_v<S> && std::is_trivially_copyable_v<S>,
                 "collx::proves: not a schedule: the type must be empty and trivially copyable");
-  static_assert(requires { typename S::contract; }, "collx::proves: not a schedule: it has no type `contract`");
-  static_assert(requires(rank_t n) { { S::supports(n) } -> std::same_as<bool>; },
-                "collx::proves: not a schedule: it has no static bool supports(rank_t size)");
-  static_assert(requires(rank_t n) { { S::chunk_count(n) } -> std::same_as<std::int32_t>; },
-                "collx::proves: not a schedule: it has no static int32_t chunk_count(rank_t size)");
-  static_assert(requires(problem p) { { S::step_count(p) } -> std::same_as<std::int32_t>; },
-                "collx::proves: not a schedule: it has no static int32_t step_count(problem)");
-  static_assert(requires(problem p, std::int32_t i) { { S::step(p, i) } -> std::same_as<primitive>; },
-                "collx::proves: not a schedule: it has no static primitive step(problem, int32_t index)");
-  static_assert(requires(rank_t n) { { S::documented_cost(n) } -> std::same_as<cost>; },
-                "collx::proves: not a schedule: it has no static cost documented_cost(rank_t size)");
+  static_assert(
+      requires { typename S::contract; }, "collx::proves: not a schedule: it has no type `contract`");
+  static_assert(
+      requires(rank_t n) {
+        { S::supports(n) } -> std::same_as<bool>;
+      },
+      "collx::proves: not a schedule: it has no static bool supports(rank_t size)");
+  static_assert(
+      requires(rank_t n) {
+        { S::chunk_count(n) } -> std::same_as<std::int32_t>;
+      },
+      "collx::proves: not a schedule: it has no static int32_t chunk_count(rank_t size)");
+  static_assert(
+      requires(problem p) {
+        { S::step_count(p) } -> std::same_as<std::int32_t>;
+      },
+      "collx::proves: not a schedule: it has no static int32_t step_count(problem)");
+  static_assert(
+      requires(problem p, std::int32_t i) {
+        { S::step(p, i) } -> std::same_as<primitive>;
+      },
+      "collx::proves: not a schedule: it has no static primitive step(problem, int32_t index)");
+  static_assert(
+      requires(rank_t n) {
+        { S::documented_cost(n) } -> std::same_as<cost>;
+      },
+      "collx::proves: not a schedule: it has no static cost documented_cost(rank_t size)");
   if constexpr (schedule<S>) return prove_schedule<S, First, Last>();
   else return false;
 }
@@ -82,7 +105,8 @@ template <class Algorithm, class Contract, rank_t First, rank_t Last>
 constexpr bool prove_for() {
   static_assert(algorithm_for<Algorithm, Contract>,
                 "collx::proves_for: this algorithm offers no schedule for this collective");
-  if constexpr (algorithm_for<Algorithm, Contract>) return prove<schedule_for<Contract, Algorithm>, First, Last>();
+  if constexpr (algorithm_for<Algorithm, Contract>)
+    return prove<schedule_for<Contract, Algorithm>, First, Last>();
   else return false;
 }
 

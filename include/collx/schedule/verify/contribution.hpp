@@ -18,7 +18,9 @@ class contributions {
   constexpr contributions(rank_t size, std::int32_t chunks)
       : chunks_(chunks), inputs_(size * chunks), words_((size + 63) / 64) {}
 
-  [[nodiscard]] constexpr std::int32_t input(rank_t rank, std::int32_t chunk) const { return rank * chunks_ + chunk; }
+  [[nodiscard]] constexpr std::int32_t input(rank_t rank, std::int32_t chunk) const {
+    return rank * chunks_ + chunk;
+  }
 
   [[nodiscard]] constexpr std::int32_t chunk_of(std::int32_t value) const {
     return value < inputs_ ? value % chunks_ : combined_[value - inputs_].chunk;

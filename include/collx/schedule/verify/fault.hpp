@@ -6,41 +6,43 @@
 
 #include "collx/schedule/concept.hpp"
 
-#define COLLX_DETAIL_FAULTS(X)                                                                                \
-  X(size_not_supported, "the schedule does not support this number of ranks")                                \
-  X(bad_chunk_count, "chunk_count must be positive, and a multiple of the size where every rank owns a block") \
-  X(bad_step_count, "step_count is negative")                                                                \
-  X(peer_out_of_range, "a step names a peer that is not a rank of this size")                                \
-  X(duplicate_peer, "a peer set names the same rank twice")                                                  \
-  X(self_missing, "a reducing step must name its own rank in `from`, to say where its operand stands")       \
-  X(reduces_nothing, "a step reduces but takes messages from nobody")                                        \
-  X(fan_in_sends, "a step that does not reduce can pass on one message, not several and not its operand")    \
-  X(per_peer_misused, "per_peer is set on a region that does not serve a peer set")                          \
-  X(region_out_of_range, "a step touches chunks that its buffer does not have")                              \
-  X(count_mismatch, "operand, target or message of one step differ in their number of chunks")               \
-  X(stores_to_input, "a step stores to place::input, which belongs to the caller")                           \
-  X(stores_outside_output, "a step stores to chunks that the caller's output buffer does not have")          \
-  X(overlap, "within one step a chunk is stored twice, or stored over an operand that is still needed")      \
-  X(read_before_written, "a step reads a chunk that nothing has written")                                    \
-  X(wrong_size, "a step puts a chunk where one of another number, and so perhaps of another size, belongs")  \
-  X(different_chunks, "a step combines different chunks of the vector")                                      \
-  X(combined_twice, "a step combines the same rank's contribution twice")                                    \
-  X(wrong_order, "contributions are combined out of rank order, though keeps_rank_order is declared")        \
-  X(incomplete, "a reduction is marked `complete` but lacks contributions, or completes a chunk unmarked")     \
-  X(unmatched_receive, "a step waits for a message that its peer never sends")                               \
-  X(leftover_message, "a message is sent that its peer never receives")                                      \
-  X(deadlock, "ranks wait for each other: the schedule cannot finish with this depth(size)")                 \
-  X(overwritten_in_flight, "what a step sends is overwritten before its receiver is sure to have read it: "  \
-                           "the step needs `copy`")                                                          \
-  X(push_not_received, "a step pushes a result that the receiver does not store at the same chunks")         \
-  X(push_before_begin, "a step pushes to a rank that may not have begun this collective")                    \
-  X(push_unsafe, "a step pushes to memory that is read or written at the same time")                         \
-  X(output_not_written, "an output chunk is never written")                                                  \
-  X(wrong_chunk, "an output chunk holds a different chunk of the vector")                                    \
-  X(missing_contribution, "an output chunk lacks a rank's contribution")                                     \
-  X(wrong_owner, "an output chunk is not the unchanged chunk of the rank that owns it")                      \
-  X(wrong_rounds, "the longest chain of messages differs from documented_cost().rounds")                     \
-  X(wrong_messages, "the messages of the busiest rank differ from documented_cost().messages")               \
+#define COLLX_DETAIL_FAULTS(X)                                                                              \
+  X(size_not_supported, "the schedule does not support this number of ranks")                               \
+  X(bad_chunk_count,                                                                                        \
+    "chunk_count must be positive, and a multiple of the size where every rank owns a block")               \
+  X(bad_step_count, "step_count is negative")                                                               \
+  X(peer_out_of_range, "a step names a peer that is not a rank of this size")                               \
+  X(duplicate_peer, "a peer set names the same rank twice")                                                 \
+  X(self_missing, "a reducing step must name its own rank in `from`, to say where its operand stands")      \
+  X(reduces_nothing, "a step reduces but takes messages from nobody")                                       \
+  X(fan_in_sends, "a step that does not reduce can pass on one message, not several and not its operand")   \
+  X(per_peer_misused, "per_peer is set on a region that does not serve a peer set")                         \
+  X(region_out_of_range, "a step touches chunks that its buffer does not have")                             \
+  X(count_mismatch, "operand, target or message of one step differ in their number of chunks")              \
+  X(stores_to_input, "a step stores to place::input, which belongs to the caller")                          \
+  X(stores_outside_output, "a step stores to chunks that the caller's output buffer does not have")         \
+  X(overlap, "within one step a chunk is stored twice, or stored over an operand that is still needed")     \
+  X(read_before_written, "a step reads a chunk that nothing has written")                                   \
+  X(wrong_size, "a step puts a chunk where one of another number, and so perhaps of another size, belongs") \
+  X(different_chunks, "a step combines different chunks of the vector")                                     \
+  X(combined_twice, "a step combines the same rank's contribution twice")                                   \
+  X(wrong_order, "contributions are combined out of rank order, though keeps_rank_order is declared")       \
+  X(incomplete, "a reduction is marked `complete` but lacks contributions, or completes a chunk unmarked")  \
+  X(unmatched_receive, "a step waits for a message that its peer never sends")                              \
+  X(leftover_message, "a message is sent that its peer never receives")                                     \
+  X(deadlock, "ranks wait for each other: the schedule cannot finish with this depth(size)")                \
+  X(overwritten_in_flight,                                                                                  \
+    "what a step sends is overwritten before its receiver is sure to have read it: "                        \
+    "the step needs `copy`")                                                                                \
+  X(push_not_received, "a step pushes a result that the receiver does not store at the same chunks")        \
+  X(push_before_begin, "a step pushes to a rank that may not have begun this collective")                   \
+  X(push_unsafe, "a step pushes to memory that is read or written at the same time")                        \
+  X(output_not_written, "an output chunk is never written")                                                 \
+  X(wrong_chunk, "an output chunk holds a different chunk of the vector")                                   \
+  X(missing_contribution, "an output chunk lacks a rank's contribution")                                    \
+  X(wrong_owner, "an output chunk is not the unchanged chunk of the rank that owns it")                     \
+  X(wrong_rounds, "the longest chain of messages differs from documented_cost().rounds")                    \
+  X(wrong_messages, "the messages of the busiest rank differ from documented_cost().messages")              \
   X(wrong_chunks, "the chunks sent by the busiest rank differ from documented_cost().chunks")
 
 namespace collx::inline abi_1 {
@@ -57,7 +59,7 @@ enum class fault : std::uint8_t {
     case fault::none: return "nothing is wrong";
 #define COLLX_DETAIL_SENTENCE(name, text) \
   case fault::name: return text;
-    COLLX_DETAIL_FAULTS(COLLX_DETAIL_SENTENCE)
+      COLLX_DETAIL_FAULTS(COLLX_DETAIL_SENTENCE)
 #undef COLLX_DETAIL_SENTENCE
   }
   return "unknown fault";
@@ -68,7 +70,7 @@ enum class fault : std::uint8_t {
     case fault::none: return "none";
 #define COLLX_DETAIL_NAME(name, text) \
   case fault::name: return #name;
-    COLLX_DETAIL_FAULTS(COLLX_DETAIL_NAME)
+      COLLX_DETAIL_FAULTS(COLLX_DETAIL_NAME)
 #undef COLLX_DETAIL_NAME
   }
   return "unknown";

@@ -47,7 +47,8 @@ class memory {
   // The rank stores to its own memory. `twin` is the cell of its operand at the same position of
   // the run, which may be the same one: element-wise updates in place are right, and a copy of
   // memory onto itself is no write at all (executors skip it).
-  constexpr conflict write(rank_t rank, std::int32_t step, std::int32_t cell, std::int32_t value, std::int32_t twin) {
+  constexpr conflict write(rank_t rank, std::int32_t step, std::int32_t cell, std::int32_t value,
+                           std::int32_t twin) {
     record& c = cells_[cell];
     if (cell == twin && c.read_at == step && c.value == value) return {};
     if (c.written_at == step || (c.read_at == step && cell != twin)) return {fault::overlap};
@@ -60,7 +61,8 @@ class memory {
   }
 
   // Rank `pusher` stores to the memory of `owner`, during the pusher's current step.
-  constexpr conflict push(rank_t pusher, std::int32_t step, rank_t owner, std::int32_t cell, std::int32_t value) {
+  constexpr conflict push(rank_t pusher, std::int32_t step, rank_t owner, std::int32_t cell,
+                          std::int32_t value) {
     record& c = cells_[cell];
     if (c.touched_at >= 0 && !past_.knows(pusher, owner, c.touched_at)) return {fault::push_unsafe};
     if (!knows_push(pusher, c) || (c.pusher == pusher && c.pushed_at == step)) return {fault::push_unsafe};
@@ -84,7 +86,7 @@ class memory {
     std::int32_t touched_at = -1;  // the owner's last step that read or wrote
     std::int32_t read_at = -1;
     std::int32_t written_at = -1;
-    rank_t pusher = no_rank;       // the last rank that pushed to here, and its step
+    rank_t pusher = no_rank;  // the last rank that pushed to here, and its step
     std::int32_t pushed_at = -1;
   };
   struct reader {

@@ -27,7 +27,9 @@ struct subject {
 
   [[nodiscard]] constexpr problem of(rank_t rank) const { return {rank, size, root}; }
 
-  [[nodiscard]] constexpr std::int32_t limit(place where) const { return where == place::scratch ? scratch : chunks; }
+  [[nodiscard]] constexpr std::int32_t limit(place where) const {
+    return where == place::scratch ? scratch : chunks;
+  }
 
   // Chunks of one size class are equally long; others may differ, for remainders lie in the last
   // chunks of a block. Scratch is cut like the vector.
@@ -95,7 +97,8 @@ struct erased {
 }
 
 // Whether the runs of a region, one for each of `peers` peers, lie in a window of its buffer.
-[[nodiscard]] constexpr bool in_window(subject const& s, region const& r, std::int32_t peers, chunk_window window) {
+[[nodiscard]] constexpr bool in_window(subject const& s, region const& r, std::int32_t peers,
+                                       chunk_window window) {
   if (r.count < 0) return false;
   if (r.count == 0) return true;
   for (std::int32_t k = 0; k < (r.per_peer == 0 ? 1 : peers); ++k) {
@@ -114,7 +117,8 @@ struct erased {
   if (is_operand && p.operand.count != p.target.count) return fault::count_mismatch;
   if (!p.store) return fault::none;
   if (p.target.where == place::input) return fault::stores_to_input;
-  if (p.target.where == place::output && !in_window(s, p.target, p.from.count, s.output(s.of(rank), s.chunks)))
+  if (p.target.where == place::output &&
+      !in_window(s, p.target, p.from.count, s.output(s.of(rank), s.chunks)))
     return fault::stores_outside_output;
   return fault::none;
 }
