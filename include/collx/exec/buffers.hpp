@@ -38,11 +38,10 @@ class buffers {
       : problem_(p),
         chunk_count_(S::chunk_count(p.size)),
         cut_(count, sizeof(T), chunk_count_, p.size, contract::sharded, largest_staged<S>(p.size), staging_bytes),
-        fragments_(cut_.fragments()),
         base_{const_cast<T*>(input), output, scratch} {}
 
   [[nodiscard]] problem const& where() const noexcept { return problem_; }
-  [[nodiscard]] std::size_t fragments() const noexcept { return fragments_; }
+  [[nodiscard]] std::size_t fragments() const noexcept { return cut_.fragments(); }
   [[nodiscard]] T* output() const noexcept { return base_[1]; }
 
   // The run that the k-th peer of a step touches. A region of no chunks is empty, wherever it is.
@@ -53,7 +52,7 @@ class buffers {
     bool const whole = r.count == 1 || (r.where == place::scratch ? !contract::sharded : cut_.contiguous());
     if (whole && r.count != 0) {
       extent const begin = locate(r.where, fragment, first, window);
-      extent const last = locate(r.where, fragment, first + r.count - 1, window);
+      extent const last = r.count == 1 ? begin : locate(r.where, fragment, first + r.count - 1, window);
       found.data += begin.begin;
       found.count = last.begin + last.count - begin.begin;
       found.pieces = 1;
@@ -83,7 +82,6 @@ class buffers {
   problem problem_;
   std::int32_t chunk_count_;
   geometry cut_;
-  std::size_t fragments_;
   T* base_[3];
 };
 

@@ -147,11 +147,13 @@ class engine {
     for (;;) {
       if (in_flight_ != 0) progress();
       else endpoint_.progress();
-      status const outcome = executor.advance();
-      if (outcome != status::pending) return outcome;
-      if (cursor const now = executor.where(); !now.same_place(last_seen)) {
-        last_seen = now;
-        patience.restart();
+      if (!executor.still_waits()) {
+        status const outcome = executor.advance();
+        if (outcome != status::pending) return outcome;
+        if (cursor const now = executor.where(); !now.same_place(last_seen)) {
+          last_seen = now;
+          patience.restart();
+        }
       }
       status const why = patience.pause([&] { return endpoint_.interrupted(executor.where().waits_for); });
       if (COLLX_UNLIKELY(why != status::ok)) {

@@ -62,47 +62,55 @@ template <schedule S>
 class geometry {
  public:
   // `count`: elements of the whole vector, or per rank for sharded contracts.
-  // `largest_staged`: chunks staged per fragment by the rank that stages most.
+  // `most_staged`: chunks staged per fragment by the rank that stages most.
+  //
+  // Divisions cost more than anything else a small collective does, so the common case, everything
+  // in one fragment, is decided by multiplying.
   constexpr geometry(std::size_t count, std::size_t element_bytes, std::int32_t chunk_count, rank_t size,
-                     bool sharded, std::int64_t largest_staged, std::size_t staging_bytes)
-      : count_(count),
-        element_bytes_(element_bytes),
-        chunks_per_block_(sharded ? chunk_count / size : chunk_count),
-        sharded_(sharded) {
-    // A chunk may be rounded up by a cache line; reserve for that.
-    std::size_t const staged = largest_staged > 0 ? static_cast<std::size_t>(largest_staged) : 1;
-    std::size_t const chunk_bytes = staging_bytes / 2 / staged;
-    std::size_t const usable = chunk_bytes > 2 * line_bytes ? chunk_bytes - 2 * line_bytes : 1;
-    std::size_t chunk_elements = usable / element_bytes;
-    if (chunk_elements == 0) chunk_elements = 1;
-    fragment_count_ = chunk_elements * static_cast<std::size_t>(chunks_per_block_);
-    if (fragment_count_ > count_) fragment_count_ = count_;
+                     bool sharded, std::int64_t most_staged, std::size_t staging_bytes)
+      : count_(count), element_bytes_(element_bytes), fragment_count_(count), sharded_(sharded) {
+    chunks_per_block_ = !sharded ? chunk_count : chunk_count == size ? 1 : chunk_count / size;
+    std::size_t const parts = static_cast<std::size_t>(chunks_per_block_);
+    std::size_t const staged = static_cast<std::size_t>(most_staged);
+    std::size_t const budget = staging_bytes / 2;
+    // A chunk may be rounded up by a line, twice: where parts begin, and where it is staged.
+    if ((count * element_bytes + parts * 2 * line_bytes) * staged > budget * parts) {
+      std::size_t const chunk_bytes = budget / staged;
+      std::size_t const usable = chunk_bytes > 2 * line_bytes ? chunk_bytes - 2 * line_bytes : 1;
+      std::size_t const chunk_elements = usable / element_bytes;
+      fragment_count_ = (chunk_elements == 0 ? 1 : chunk_elements) * parts;
+      if (fragment_count_ > count) fragment_count_ = count;
+      fragments_ = fragment_count_ == 0 ? 1 : (count - 1) / fragment_count_ + 1;
+    }
+    full_part_ = part_of(fragment_count_);
+    last_part_ = fragments_ == 1 ? full_part_ : part_of(length(fragments_ - 1));
   }
 
-  [[nodiscard]] constexpr std::size_t fragments() const {
-    return count_ == 0 ? 1 : (count_ - 1) / fragment_count_ + 1;
-  }
-
-  // Chunk c of scratch memory, which holds one fragment.
-  [[nodiscard]] constexpr extent scratch_chunk(std::size_t fragment, std::int32_t c) const {
-    extent part = split(length(fragment), sharded_ ? c % chunks_per_block_ : c);
-    if (sharded_) part.begin += static_cast<std::size_t>(c / chunks_per_block_) * fragment_count_;
-    return part;
-  }
+  [[nodiscard]] constexpr std::size_t fragments() const { return fragments_; }
 
   // Where a chunk of a fragment lies in a buffer whose window begins at chunk `window_first`.
   [[nodiscard]] constexpr extent chunk(std::size_t fragment, std::int32_t c, std::int32_t window_first) const {
     std::size_t const begin = fragment * fragment_count_;
-    std::int32_t const in_block = sharded_ ? c % chunks_per_block_ : c;
-    extent const part = split(length(fragment), in_block);
-    std::size_t block_begin = 0;
-    if (sharded_)
-      block_begin = static_cast<std::size_t>(c / chunks_per_block_ - window_first / chunks_per_block_) * count_;
-    return {block_begin + begin + part.begin, part.count};
+    if (!sharded_) {
+      extent const part = split(fragment, c);
+      return {begin + part.begin, part.count};
+    }
+    if (chunks_per_block_ == 1) return {static_cast<std::size_t>(c - window_first) * count_ + begin, length(fragment)};
+    extent const part = split(fragment, c % chunks_per_block_);
+    auto const block = static_cast<std::size_t>(c / chunks_per_block_ - window_first / chunks_per_block_);
+    return {block * count_ + begin + part.begin, part.count};
+  }
+
+  // Chunk c of scratch memory, which holds one fragment.
+  [[nodiscard]] constexpr extent scratch_chunk(std::size_t fragment, std::int32_t c) const {
+    if (!sharded_) return split(fragment, c);
+    extent part = split(fragment, c % chunks_per_block_);
+    part.begin += static_cast<std::size_t>(c / chunks_per_block_) * fragment_count_;
+    return part;
   }
 
   // Whether chunks c, c+1, ... of a fragment follow each other without gaps.
-  [[nodiscard]] constexpr bool contiguous() const { return !sharded_ || fragments() == 1; }
+  [[nodiscard]] constexpr bool contiguous() const { return !sharded_ || fragments_ == 1; }
 
  private:
   static constexpr std::size_t line_bytes = 64;
@@ -112,23 +120,30 @@ class geometry {
     return rest < fragment_count_ ? rest : fragment_count_;
   }
 
-  // Part i of chunks_per_block_ nearly equal parts. Large parts begin on whole cache lines, so that
-  // two ranks never write to the same line.
-  [[nodiscard]] constexpr extent split(std::size_t length, std::int32_t i) const {
+  // Elements per part when `length` elements are split in chunks_per_block_ nearly equal parts.
+  // Large parts begin on whole cache lines, so that two ranks never write to the same line.
+  [[nodiscard]] constexpr std::size_t part_of(std::size_t length) const {
+    if (chunks_per_block_ == 1) return length;
     std::size_t const parts = static_cast<std::size_t>(chunks_per_block_);
-    std::size_t each = (length + parts - 1) / parts;
-    if (each * element_bytes_ >= 16 * line_bytes && line_bytes % element_bytes_ == 0) {
-      std::size_t const per_line = line_bytes / element_bytes_;
-      each = (each + per_line - 1) / per_line * per_line;
-    }
+    std::size_t const each = (length + parts - 1) / parts;
+    if (each * element_bytes_ < 16 * line_bytes || line_bytes % element_bytes_ != 0) return each;
+    std::size_t const per_line = line_bytes / element_bytes_;
+    return (each + per_line - 1) / per_line * per_line;
+  }
+
+  [[nodiscard]] constexpr extent split(std::size_t fragment, std::int32_t i) const {
+    std::size_t const whole = length(fragment);
+    std::size_t const each = fragment + 1 == fragments_ ? last_part_ : full_part_;
     std::size_t const first = static_cast<std::size_t>(i) * each;
-    if (first >= length) return {length, 0};
-    return {first, length - first < each ? length - first : each};
+    if (first >= whole) return {whole, 0};
+    return {first, whole - first < each ? whole - first : each};
   }
 
   std::size_t count_, element_bytes_;
-  std::size_t fragment_count_ = 1;
-  std::int32_t chunks_per_block_;
+  std::size_t fragment_count_;
+  std::size_t fragments_ = 1;
+  std::size_t full_part_ = 0, last_part_ = 0;
+  std::int32_t chunks_per_block_ = 1;
   bool sharded_;
 };
 

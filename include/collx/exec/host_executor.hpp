@@ -54,14 +54,22 @@ class host_executor {
         trace_.step(memory_.where(), fragment_, step_, step);
         k_ = 0;
         staged_ = nullptr;
+        waits_for_ = no_rank;
         phase_ = phase::begin;
       }
       endpoint_.end_fragment(lane_);
       step_ = 0;
       ++fragment_;
     }
-    waits_for_ = no_rank;
     return endpoint_.drained(lane_) ? status::ok : status::pending;
+  }
+
+  // Whether advance() would find what the last one found. Cheap enough to spin on.
+  [[nodiscard]] bool still_waits() noexcept {
+    if (waits_for_ == no_rank) return false;
+    transport::arrival unused;
+    return waits_for_message_ ? !endpoint_.arrived(lane_, waits_for_, unused)
+                              : !endpoint_.can_send(lane_, waits_for_);
   }
 
   [[nodiscard]] cursor where() const noexcept {
@@ -81,7 +89,7 @@ class host_executor {
   status perform(primitive const& step) noexcept {
     if (step.from.empty()) return originate(step);
     if (phase_ == phase::begin) {
-      announce(step);
+      if constexpr (!Endpoint::is_mapped) announce(step);
       phase_ = phase::receive;
     }
     return step.reduce ? reduce(step) : relay(step);
@@ -175,6 +183,7 @@ class host_executor {
   status receive(rank_t peer, std::size_t expected_bytes, transport::arrival& message) noexcept {
     if (!endpoint_.arrived(lane_, peer, message)) {
       waits_for_ = peer;
+      waits_for_message_ = true;
       bytes_ = expected_bytes;
       return status::pending;
     }
@@ -215,6 +224,7 @@ class host_executor {
   [[nodiscard]] bool may_send(rank_t peer, std::size_t bytes) noexcept {
     if (COLLX_LIKELY(endpoint_.can_send(lane_, peer))) return true;
     waits_for_ = peer;
+    waits_for_message_ = false;
     bytes_ = bytes;
     return false;
   }
@@ -232,9 +242,12 @@ class host_executor {
     return staged_ != nullptr;
   }
 
-  // Whether receivers may read this run where it lies. Scratch is reused by the next fragment.
+  // Whether send() can take this run where it lies: because it copies so little itself, or because
+  // receivers may read it there. Scratch is reused by the next fragment, so it is never read later.
   [[nodiscard]] bool direct(run<T> const& payload, bool must_copy) const noexcept {
-    return !must_copy && payload.pieces == 1 && payload.where != place::scratch &&
+    if (payload.pieces != 1) return false;
+    if (payload.bytes() <= Endpoint::inline_bytes) return true;
+    return !must_copy && payload.where != place::scratch &&
            endpoint_.reachable(bytes_of(payload.data), payload.bytes());
   }
 
@@ -322,6 +335,7 @@ class host_executor {
   std::int32_t k_ = 0;  // peers of the current step that are done
   phase phase_ = phase::begin;
   rank_t waits_for_ = no_rank;
+  bool waits_for_message_ = false;
   std::size_t fragment_ = 0;
   std::byte* staged_ = nullptr;
   std::size_t bytes_ = 0;

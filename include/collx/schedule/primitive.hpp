@@ -22,9 +22,10 @@ struct peer_set {
 
   // The k-th rank of the set, for k in 0 .. count-1. Requires first in [0, size).
   [[nodiscard]] COLLX_HD constexpr rank_t member(std::int32_t k, rank_t size) const {
-    if (k == 0) return first;
-    rank_t const raw = static_cast<rank_t>((first + std::int64_t{k} * stride) % size);
-    return raw < 0 ? raw + size : raw;
+    std::int64_t const raw = first + std::int64_t{k} * stride;
+    if (raw >= 0 && raw < size) return static_cast<rank_t>(raw);  // a division is ten times dearer
+    rank_t const wrapped = static_cast<rank_t>(raw % size);
+    return wrapped < 0 ? wrapped + size : wrapped;
   }
 
   [[nodiscard]] COLLX_HD constexpr bool contains(rank_t rank, rank_t size) const {
@@ -45,7 +46,7 @@ struct peer_set {
 [[nodiscard]] COLLX_HD constexpr peer_set everybody(rank_t size) { return {0, 1, size}; }
 // Everybody, beginning behind `rank`: spreads the load where the order does not matter.
 [[nodiscard]] COLLX_HD constexpr peer_set everybody_after(rank_t rank, rank_t size) {
-  return {static_cast<rank_t>((rank + 1) % size), 1, size};
+  return {rank + 1 == size ? 0 : rank + 1, 1, size};
 }
 
 // A run of chunks in one place. A fan-in or fan-out may give every peer its own chunk: the k-th
@@ -57,8 +58,9 @@ struct region {
   std::int32_t per_peer = 0;
 
   [[nodiscard]] COLLX_HD constexpr std::int32_t first_for(std::int32_t k, std::int32_t chunk_count) const {
-    return per_peer == 0 ? first
-                         : static_cast<std::int32_t>((first + std::int64_t{k} * per_peer) % chunk_count);
+    if (per_peer == 0) return first;
+    std::int64_t const raw = first + std::int64_t{k} * per_peer;
+    return static_cast<std::int32_t>(raw < chunk_count ? raw : raw % chunk_count);
   }
 
   friend constexpr bool operator==(region const&, region const&) = default;

@@ -27,6 +27,8 @@ enum class handover : std::uint8_t {
 // An endpoint is one rank's end of one communicator. One thread uses it at a time. Messages between
 // two ranks on one lane arrive in the order they were sent; lanes are independent of each other.
 //
+//   is_mapped                  peers' memory can be loaded: expect() is not called
+//   inline_bytes               payloads of up to so many bytes are copied by send() itself
 //   begin(lane, output)        a collective starts on this lane; its output buffer (or null)
 //   expect(lane, peer, p, n)   the next message from peer has n bytes and is wanted at p, or
 //                              anywhere if p is null. At most once per message, before arrived().
@@ -49,6 +51,8 @@ concept endpoint = requires(E& e, int lane, rank_t peer, std::byte* to, std::byt
   { e.rank() } noexcept -> std::same_as<rank_t>;
   { e.size() } noexcept -> std::same_as<rank_t>;
   { E::lane_count } -> std::convertible_to<int>;
+  { E::is_mapped } -> std::convertible_to<bool>;
+  { E::inline_bytes } -> std::convertible_to<std::size_t>;
   { e.staging_bytes() } noexcept -> std::same_as<std::size_t>;
   { e.begin(lane, to) } noexcept;
   { e.expect(lane, peer, to, bytes) } noexcept;

@@ -20,6 +20,7 @@ class endpoint {
  public:
   static constexpr int lane_count = mapped::lane_count;
   static constexpr bool is_mapped = true;
+  static constexpr std::size_t inline_bytes = mapped::inline_bytes;
 
   // `members[i]`: the world rank of rank i here. `blocks[i]`: where its block of shared memory lies
   // in this rank's address space; zeroed by its owner before anybody else uses it.
