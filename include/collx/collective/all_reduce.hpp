@@ -22,41 +22,38 @@ namespace collx::inline abi_1 {
 
 namespace detail {
 
-template <class In, class Out, class Op = sum_t>
-  requires buffer_like<Out>
-[[nodiscard]] auto bind_all_reduce(In& in, Out& out, Op const& op = {}) noexcept {
-  require_reduction<Op, element_t<Out>>();
-  auto args = bind_buffers<contract::all_reduce>(in, out, op);
+template <buffer_like In, buffer_like Out, class Op = sum_t>
+[[nodiscard]] auto bind_all_reduce(problem, In& in, Out& out, Op const& op = {}) noexcept {
+  auto args = bind_reduction<contract::all_reduce>(in, out, op);
   args.count = out.size();
-  if (in.size() != out.size())
-    args.refuse("the input must have as many elements as the output", in.size(), out.size());
-  check_overlap(args, in.size(), out.size(), 0);
+  args.require_count("the input must have as many elements as the output", in.size(), out.size());
+  args.refuse_overlap(in.size(), out.size(), 0);
   return args;
 }
 
-template <class InOut, class Op = sum_t>
+template <buffer_like InOut, class Op = sum_t>
   requires(!buffer_like<Op>)
-[[nodiscard]] auto bind_all_reduce(InOut& inout, Op const& op = {}) noexcept {
-  return bind_all_reduce(inout, inout, op);
+[[nodiscard]] auto bind_all_reduce(problem p, InOut& inout, Op const& op = {}) noexcept {
+  return bind_all_reduce(p, inout, inout, op);
 }
 
 }  // namespace detail
 
 template <class Algorithm = automatic, class Transport, class... Arguments>
 void all_reduce(communicator<Transport>& comm, Arguments&&... arguments) {
-  detail::run_or_throw<Algorithm>(comm.engine(), detail::bind_all_reduce(arguments...));
+  detail::run_or_throw<Algorithm>(comm.engine(), detail::bind_all_reduce(detail::where(comm), arguments...));
 }
 
 template <class Algorithm = automatic, class Transport, class... Arguments>
 [[nodiscard]] status try_all_reduce(communicator<Transport>& comm, Arguments&&... arguments) noexcept {
-  return detail::run<Algorithm>(comm.engine(), detail::bind_all_reduce(arguments...));
+  return detail::run<Algorithm>(comm.engine(), detail::bind_all_reduce(detail::where(comm), arguments...));
 }
 
 namespace start {
 
 template <class Algorithm = automatic, class Transport, class... Arguments>
 [[nodiscard]] auto all_reduce(communicator<Transport>& comm, Arguments&&... arguments) {
-  return detail::begin<Algorithm>(comm.engine(), detail::bind_all_reduce(arguments...));
+  return detail::begin<Algorithm>(comm.engine(), detail::bind_all_reduce(detail::where(comm), arguments...));
 }
 
 }  // namespace start

@@ -49,37 +49,54 @@ struct invocation {
     given = has;
     needed = wants;
   }
+
+  void require_count(char const* what, std::size_t has, std::size_t wants) noexcept {
+    if (has != wants) refuse(what, has, wants);
+  }
+
+  void require_root(problem p, rank_t wanted) noexcept {
+    root = wanted;
+    if (wanted < 0 || wanted >= p.size)
+      refuse("the root must be a rank of the communicator, less than its size", static_cast<std::size_t>(wanted),
+             static_cast<std::size_t>(p.size));
+  }
+
+  // The buffers either are the same memory, chunk for chunk, or do not overlap. `shift`: where the
+  // input's first element then lies, counted from the output's.
+  void refuse_overlap(std::size_t in_count, std::size_t out_count, std::ptrdiff_t shift) noexcept {
+    if (in_count == 0 || out_count == 0) return;
+    auto const in = reinterpret_cast<std::uintptr_t>(input), out = reinterpret_cast<std::uintptr_t>(output);
+    bool const overlap = in < out + out_count * sizeof(T) && out < in + in_count * sizeof(T);
+    bool const in_place = in == out + static_cast<std::uintptr_t>(shift) * sizeof(T);
+    if (overlap && !in_place)
+      refuse("input and output overlap; pass the same memory, as this collective defines in place, or separate "
+             "buffers", in_count, out_count);
+  }
 };
 
-// Two buffers either are the same memory, chunk for chunk, or do not overlap. `shift`: where the
-// input's first element lies in the output (all_gather) or, negative, the other way round.
-template <class Contract, class T, class Op>
-void check_overlap(invocation<Contract, T, Op>& args, std::size_t in_count, std::size_t out_count,
-                   std::ptrdiff_t shift) noexcept {
-  auto const in = reinterpret_cast<std::uintptr_t>(args.input), out = reinterpret_cast<std::uintptr_t>(args.output);
-  if (in == 0 || out == 0 || in_count == 0 || out_count == 0) return;
-  bool const overlap = in < out + out_count * sizeof(T) && out < in + in_count * sizeof(T);
-  bool const in_place = in == out + static_cast<std::uintptr_t>(shift) * sizeof(T);
-  if (overlap && !in_place)
-    args.refuse("input and output overlap; pass the same memory (in place) or separate buffers", in_count, out_count);
-}
+[[nodiscard]] COLLX_ALWAYS_INLINE problem where(auto const& comm) noexcept { return {comm.rank(), comm.size(), 0}; }
 
-// Binds the buffers and the operator, and checks by name what their types are.
+// Binds the buffers, and checks by name what their types are.
 template <class Contract, class In, class Out, class Op>
 [[nodiscard]] auto bind_buffers(In& in, Out& out, Op const& op) noexcept {
-  static_assert(buffer_like<In>, "collx: the input must be a contiguous range of trivially copyable elements");
-  static_assert(buffer_like<Out>, "collx: the output must be a contiguous range of trivially copyable elements");
   using T = element_t<Out>;
   static_assert(std::is_same_v<element_t<In>, T>, "collx: input and output must have the same element type");
   static_assert(!std::is_const_v<std::remove_pointer_t<decltype(out.data())>>, "collx: the output must not be const");
   return invocation<Contract, T, Op>{in.data(), out.data(), 0, 0, op};
 }
 
-template <class Op, class T>
-constexpr void require_reduction() {
-  static_assert(reduction<Op, T>, "collx: the operator must be callable as T(T, T) for the element type, and "
-                                  "trivially copyable");
+template <class Contract, class In, class Out, class Op>
+[[nodiscard]] auto bind_reduction(In& in, Out& out, Op const& op) noexcept {
+  static_assert(reduction<Op, element_t<Out>>,
+                "collx: the operator must be callable as T(T, T) for the element type, and trivially copyable");
+  return bind_buffers<Contract>(in, out, op);
 }
+
+// The operator of collectives that combine no values (a barrier combines messages without any).
+struct unreduced {
+  template <class T>
+  [[nodiscard]] constexpr T const& operator()(T const& a, T const&) const { return a; }
+};
 
 template <schedule S, class Contract, class T, class Op, class Endpoint>
 [[nodiscard]] auto make_executor(exec::engine<Endpoint>& engine, int lane,

@@ -92,7 +92,10 @@ class host_executor {
       if constexpr (!Endpoint::is_mapped) announce(step);
       phase_ = phase::receive;
     }
-    return step.reduce ? reduce(step) : relay(step);
+    if constexpr (S::contract::from_all) {
+      if (step.reduce) return reduce(step);
+    }
+    return relay(step);
   }
 
   // Nothing to receive: store a local copy, send the operand; the k-th peer may get its own run.

@@ -13,6 +13,7 @@
 namespace collx::inline abi_1 {
 
 // The words of a counterexample, as a compiler prints them.
+namespace proof {
 template <rank_t>
 struct with_ranks;
 template <rank_t>
@@ -27,6 +28,7 @@ template <std::int32_t>
 struct at_chunk;
 struct out_of_place;
 struct in_place;
+}  // namespace proof
 
 namespace detail {
 
@@ -57,9 +59,10 @@ template <class S, rank_t First, rank_t Last>
 constexpr bool prove_schedule() {
   constexpr verdict v = first_wrong<S, First, Last>();
   if constexpr (!v.ok()) {
-    using mode = std::conditional_t<v.in_place, in_place, out_of_place>;
-    using shown = counterexample<S, v.what, with_ranks<v.size>, at_rank<v.rank>, in_step<v.step>,
-                                 concerning_peer<v.peer>, at_chunk<v.chunk>, mode, and_root<v.root>>;
+    using mode = std::conditional_t<v.in_place, proof::in_place, proof::out_of_place>;
+    using shown =
+        counterexample<S, v.what, proof::with_ranks<v.size>, proof::at_rank<v.rank>, proof::in_step<v.step>,
+                       proof::concerning_peer<v.peer>, proof::at_chunk<v.chunk>, mode, proof::and_root<v.root>>;
     static_cast<void>(sizeof(shown));
   }
   return v.ok();

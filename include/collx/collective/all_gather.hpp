@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// all_gather: every rank ends with all ranks' blocks, in rank order.
+//
+//   out[r * count + i] = in_r[i]     for every rank r and i < count
+//
+//   all_gather(comm, in, out)     in: count elements, out: size * count
+//
+// In place is in == out + rank * count.
+// Algorithm argument, operators, buffers and errors: as for all_reduce (all_reduce.hpp).
+#pragma once
+
+#include "collx/collective/call.hpp"
+
+namespace collx::inline abi_1 {
+
+namespace detail {
+
+template <buffer_like In, buffer_like Out>
+[[nodiscard]] auto bind_all_gather(problem p, In& in, Out& out) noexcept {
+  auto args = bind_buffers<contract::all_gather>(in, out, unreduced{});
+  args.count = in.size();
+  auto const size = static_cast<std::size_t>(p.size);
+  args.require_count("the output must have as many elements as all inputs together", out.size(), size * in.size());
+  args.refuse_overlap(in.size(), out.size(), static_cast<std::ptrdiff_t>(static_cast<std::size_t>(p.rank) * in.size()));
+  return args;
+}
+
+}  // namespace detail
+
+template <class Algorithm = automatic, class Transport, class... Arguments>
+void all_gather(communicator<Transport>& comm, Arguments&&... arguments) {
+  detail::run_or_throw<Algorithm>(comm.engine(), detail::bind_all_gather(detail::where(comm), arguments...));
+}
+
+template <class Algorithm = automatic, class Transport, class... Arguments>
+[[nodiscard]] status try_all_gather(communicator<Transport>& comm, Arguments&&... arguments) noexcept {
+  return detail::run<Algorithm>(comm.engine(), detail::bind_all_gather(detail::where(comm), arguments...));
+}
+
+namespace start {
+
+template <class Algorithm = automatic, class Transport, class... Arguments>
+[[nodiscard]] auto all_gather(communicator<Transport>& comm, Arguments&&... arguments) {
+  return detail::begin<Algorithm>(comm.engine(), detail::bind_all_gather(detail::where(comm), arguments...));
+}
+
+}  // namespace start
+}  // namespace collx::inline abi_1

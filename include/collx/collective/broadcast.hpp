@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// broadcast: every rank ends with the root's vector.
+//
+//   broadcast(comm, inout, root)     broadcast(comm, in, out, root)     root defaults to 0
+//
+// Only the root reads in; the others may pass anything of the same count, an empty range too.
+// Algorithm argument, operators, buffers and errors: as for all_reduce (all_reduce.hpp).
+#pragma once
+
+#include "collx/collective/call.hpp"
+
+namespace collx::inline abi_1 {
+
+namespace detail {
+
+template <buffer_like In, buffer_like Out>
+[[nodiscard]] auto bind_broadcast(problem p, In& in, Out& out, rank_t root = 0) noexcept {
+  auto args = bind_buffers<contract::broadcast>(in, out, unreduced{});
+  args.count = out.size();
+  args.require_root(p, root);
+  if (p.rank == root) {
+    args.require_count("the root's input must have as many elements as the output", in.size(), out.size());
+    args.refuse_overlap(in.size(), out.size(), 0);
+  }
+  return args;
+}
+
+template <buffer_like InOut>
+[[nodiscard]] auto bind_broadcast(problem p, InOut& inout, rank_t root = 0) noexcept {
+  return bind_broadcast(p, inout, inout, root);
+}
+
+}  // namespace detail
+
+template <class Algorithm = automatic, class Transport, class... Arguments>
+void broadcast(communicator<Transport>& comm, Arguments&&... arguments) {
+  detail::run_or_throw<Algorithm>(comm.engine(), detail::bind_broadcast(detail::where(comm), arguments...));
+}
+
+template <class Algorithm = automatic, class Transport, class... Arguments>
+[[nodiscard]] status try_broadcast(communicator<Transport>& comm, Arguments&&... arguments) noexcept {
+  return detail::run<Algorithm>(comm.engine(), detail::bind_broadcast(detail::where(comm), arguments...));
+}
+
+namespace start {
+
+template <class Algorithm = automatic, class Transport, class... Arguments>
+[[nodiscard]] auto broadcast(communicator<Transport>& comm, Arguments&&... arguments) {
+  return detail::begin<Algorithm>(comm.engine(), detail::bind_broadcast(detail::where(comm), arguments...));
+}
+
+}  // namespace start
+}  // namespace collx::inline abi_1

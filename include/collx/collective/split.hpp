@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// communicator::split: smaller groups out of a larger one, as in MPI_Comm_split.
+#pragma once
+
+#include "collx/collective/all_gather.hpp"
+
+namespace collx::inline abi_1 {
+
+namespace detail {
+
+// What each rank tells the others: which group it wants, and where its new block of memory lies.
+struct split_record {
+  std::int32_t color, key;
+  std::uint64_t block;
+};
+
+// Ranks of the new group, in the order (key, old rank). Returns how many there are.
+[[nodiscard]] inline rank_t members_of(array<split_record> const& all, std::int32_t color, array<rank_t>& members) {
+  rank_t count = 0;
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    if (all[r].color != color) continue;
+    // Insertion keeps old ranks in order among equal keys.
+    rank_t at = count++;
+    for (; at > 0 && all[static_cast<std::size_t>(members[static_cast<std::size_t>(at - 1)])].key > all[r].key; --at)
+      members[static_cast<std::size_t>(at)] = members[static_cast<std::size_t>(at - 1)];
+    members[static_cast<std::size_t>(at)] = static_cast<rank_t>(r);
+  }
+  return count;
+}
+
+}  // namespace detail
+
+template <class Transport>
+communicator<Transport> communicator<Transport>::split(std::int32_t color, std::int32_t key) {
+  // First who is with whom, since the size of a block depends on it; then where the blocks are.
+  array<detail::split_record> all(static_cast<std::size_t>(size()));
+  detail::split_record mine{color, key, 0};
+  all_gather(*this, std::span(&mine, 1), all);
+  array<rank_t> old_ranks(static_cast<std::size_t>(size()));
+  rank_t const count = detail::members_of(all, color, old_ranks);
+  auto layout = engine_->endpoint().layout();
+  layout.size = count;
+  mine.block = world_->address_of(world_->allocate_block(layout.block_bytes()), 1);
+  all_gather(*this, std::span(&mine, 1), all);
+
+  array<rank_t> members(static_cast<std::size_t>(count));
+  array<std::byte*> blocks(static_cast<std::size_t>(count));
+  rank_t my_rank = 0;
+  for (rank_t r = 0; r < count; ++r) {
+    rank_t const old_rank = old_ranks[static_cast<std::size_t>(r)];
+    if (old_rank == rank()) my_rank = r;
+    members[static_cast<std::size_t>(r)] = engine_->endpoint().world_rank(old_rank);
+    blocks[static_cast<std::size_t>(r)] = world_->at(all[static_cast<std::size_t>(old_rank)].block);
+  }
+  auto* const engine = new engine_type(timeout_us(), engine_->spins(), *world_, my_rank,
+                                       static_cast<array<rank_t>&&>(members), blocks.data(), layout);
+  engine->checking(checking());
+  world_->keep();
+  return {world_, engine};
+}
+
+}  // namespace collx::inline abi_1
