@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The peer of collx_perf: the same collectives, timed by the same method (../method.h), on the MPI
+/* The peer of collx_perf: the same collectives, timed by the same method (../perf/method.h), on the MPI
  * it is compiled with. bench/compare builds it once per MPI, starts it, and reads the JSON lines
  * that rank 0 prints. It times floats and sums; it never chooses an MPI's algorithm or settings. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "../method.h"
+#include "../perf/method.h"
 
 /* One size of one collective, and where its buffers lie. Counts are of floats, per rank. */
 typedef struct {
@@ -31,7 +31,8 @@ static void const* source_of(job const* j, int64_t turn) {
 /* ---- the collectives: one call, and how many blocks of the vector go in and come out ---- */
 
 static void call_all_reduce(job const* j, int64_t turn) {
-  MPI_Allreduce(source_of(j, turn), output_of(j, turn), (int)j->block_count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Allreduce(source_of(j, turn), output_of(j, turn), (int)j->block_count, MPI_FLOAT, MPI_SUM,
+                MPI_COMM_WORLD);
 }
 
 static void call_reduce_scatter(job const* j, int64_t turn) {
@@ -130,7 +131,8 @@ static options parse(int argc, char** argv) {
 
 static char* allocate(int64_t bytes) {
   void* memory = NULL;
-  if (posix_memalign(&memory, 4096, (size_t)bytes) != 0) stop("out of memory", "use fewer or smaller --bytes");
+  if (posix_memalign(&memory, 4096, (size_t)bytes) != 0)
+    stop("out of memory", "use fewer or smaller --bytes");
   memset(memory, 0, (size_t)bytes); /* every page exists before the clock starts */
   return memory;
 }
@@ -149,8 +151,10 @@ static job open_job(options const* o, int64_t bytes) {
   j.input_count = o->what->input_sharded ? j.block_count : j.block_count * blocks;
   j.output_count = o->what->output_sharded ? j.block_count : j.block_count * blocks;
   int64_t const whole_stride_bytes = method_stride_bytes(j.block_count * block_bytes);
-  j.input_stride_bytes = j.in_place ? whole_stride_bytes : method_stride_bytes(j.input_count * (int64_t)sizeof(float));
-  j.output_stride_bytes = j.in_place ? whole_stride_bytes : method_stride_bytes(j.output_count * (int64_t)sizeof(float));
+  j.input_stride_bytes =
+      j.in_place ? whole_stride_bytes : method_stride_bytes(j.input_count * (int64_t)sizeof(float));
+  j.output_stride_bytes =
+      j.in_place ? whole_stride_bytes : method_stride_bytes(j.output_count * (int64_t)sizeof(float));
   int64_t const each_bytes = j.in_place ? whole_stride_bytes : j.input_stride_bytes + j.output_stride_bytes;
   j.buffers = method_buffers(each_bytes, o->pool_bytes);
   j.inputs = allocate(j.buffers * j.input_stride_bytes);
@@ -231,10 +235,11 @@ static void run_size(options const* o, int64_t bytes) {
   timing const t = measure(o, &j);
   int64_t const wrong = wrong_everywhere(o, &j);
   if (j.rank == 0) {
-    printf("{\"collective\": \"%s\", \"bytes\": %lld, \"ranks\": %d, \"in_place\": %s, \"buffers\": %lld, "
-           "\"min_us\": %.4f, \"median_us\": %.4f, \"p99_us\": %.4f, \"wrong\": %lld}\n",
-           o->what->name, (long long)bytes, j.size, j.in_place ? "true" : "false", (long long)j.buffers, t.min_us,
-           t.median_us, t.p99_us, (long long)wrong);
+    printf(
+        "{\"collective\": \"%s\", \"bytes\": %lld, \"ranks\": %d, \"in_place\": %s, \"buffers\": %lld, "
+        "\"min_us\": %.4f, \"median_us\": %.4f, \"p99_us\": %.4f, \"wrong\": %lld}\n",
+        o->what->name, (long long)bytes, j.size, j.in_place ? "true" : "false", (long long)j.buffers,
+        t.min_us, t.median_us, t.p99_us, (long long)wrong);
     fflush(stdout);
   }
   close_job(&j);
@@ -246,7 +251,8 @@ int main(int argc, char** argv) {
   for (char const* at = o.bytes; *at != '\0';) {
     char* end = NULL;
     long long const bytes = strtoll(at, &end, 10);
-    if (end == at || bytes < 0 || (*end != ',' && *end != '\0')) stop("--bytes", "wants whole numbers, as in 8,1024");
+    if (end == at || bytes < 0 || (*end != ',' && *end != '\0'))
+      stop("--bytes", "wants whole numbers, as in 8,1024");
     run_size(&o, bytes);
     at = *end == ',' ? end + 1 : end;
   }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a collective is timed: one text, included by collx_perf (C++) and by peers/mpi_perf (C), so
+/* How a collective is timed: one text, included by collx_perf (C++) and by ../peers/mpi_perf (C), so
  * that a comparison cannot drift apart. Pure arithmetic and the clock; it never communicates.
  *
  * A sample is one batch: all ranks meet in a barrier, read the clock, run `iterations` calls back
@@ -41,8 +41,7 @@ static inline int64_t method_stride_bytes(int64_t bytes) {
  * pool_bytes 0 there is one, and it stays hot. */
 static inline int64_t method_buffers(int64_t each_bytes, int64_t pool_bytes) {
   int64_t const wanted = (pool_bytes + each_bytes - 1) / each_bytes;
-  if (pool_bytes <= 0) return 1;
-  return wanted < method_buffers_least ? method_buffers_least : wanted;
+  return pool_bytes <= 0 ? 1 : wanted < method_buffers_least ? (int64_t)method_buffers_least : wanted;
 }
 
 static inline double method_now_us(void) {
@@ -77,12 +76,13 @@ static inline int64_t method_clamp(int64_t value, int64_t low, int64_t high) {
  * A batch is long against the skew with which ranks leave a barrier (some 0.1 us), and short
  * against a scheduler's time slice, so that one preemption spoils one sample. The budget matters
  * where a call is absurdly slow: ranks that spin on fewer cores take milliseconds. */
-static inline method_plan method_make_plan(int64_t bytes, int64_t buffers, double call_us, int64_t iterations_asked,
-                                           int64_t batches_asked) {
+static inline method_plan method_make_plan(int64_t bytes, int64_t buffers, double call_us,
+                                           int64_t iterations_asked, int64_t batches_asked) {
   double const calls_in_budget = METHOD_BUDGET_US / (call_us > 1e-3 ? call_us : 1e-3);
   int64_t const affordable = (int64_t)calls_in_budget;
   int64_t const by_size = METHOD_BATCH_BYTES / (bytes > 0 ? bytes : 1);
-  int64_t const usual_batches = bytes <= METHOD_LAST_SMALL_BYTES ? method_batches_many : method_batches_few;
+  int64_t const usual_batches =
+      bytes <= METHOD_LAST_SMALL_BYTES ? (int64_t)method_batches_many : (int64_t)method_batches_few;
   method_plan plan;
   plan.iterations = method_clamp(by_size, method_iterations_least, method_iterations_most);
   plan.iterations = method_clamp(plan.iterations, 1, 1 + affordable / method_batches_few);

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// collx_perf COLLECTIVE: times a collective the way nccl-tests does, on ranks that it starts itself.
+// This file walks over what was asked and lets rank 0 report; perf/case.cpp measures.
+#include <cstdio>
+#include <memory>
+#include <new>
+
+#include <sys/mman.h>
+
+#include "collx/bootstrap/local.hpp"
+#include "perf/case.hpp"
+#include "perf/names.hpp"
+#include "perf/options.hpp"
+#include "perf/pin.hpp"
+#include "perf/report.hpp"
+#include "perf/transports.hpp"
+
+namespace perf {
+namespace {
+
+// What a run ends with, in memory that forked ranks share with the program that started them.
+struct verdict {
+  bool finished = false;
+  std::int64_t wrong = 0;
+};
+
+struct unmap {
+  void operator()(verdict* v) const { munmap(v, sizeof(verdict)); }
+};
+
+std::unique_ptr<verdict, unmap> shared_verdict() {
+  void* const memory =
+      mmap(nullptr, sizeof(verdict), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  return std::unique_ptr<verdict, unmap>(new (memory) verdict);
+}
+
+std::vector<std::string> algorithms_asked(options const& o) {
+  if (o.algorithm != "all") return {o.algorithm};
+  std::vector<std::string> names{"auto"};
+  for (algorithm_entry const& entry : algorithms_for(o.collective, o.ranks))
+    if (entry.supported) names.emplace_back(entry.name);
+  return names;
+}
+
+// Every job in the order of the table: f(type name, job without its place).
+template <class F>
+void for_each_job(options const& o, F&& f) {
+  bool const reduces = o.collective == "reduce_scatter" || o.collective.ends_with("reduce");
+  std::vector<std::string> const operators = reduces ? o.operators : std::vector<std::string>{"sum"};
+  std::vector<std::string> const types =
+      o.collective == "barrier" ? std::vector<std::string>{type_name<first_type>()} : o.types;
+  for (std::string const& type : types)
+    for (std::string const& redop : operators)
+      for (std::string const& algorithm : algorithms_asked(o))
+        for (std::int64_t const bytes : o.bytes)
+          f(type, job{.collective = o.collective,
+                      .algorithm = algorithm,
+                      .redop = redop,
+                      .bytes = bytes,
+                      .symmetric = o.memory == "symmetric",
+                      .check = o.check,
+                      .pool_bytes = o.pool_bytes,
+                      .iterations = o.iterations,
+                      .batches = o.batches,
+                      .warmup = o.warmup,
+                      .root = o.root});
+}
+
+template <class Transport>
+std::optional<point> measure_place(collx::communicator<Transport>& world, options const& o,
+                                   std::string const& type, job& asked, bool in_place) {
+  if (o.places != "both" && (o.places == "in_place") != in_place) return std::nullopt;
+  asked.in_place = in_place;
+  point result;
+  with_type(type, [&]<class T>() { result = run_case<T>(world, asked); });
+  return result;
+}
+
+// What every rank runs. Only rank 0 prints.
+template <class Transport>
+void run_rank(collx::communicator<Transport>& world, options const& o, std::vector<int> const& cores,
+              verdict& end) {
+  if (!cores.empty()) pin_to(cores[static_cast<std::size_t>(world.rank())]);
+  world.timeout_us(static_cast<std::uint64_t>(o.timeout_seconds) * 1'000'000);
+  bool const reports = world.rank() == 0;
+  report table(o, cores.empty() ? "not pinned" : "one per core");
+  if (reports) table.header();
+  for_each_job(o, [&](std::string const& type, job asked) {
+    row finished{asked, type, {}, {}};
+    finished.out_of_place = measure_place(world, o, type, asked, false);
+    finished.in_place = measure_place(world, o, type, asked, true);
+    if (reports) table.add(finished);
+  });
+  if (!reports) return;
+  table.footer();
+  table.write_json();
+  end.wrong = table.wrong();
+  end.finished = true;
+}
+
+int run(options const& o) {
+  require_writable(o.json_path);
+  std::vector<int> cores;
+  if (shall_pin(o.pin, o.ranks)) cores = usable_cores();
+  std::unique_ptr<verdict, unmap> const end = shared_verdict();
+  bool all_ended_well = true;
+  if (o.transport == "threads") {
+    collx::bootstrap::on_threads(o.ranks, [&](collx::communicator<collx::transport::threads>& world) {
+      run_rank(world, o, cores, *end);
+    });
+  } else {
+    auto const codes = collx::bootstrap::on_processes(
+        o.ranks, [&](collx::communicator<collx::transport::shm>& world) { run_rank(world, o, cores, *end); });
+    for (int const code : codes) all_ended_well = all_ended_well && code == 0;
+  }
+  return end->finished && end->wrong == 0 && all_ended_well ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace perf
+
+int main(int argc, char** argv) {
+  try {
+    perf::options const asked = perf::parse(argc, argv);
+    if (asked.help) return perf::print_help(), 0;
+    return perf::run(asked);
+  } catch (perf::usage_error const& problem) {
+    std::fprintf(stderr, "collx_perf: %s\n", problem.what());
+    return 2;
+  } catch (std::exception const& problem) {
+    std::fprintf(stderr, "collx_perf: %s\n", problem.what());
+    return 1;
+  }
+}

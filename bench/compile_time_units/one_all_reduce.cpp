@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What bench/compile_time measures: a translation unit with one all_reduce over shared memory.
+#include <atomic>
+#include <span>
+#include <vector>
+
+#include "collx/bootstrap/connect.hpp"
+#include "collx/collective/all_reduce.hpp"
+#include "collx/transport/shm.hpp"
+
+int main() {
+  auto world = collx::connect<collx::transport::shm>();
+  std::vector<float> values(1000, 1.0f);
+  collx::all_reduce(world, std::span(values), collx::sum);
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// One measurement on one transport and element type (COLLX_PERF_TRANSPORT, COLLX_PERF_TYPE):
+// buffers, warm-up, timed batches, check. The build compiles this text once per pair.
+#include "case.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "buffers.hpp"
+#include "calls.hpp"
+#include "collx/algo/all.hpp"
+#include "method.h"
+#include "names.hpp"
+#include "reference.hpp"
+#include "transports.hpp"
+
+namespace perf {
+namespace {
+
+// Whose turn it is. Counts up instead of dividing: a division would show in a 0.1 us call.
+class rotation {
+ public:
+  explicit rotation(std::int64_t buffer_count) : count_(buffer_count) {}
+  std::int64_t next() {
+    std::int64_t const slot = at_;
+    at_ = at_ + 1 == count_ ? 0 : at_ + 1;
+    return slot;
+  }
+
+ private:
+  std::int64_t count_, at_ = 0;
+};
+
+// Calls back to back, begun together; microseconds per call on this rank.
+template <class World, class Call>
+double run_batch(World& world, std::int64_t calls, rotation& turns, Call const& call_slot) {
+  meet(world);
+  double const begin_us = method_now_us();
+  for (std::int64_t i = 0; i < calls; ++i) call_slot(turns.next());
+  return (method_now_us() - begin_us) / static_cast<double>(calls);
+}
+
+template <class World, class Call>
+void time_calls(World& world, job const& asked, point& result, Call const& call_slot) {
+  rotation turns(result.buffers);
+  double call_us = run_batch(world, std::max<std::int64_t>(asked.warmup, 1), turns, call_slot);
+  slowest(world, std::span(&call_us, 1));
+  method_plan const plan =
+      method_make_plan(asked.bytes, result.buffers, call_us, asked.iterations, asked.batches);
+  run_batch(world, plan.warmup, turns, call_slot);
+
+  std::vector<double> samples(static_cast<std::size_t>(plan.batches));
+  for (double& sample : samples) sample = run_batch(world, plan.iterations, turns, call_slot);
+  slowest(world, std::span(samples));
+  std::sort(samples.begin(), samples.end());
+  result.iterations = plan.iterations;
+  result.batches = plan.batches;
+  result.min_us = samples.front();
+  result.median_us = method_percentile(samples.data(), plan.batches, 0.5);
+  result.p99_us = method_percentile(samples.data(), plan.batches, 0.99);
+}
+
+// Everything one measurement needs that depends on the collective.
+template <class Contract, class Algorithm, class Op, class T, class Transport>
+class measurement {
+  using world_type = collx::communicator<Transport>;
+
+ public:
+  measurement(world_type& world, job const& asked)
+      : world_(world),
+        asked_(asked),
+        reference_{{world.rank(), world.size(), asked.root}, blocks_of(world, asked)} {
+    std::int64_t const blocks = Contract::sharded ? world.size() : 1;
+    whole_count_ = reference_.block_count * blocks;
+    in_count_ = asked.in_place || !input_sharded() ? whole_count_ : reference_.block_count;
+    out_count_ = asked.in_place || !output_sharded() ? whole_count_ : reference_.block_count;
+    std::int64_t each_bytes = method_stride_bytes(in_count_ * element_bytes);
+    if (!asked.in_place) each_bytes += method_stride_bytes(out_count_ * element_bytes);
+    std::int64_t const buffer_count = method_buffers(each_bytes, asked.pool_bytes);
+    inputs_.emplace(world, buffer_count, in_count_, asked.symmetric);
+    if (!asked.in_place) outputs_.emplace(world, buffer_count, out_count_, asked.symmetric);
+    result_.bytes = whole_count_ * element_bytes;
+    result_.count = reference_.block_count;
+    result_.buffers = buffer_count;
+  }
+
+  // Timed on zeros: repeated in place, a sum of anything else would overflow.
+  point run() {
+    time_calls(world_, asked_, result_, [this](std::int64_t slot) { call_slot(slot); });
+    if (asked_.check && whole_count_ > 0) result_.wrong = total(world_, count_wrong());
+    return result_;
+  }
+
+ private:
+  static constexpr std::int64_t element_bytes = sizeof(T);
+  static constexpr std::int64_t checked_slots = 4;
+
+  static constexpr bool input_sharded() { return Contract::sharded && !Contract::from_all; }
+  static constexpr bool output_sharded() { return Contract::sharded && Contract::from_all; }
+
+  static std::int64_t blocks_of(world_type& world, job const& asked) {
+    if (std::is_same_v<Contract, collx::contract::barrier>) return 0;
+    std::int64_t const unit_bytes = element_bytes * (Contract::sharded ? world.size() : 1);
+    return (asked.bytes + unit_bytes - 1) / unit_bytes;
+  }
+
+  // The rank's own block of a whole vector.
+  std::span<T> mine_of(std::span<T> whole) const {
+    auto const block = static_cast<std::size_t>(reference_.block_count);
+    return whole.subspan(static_cast<std::size_t>(world_.rank()) * block, block);
+  }
+
+  arguments<T> arguments_at(std::int64_t slot) const {
+    std::span<T> const first = inputs_->at(slot);
+    if (!asked_.in_place) return {first, outputs_->at(slot), asked_.root};
+    return {input_sharded() ? mine_of(first) : first, output_sharded() ? mine_of(first) : first, asked_.root};
+  }
+
+  void call_slot(std::int64_t slot) {
+    call<Contract>::template make<Algorithm>(world_, arguments_at(slot), Op{}, asked_.in_place);
+  }
+
+  std::int64_t count_wrong() {
+    std::int64_t const slots = std::min(result_.buffers, checked_slots);
+    for (std::int64_t slot = 0; slot < slots; ++slot) fill(slot);
+    for (std::int64_t slot = 0; slot < slots; ++slot) call_slot(slot);
+    std::int64_t wrong_count = 0;
+    for (std::int64_t slot = 0; slot < slots; ++slot) wrong_count += wrong_in(slot);
+    return wrong_count;
+  }
+
+  void fill(std::int64_t slot) {
+    bool const holds_input = reference_.input_count() > 0;  // of a broadcast, only the root does
+    if (holds_input) reference_.fill(arguments_at(slot).in);
+  }
+
+  std::int64_t wrong_in(std::int64_t slot) {
+    bool const has_result = reference_.output_count() > 0;  // of a reduce, only the root does
+    return has_result ? reference_.wrong(arguments_at(slot).out) : 0;
+  }
+
+  world_type& world_;
+  job const& asked_;
+  reference<Contract, Op, T> reference_;
+  std::int64_t whole_count_ = 0, in_count_ = 0, out_count_ = 0;
+  std::optional<buffers<T, Transport>> inputs_, outputs_;
+  point result_;
+};
+
+// From names to types, one name at a time.
+template <class Contract, class Op, class T, class Transport>
+point run_algorithm(collx::communicator<Transport>& world, job const& asked) {
+  if (asked.algorithm == "auto")
+    return measurement<Contract, collx::automatic, Op, T, Transport>(world, asked).run();
+  point result;
+  collx::for_each_schedule<collx::algo::all, collx::type_list<Contract>>(
+      [&]<class Algorithm, class, class>() {
+        if (asked.algorithm == Algorithm::name)
+          result = measurement<Contract, Algorithm, Op, T, Transport>(world, asked).run();
+      });
+  return result;
+}
+
+template <class Contract, class T, class Transport>
+point run_collective(collx::communicator<Transport>& world, job const& asked) {
+  if constexpr (Contract::from_all && !std::is_same_v<Contract, collx::contract::barrier>) {
+    point result;
+    operators::for_each([&]<class Op>() {
+      if (asked.redop == Op::name) result = run_algorithm<Contract, Op, T>(world, asked);
+    });
+    return result;
+  } else {
+    return run_algorithm<Contract, collx::sum_t, T>(world, asked);
+  }
+}
+
+}  // namespace
+
+template <class T, class Transport>
+point run_case(collx::communicator<Transport>& world, job const& asked) {
+  point result;
+  collectives::for_each([&]<class Contract>() {
+    // A barrier moves no elements: of one type it is measured, with the others it is not compiled.
+    constexpr bool typeless = std::is_same_v<Contract, collx::contract::barrier>;
+    if constexpr (!typeless || std::is_same_v<T, first_type>)
+      if (asked.collective == Contract::name) result = run_collective<Contract, T>(world, asked);
+  });
+  return result;
+}
+
+template point run_case<COLLX_PERF_TYPE>(collx::communicator<COLLX_PERF_TRANSPORT>&, job const&);
+
+}  // namespace perf

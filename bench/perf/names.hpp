@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The names a user may say. Collectives and algorithms are read from the library's own lists, so
+// that a new algorithm needs no line in the bench.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include "collx/algo/all.hpp"
+#include "collx/collective/contract.hpp"
+#include "collx/op/reduction.hpp"
+#include "collx/schedule/type_list.hpp"
+
+namespace perf {
+
+using collectives = collx::type_list<collx::contract::all_reduce, collx::contract::reduce_scatter,
+                                     collx::contract::all_gather, collx::contract::broadcast,
+                                     collx::contract::reduce, collx::contract::barrier>;
+// The build chooses the types (COLLX_PERF_TYPES): each costs compile time per transport.
+using types = collx::type_list<COLLX_PERF_TYPES>;
+using first_type = std::tuple_element_t<0, std::tuple<COLLX_PERF_TYPES>>;
+using operators = collx::type_list<collx::sum_t, collx::prod_t, collx::min_t, collx::max_t, collx::avg_t>;
+
+// NCCL's names of the element types.
+template <class T>
+[[nodiscard]] constexpr char const* type_name() {
+  if constexpr (std::is_same_v<T, float>) return "float";
+  else if constexpr (std::is_same_v<T, double>) return "double";
+  else if constexpr (sizeof(T) == 1) return std::is_signed_v<T> ? "int8" : "uint8";
+  else if constexpr (sizeof(T) == 4) return std::is_signed_v<T> ? "int32" : "uint32";
+  else return std::is_signed_v<T> ? "int64" : "uint64";
+}
+
+// Calls f.template operator()<T>() for the one type of that name; false: there is none.
+template <class F>
+bool with_type(std::string_view name, F&& f) {
+  bool found = false;
+  types::for_each([&]<class T>() {
+    if (name == type_name<T>()) found = true, f.template operator()<T>();
+  });
+  return found;
+}
+
+struct algorithm_entry {
+  char const* name;
+  bool supported;  // on this many ranks
+};
+
+// The algorithms that offer the collective, in the order of the list.
+[[nodiscard]] inline std::vector<algorithm_entry> algorithms_for(std::string_view collective,
+                                                                 collx::rank_t ranks) {
+  std::vector<algorithm_entry> entries;
+  collx::for_each_schedule<collx::algo::all, collectives>(
+      [&]<class Algorithm, class Contract, class Schedule>() {
+        if (collective == Contract::name) entries.push_back({Algorithm::name, Schedule::supports(ranks)});
+      });
+  return entries;
+}
+
+template <class List>
+[[nodiscard]] std::vector<std::string> names_of() {
+  std::vector<std::string> names;
+  List::for_each([&]<class T>() { names.emplace_back(T::name); });
+  return names;
+}
+
+[[nodiscard]] inline std::vector<std::string> type_names() {
+  std::vector<std::string> names;
+  types::for_each([&]<class T>() { names.emplace_back(type_name<T>()); });
+  return names;
+}
+
+[[nodiscard]] inline std::string joined(std::vector<std::string> const& names) {
+  std::string text;
+  for (std::string const& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+}  // namespace perf

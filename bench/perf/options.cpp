@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of collx_perf: one table from which parsing and --help both come.
+#include "options.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+
+#include "method.h"
+#include "names.hpp"
+
+namespace perf {
+namespace {
+
+std::int64_t parse_count(char const* flag, std::string const& text) {
+  std::int64_t value = 0;
+  auto const [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc{} || end != text.data() + text.size() || value < 0)
+    throw usage_error(std::string(flag) + " wants a whole number, 0 or more, and got '" + text + "'");
+  return value;
+}
+
+std::vector<std::string> split(std::string const& text) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    std::size_t const end = std::min(text.find(',', begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+std::string one_of(char const* flag, std::string const& text, std::vector<std::string> const& allowed) {
+  if (std::find(allowed.begin(), allowed.end(), text) == allowed.end())
+    throw usage_error(std::string(flag) + " does not know '" + text + "'; say one of: " + joined(allowed));
+  return text;
+}
+
+std::vector<std::string> one_or_all(char const* flag, std::string const& text,
+                                    std::vector<std::string> const& allowed) {
+  if (text == "all") return allowed;
+  return {one_of(flag, text, allowed)};
+}
+
+std::vector<std::string> types_asked(char const* flag, std::string const& text) {
+  try {
+    return one_or_all(flag, text, type_names());
+  } catch (usage_error const& unknown) {
+    throw usage_error(unknown.what() + std::string(", or build with more (cmake -DCOLLX_PERF_TYPES=...)"));
+  }
+}
+
+struct flag {
+  char const* letter;  // as in nccl-tests; empty where it has none
+  char const* name;
+  char const* value;
+  char const* help;
+  void (*set)(options&, char const* name, std::string const& value);
+};
+
+constexpr flag flags[] = {
+    {"-b", "--minbytes", "BYTES", "smallest size (8); K, M and G are binary multiples",
+     [](options& o, char const* n, std::string const& v) { o.min_bytes = parse_bytes(n, v); }},
+    {"-e", "--maxbytes", "BYTES", "largest size (32M)",
+     [](options& o, char const* n, std::string const& v) { o.max_bytes = parse_bytes(n, v); }},
+    {"-i", "--stepbytes", "BYTES", "add this much from size to size",
+     [](options& o, char const* n, std::string const& v) { o.step_bytes = parse_bytes(n, v); }},
+    {"-f", "--stepfactor", "FACTOR", "multiply by this from size to size (4)",
+     [](options& o, char const* n, std::string const& v) { o.step_factor = parse_count(n, v); }},
+    {"", "--bytes", "A,B,C", "exactly these sizes instead of a range",
+     [](options& o, char const* n, std::string const& v) {
+       for (std::string const& part : split(v)) o.bytes.push_back(parse_bytes(n, part));
+     }},
+    {"-n", "--iters", "COUNT", "calls in a batch (0: chosen by size)",
+     [](options& o, char const* n, std::string const& v) { o.iterations = parse_count(n, v); }},
+    {"", "--batches", "COUNT", "batches, each of which is one sample (0: chosen by size)",
+     [](options& o, char const* n, std::string const& v) { o.batches = parse_count(n, v); }},
+    {"-w", "--warmup_iters", "COUNT", "calls before the rotation is walked once, untimed (20)",
+     [](options& o, char const* n, std::string const& v) { o.warmup = parse_count(n, v); }},
+    {"-c", "--check", "0|1", "compare every element with a reference (1)",
+     [](options& o, char const* n, std::string const& v) {
+       o.check = one_of(n, v, {"0", "1"}) == "1";
+     }},
+    {"-d", "--datatype", "TYPE|all", "element type (float)",
+     [](options& o, char const* n, std::string const& v) { o.types = types_asked(n, v); }},
+    {"-o", "--op", "OP|all", "operator of a reduction (sum)",
+     [](options& o, char const* n, std::string const& v) {
+       o.operators = one_or_all(n, v, names_of<operators>());
+     }},
+    {"-r", "--root", "RANK", "root of broadcast and reduce (0)",
+     [](options& o, char const* n, std::string const& v) { o.root = static_cast<int>(parse_count(n, v)); }},
+    {"", "--ranks", "COUNT", "how many ranks to start on this machine (2)",
+     [](options& o, char const* n, std::string const& v) { o.ranks = static_cast<int>(parse_count(n, v)); }},
+    {"", "--transport", "NAME", "shm: ranks are processes; threads: ranks are threads (shm)",
+     [](options& o, char const* n, std::string const& v) {
+       o.transport = one_of(n, v, {"shm", "threads"});
+     }},
+    {"", "--algorithm", "NAME|auto|all", "auto: the library chooses (auto); all: each there is, in turn",
+     [](options& o, char const*, std::string const& v) { o.algorithm = v; }},
+    {"", "--memory", "KIND", "private: malloc; symmetric: allocated through the communicator (private)",
+     [](options& o, char const* n, std::string const& v) {
+       o.memory = one_of(n, v, {"private", "symmetric"});
+     }},
+    {"", "--places", "WHICH", "out_of_place, in_place or both (both)",
+     [](options& o, char const* n, std::string const& v) {
+       o.places = one_of(n, v, {"both", "out_of_place", "in_place"});
+     }},
+    {"", "--state", "STATE", "rotating: calls walk over a pool of buffers; hot: one buffer (rotating)",
+     [](options& o, char const* n, std::string const& v) {
+       o.state = one_of(n, v, {"rotating", "hot"});
+     }},
+    {"", "--pool", "BYTES", "size of that pool (twice the level-2 cache), at least 4 buffers",
+     [](options& o, char const* n, std::string const& v) { o.pool_bytes = parse_bytes(n, v); }},
+    {"", "--pin", "auto|on|off", "one rank per core; auto: if there are enough cores (auto)",
+     [](options& o, char const* n, std::string const& v) {
+       o.pin = one_of(n, v, {"auto", "on", "off"});
+     }},
+    {"-T", "--timeout", "SECONDS", "give up on a call that takes longer (30)",
+     [](options& o, char const* n, std::string const& v) { o.timeout_seconds = parse_count(n, v); }},
+    {"-J", "--json", "FILE", "write every point to FILE too",
+     [](options& o, char const*, std::string const& v) { o.json_path = v; }},
+};
+
+flag const* find(std::string const& text) {
+  for (flag const& f : flags)
+    if (text == f.name || (*f.letter != '\0' && text == f.letter)) return &f;
+  return nullptr;
+}
+
+void parse_flag(options& o, int argc, char const* const* argv, int& at) {
+  std::string name = argv[at];
+  std::size_t const equals = name.find('=');
+  bool const attached = name.starts_with("--") && equals != std::string::npos;
+  std::string value = attached ? name.substr(equals + 1) : "";
+  if (attached) name.resize(equals);
+  flag const* const f = find(name);
+  if (f == nullptr) throw usage_error("there is no flag " + name + "; collx_perf --help lists them");
+  if (!attached) {
+    if (++at == argc) throw usage_error(name + " wants a value: " + f->name + " " + f->value);
+    value = argv[at];
+  }
+  f->set(o, f->name, value);
+}
+
+void check_algorithm(options const& o) {
+  if (o.algorithm == "auto" || o.algorithm == "all") return;
+  std::vector<std::string> offered{"auto", "all"};
+  for (algorithm_entry const& entry : algorithms_for(o.collective, o.ranks)) {
+    offered.emplace_back(entry.name);
+    if (o.algorithm != entry.name) continue;
+    if (entry.supported) return;
+    throw usage_error("algorithm " + o.algorithm + " does not run " + o.collective + " on " +
+                      std::to_string(o.ranks) + " ranks; choose another count or --algorithm auto");
+  }
+  throw usage_error("no algorithm '" + o.algorithm + "' for " + o.collective +
+                    "; say one of: " + joined(offered));
+}
+
+void check_ranges(options const& o) {
+  constexpr int ranks_most = 1024;
+  if (o.ranks < 1 || o.ranks > ranks_most)
+    throw usage_error("--ranks wants 1 to " + std::to_string(ranks_most) +
+                      "; these are started on this machine");
+  if (o.root >= o.ranks)
+    throw usage_error("--root " + std::to_string(o.root) + " is not a rank; with --ranks " +
+                      std::to_string(o.ranks) + " say 0 to " + std::to_string(o.ranks - 1));
+  if (o.timeout_seconds == 0) throw usage_error("--timeout wants at least 1 second");
+  if (!o.bytes.empty()) return;
+  if (o.min_bytes > o.max_bytes) throw usage_error("--minbytes is above --maxbytes; swap them");
+  if (o.step_bytes == 0 && o.step_factor < 2 && o.min_bytes != o.max_bytes)
+    throw usage_error("--stepfactor wants 2 or more, or use --stepbytes");
+  if (o.step_bytes == 0 && o.min_bytes == 0 && o.max_bytes != 0)
+    throw usage_error("--minbytes 0 times a factor stays 0; use --stepbytes, or --bytes 0,8,...");
+}
+
+void fill_sizes(options& o) {
+  if (!o.bytes.empty()) return;
+  for (std::int64_t bytes = o.min_bytes; bytes <= o.max_bytes;) {
+    o.bytes.push_back(bytes);
+    if (bytes == o.max_bytes) break;
+    bytes = o.step_bytes > 0 ? bytes + o.step_bytes : bytes * o.step_factor;
+  }
+}
+
+}  // namespace
+
+std::int64_t parse_bytes(char const* flag, std::string const& text) {
+  std::int64_t value = 0;
+  char const* const last = text.data() + text.size();
+  auto const [end, problem] = std::from_chars(text.data(), last, value);
+  std::string const suffix(end, last);
+  int const shift = suffix.empty()                   ? 0
+                    : suffix == "K" || suffix == "k" ? 10
+                    : suffix == "M" || suffix == "m" ? 20
+                    : suffix == "G" || suffix == "g" ? 30
+                                                     : -1;
+  if (problem != std::errc{} || shift < 0 || value < 0)
+    throw usage_error(std::string(flag) + " wants a size such as 8, 32K, 1M or 2G, and got '" + text + "'");
+  if (value > (std::int64_t{1} << 40) >> shift)
+    throw usage_error(std::string(flag) + " " + text +
+                      " is more than 1024G, which no machine rank here can hold");
+  return value << shift;
+}
+
+options parse(int argc, char const* const* argv) {
+  options o;
+  o.pool_bytes = method_pool_bytes();
+  for (int at = 1; at < argc; ++at) {
+    std::string const word = argv[at];
+    if (word == "--help" || word == "-h") return o.help = true, o;
+    if (word.starts_with("-")) parse_flag(o, argc, argv, at);
+    else if (o.collective.empty()) o.collective = word;
+    else throw usage_error("one collective at a time: '" + word + "' comes after '" + o.collective + "'");
+  }
+  if (o.collective.empty()) throw usage_error("name a collective first: " + joined(names_of<collectives>()));
+  one_of("the first word", o.collective, names_of<collectives>());
+  if (o.collective == "barrier") o.bytes = {0};
+  check_ranges(o);
+  check_algorithm(o);
+  fill_sizes(o);
+  if (o.state == "hot") o.pool_bytes = 0;
+  return o;
+}
+
+void print_help() {
+  std::printf(
+      "usage: collx_perf COLLECTIVE [flags]\n\n"
+      "Times a collective on ranks that it starts on this machine. COLLECTIVE is one of\n  %s\n\n",
+      joined(names_of<collectives>()).c_str());
+  for (flag const& f : flags) std::printf("  %-3s %-15s %-14s %s\n", f.letter, f.name, f.value, f.help);
+  std::printf("\ntypes:     %s\noperators: %s\n", joined(type_names()).c_str(),
+              joined(names_of<operators>()).c_str());
+  std::printf("exit code: 0 all right, 1 a wrong element or a failed rank, 2 bad input\n");
+}
+
+}  // namespace perf

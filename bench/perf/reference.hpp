@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a collective must leave in a rank's output, element by element, computed from the contract
+// and from what every rank put in. Knows no algorithm.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+
+#include "collx/collective/contract.hpp"
+#include "collx/op/reduction.hpp"
+#include "method.h"
+
+namespace perf {
+
+// Element `index` of the vector that `rank` contributes. Products of 1 and 2 stay far from the
+// end of every type.
+template <class T, class Op>
+[[nodiscard]] T contribution(std::int64_t index, collx::rank_t rank) {
+  int const value = method_value(index, rank);
+  if constexpr (std::is_same_v<Op, collx::prod_t>) return static_cast<T>(value == 1 ? 2 : 1);
+  else return static_cast<T>(value);
+}
+
+// `chunks` equal blocks make the vector, one per rank where the contract shards it.
+template <class Contract, class Op, class T>
+struct reference {
+  collx::problem p;
+  std::int64_t block_count;  // elements of one block
+
+  [[nodiscard]] std::int32_t blocks() const { return Contract::sharded ? p.size : 1; }
+  [[nodiscard]] std::int64_t input_first() const { return Contract::input(p, blocks()).first * block_count; }
+  [[nodiscard]] std::int64_t input_count() const { return Contract::input(p, blocks()).count * block_count; }
+  [[nodiscard]] std::int64_t output_first() const {
+    return Contract::output(p, blocks()).first * block_count;
+  }
+  [[nodiscard]] std::int64_t output_count() const {
+    return Contract::output(p, blocks()).count * block_count;
+  }
+
+  [[nodiscard]] T expected(std::int64_t index) const {
+    if constexpr (Contract::from_all) {
+      Op const op{};
+      T value = contribution<T, Op>(index, 0);
+      for (collx::rank_t r = 1; r < p.size; ++r) value = op(value, contribution<T, Op>(index, r));
+      if constexpr (requires { op.finish(value, p.size); }) value = op.finish(value, p.size);
+      return value;
+    } else {
+      auto const block = static_cast<std::int32_t>(index / block_count);
+      return contribution<T, Op>(index, Contract::owner(p, block, blocks()));
+    }
+  }
+
+  void fill(std::span<T> input) const {
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(input.size()); ++i)
+      input[static_cast<std::size_t>(i)] = contribution<T, Op>(input_first() + i, p.rank);
+  }
+
+  [[nodiscard]] std::int64_t wrong(std::span<T const> output) const {
+    std::int64_t wrong_count = 0;
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(output.size()); ++i)
+      wrong_count += !agree(output[static_cast<std::size_t>(i)], expected(output_first() + i));
+    return wrong_count;
+  }
+
+ private:
+  // Algorithms differ in the order in which they combine; for floating point that shows in the
+  // last digits.
+  static bool agree(T result, T wanted) {
+    if constexpr (std::is_floating_point_v<T>)
+      return std::abs(result - wanted) <= static_cast<T>(1e-5) * std::abs(wanted);
+    else return result == wanted;
+  }
+};
+
+}  // namespace perf
