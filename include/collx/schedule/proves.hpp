@@ -60,9 +60,9 @@ constexpr bool prove_schedule() {
   constexpr verdict v = first_wrong<S, First, Last>();
   if constexpr (!v.ok()) {
     using mode = std::conditional_t<v.in_place, proof::in_place, proof::out_of_place>;
-    using shown =
-        counterexample<S, v.what, proof::with_ranks<v.size>, proof::at_rank<v.rank>, proof::in_step<v.step>,
-                       proof::concerning_peer<v.peer>, proof::at_chunk<v.chunk>, mode, proof::and_root<v.root>>;
+    using shown = counterexample<S, v.what, proof::with_ranks<v.size>, proof::at_rank<v.rank>,
+                                 proof::in_step<v.step>, proof::concerning_peer<v.peer>,
+                                 proof::at_chunk<v.chunk>, mode, proof::and_root<v.root>>;
     static_cast<void>(sizeof(shown));
   }
   return v.ok();

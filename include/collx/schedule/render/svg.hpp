@@ -31,6 +31,7 @@ class svg_drawing {
       is_ring_ = is_ring_ && (hop == 1 || hop == n - 1);
       copies_ = copies_ || m.copied;
       pushes_ = pushes_ || m.pushed;
+      if (flow_.step(m.sender, m.send_step).what.to.count > 2) sizes_.row = 150;  // room for a fan-out
     }
   }
 
@@ -81,9 +82,11 @@ class svg_drawing {
 
   void open(std::string const& title) {
     std::string const w = number(width()), h = number(height());
-    svg_ = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + w + "\" height=\"" + h + "\" viewBox=\"0 0 " + w +
-           " " + h + "\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"12\">\n";
-    svg_ += "<title>" + title + "</title>\n<rect width=\"" + w + "\" height=\"" + h + "\" fill=\"#ffffff\"/>\n<defs>\n";
+    svg_ = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + w + "\" height=\"" + h +
+           "\" viewBox=\"0 0 " + w + " " + h +
+           "\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"12\">\n";
+    svg_ += "<title>" + title + "</title>\n<rect width=\"" + w + "\" height=\"" + h +
+            "\" fill=\"#ffffff\"/>\n<defs>\n";
     for (std::int32_t c = 0; c < 8; ++c)
       svg_ += "<marker id=\"head" + std::to_string(c) +
               "\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"8\" markerHeight=\"8\" "
@@ -114,8 +117,8 @@ class svg_drawing {
     double const x = centre(r) - sizes_.box_width / 2.0, y = box_top(step.row);
     auto const box = [&](char const* fill, char const* opacity) {
       svg_ += "<rect" + attribute("x", x) + attribute("y", y) + attribute("width", sizes_.box_width) +
-              attribute("height", sizes_.box_height) + " rx=\"6\" fill=\"" + fill + "\" fill-opacity=\"" + opacity +
-              "\" stroke=\"" + line + "\" stroke-width=\"" + (p.store ? "2.2" : "1.2") + "\"/>\n";
+              attribute("height", sizes_.box_height) + " rx=\"6\" fill=\"" + fill + "\" fill-opacity=\"" +
+              opacity + "\" stroke=\"" + line + "\" stroke-width=\"" + (p.store ? "2.2" : "1.2") + "\"/>\n";
     };
     box("#ffffff", "1");
     if (one_chunk) box(line, p.reduce ? "0.16" : "0.05");
@@ -159,30 +162,31 @@ class svg_drawing {
 
   void draw_message(drawn_message const& m) {
     point const from = port(m, true), to = port(m, false);
-    if (!wraps(m)) return draw_arrow(m, from, to, 0.24);
+    if (!wraps(m)) return draw_arrow(m, from, to, true);
     // Out at one edge and in again at the other.
     double const shift = (m.sender > m.receiver ? 1.0 : -1.0) * sizes_.column * flow_.of().size;
-    svg_ += "<g clip-path=\"inset(0)\">\n";
-    draw_arrow(m, from, {to.x + shift, to.y}, 0.24);
-    draw_arrow(m, {from.x - shift, from.y}, to, -1);
-    svg_ += "</g>\n";
+    draw_arrow(m, from, {to.x + shift, to.y}, true);
+    draw_arrow(m, {from.x - shift, from.y}, to, false);
   }
 
-  // With a label at the share `label_at` of the way, if that is not negative.
-  void draw_arrow(drawn_message const& m, point from, point to, double label_at) {
+  void draw_arrow(drawn_message const& m, point from, point to, bool labelled) {
     std::string const stroke = colour(m.first_chunk);
     svg_ += "<line" + attribute("x1", from.x) + attribute("y1", from.y) + attribute("x2", to.x) +
-            attribute("y2", to.y - 1) + " stroke=\"" + stroke + "\" stroke-width=\"" + (m.pushed ? "2.6" : "1.5") +
-            "\"" + (m.copied ? " stroke-dasharray=\"6 3\"" : "") + " marker-end=\"url(#head" +
-            std::to_string((m.first_chunk % 8 + 8) % 8) + ")\"/>\n";
-    if (label_at < 0) return;
+            attribute("y2", to.y - 1) + " stroke=\"" + stroke + "\" stroke-width=\"" +
+            (m.pushed ? "2.6" : "1.5") + "\"" + (m.copied ? " stroke-dasharray=\"6 3\"" : "") +
+            " marker-end=\"url(#head" + std::to_string((m.first_chunk % 8 + 8) % 8) + ")\"/>\n";
+    if (!labelled) return;
+    // Near the sender: in the middle, arrows cross.
+    double const across = to.x > from.x ? to.x - from.x : from.x - to.x;
+    double const label_at = across > 290 ? 70 / across : 0.24;
     point const at{from.x + (to.x - from.x) * label_at, from.y + (to.y - from.y) * label_at};
     std::string const label = chunk_label(m.first_chunk, m.chunk_count);
     double const half = 5.0 + 3.4 * static_cast<double>(label.size());
-    labels_ += "<rect" + attribute("x", at.x - half) + attribute("y", at.y - 8) + attribute("width", 2 * half) +
-               " height=\"16\" rx=\"8\" fill=\"" + stroke + "\"/>\n<text" + attribute("x", at.x) +
-               attribute("y", at.y + 4) +
-               " text-anchor=\"middle\" font-size=\"11\" font-weight=\"bold\" fill=\"#ffffff\">" + label + "</text>\n";
+    labels_ += "<rect" + attribute("x", at.x - half) + attribute("y", at.y - 8) +
+               attribute("width", 2 * half) + " height=\"16\" rx=\"8\" fill=\"" + stroke + "\"/>\n<text" +
+               attribute("x", at.x) + attribute("y", at.y + 4) +
+               " text-anchor=\"middle\" font-size=\"11\" font-weight=\"bold\" fill=\"#ffffff\">" + label +
+               "</text>\n";
   }
 
   void draw_legend() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "collx/schedule/render/flow.hpp"
 
@@ -17,58 +18,71 @@ namespace detail {
   return place_name(r.where) + "[" + chunk_label(r.first_for(k, chunks), r.count) + "]";
 }
 
-// Joins the words for the members of a set; of large sets, the first and the last.
+// Joins the words for the members of a set; of large sets, the first ones and the last.
 template <class Word>
-[[nodiscard]] std::string list_members(peer_set const& set, Word&& word) {
+[[nodiscard]] std::string list_members(peer_set const& set, char const* between, Word&& word) {
   constexpr std::int32_t shown = 8;
   std::string list;
   for (std::int32_t k = 0; k < set.count; ++k) {
     if (set.count > shown && k == shown - 2) {
-      list += ", ...";
+      list += std::string(between) + "...";
       k = set.count - 1;
     }
     std::string const next = word(k);
-    if (!next.empty()) list += (list.empty() ? "" : ", ") + next;
+    if (!next.empty()) list += (list.empty() ? "" : between) + next;
   }
   return list;
 }
 
 [[nodiscard]] inline std::string describe_sends(subject const& s, rank_t rank, primitive const& p) {
   bool const own_runs = p.from.empty() && p.operand.per_peer != 0;
-  return list_members(p.to, [&](std::int32_t k) -> std::string {
+  return list_members(p.to, ", ", [&](std::int32_t k) -> std::string {
     rank_t const peer = p.to.member(k, s.size);
     if (peer == rank) return "";
     return (own_runs ? run_name(p.operand, k, s.chunks) + " to " : "") + std::to_string(peer);
   });
 }
 
-[[nodiscard]] inline std::string describe_receives(subject const& s, rank_t rank, primitive const& p) {
-  std::string const operand = run_name(p.operand, 0, s.chunks);
-  return list_members(p.from, [&](std::int32_t k) -> std::string {
+[[nodiscard]] inline std::string describe_operands(subject const& s, rank_t rank, primitive const& p) {
+  return list_members(p.from, " + ", [&](std::int32_t k) {
     rank_t const peer = p.from.member(k, s.size);
-    std::string const source = peer == rank ? operand : std::to_string(peer);
-    if (p.reduce || !p.store) return source;
-    return (peer == rank ? "copy " : "") + source + " to " + run_name(p.target, k, s.chunks);
+    return peer == rank ? run_name(p.operand, 0, s.chunks) : "rank " + std::to_string(peer);
   });
 }
 
-[[nodiscard]] inline std::string describe_step(subject const& s, rank_t rank, primitive const& p) {
+[[nodiscard]] inline std::string describe_messages(subject const& s, rank_t rank, primitive const& p) {
+  return list_members(p.from, ", ", [&](std::int32_t k) {
+    rank_t const peer = p.from.member(k, s.size);
+    std::string const source =
+        peer == rank ? "own " + run_name(p.operand, 0, s.chunks) : std::to_string(peer);
+    std::string const chunks = "[" + chunk_label(p.target.first_for(k, s.chunks), p.target.count) + "]";
+    return (p.store ? run_name(p.target, k, s.chunks) : chunks) + " from " + source;
+  });
+}
+
+// The verbs of a step, without its sends.
+[[nodiscard]] inline std::string describe_result(subject const& s, rank_t rank, primitive const& p) {
   std::string const target = run_name(p.target, 0, s.chunks);
-  std::string const sends = describe_sends(s, rank, p);
-  std::string line;
-  if (p.from.empty()) {
-    std::string const operand = run_name(p.operand, 0, s.chunks);
-    if (p.store) line = "copy " + operand + " to " + target;
-    if (!sends.empty()) line += (line.empty() ? "send " : ", send ") + (p.operand.per_peer != 0 ? sends : operand + " to " + sends);
-    if (line.empty()) line = "nothing";
-  } else {
-    line = (p.reduce ? "reduce " : "take from ") + describe_receives(s, rank, p);
-    if (p.reduce && p.store) line += ", store to " + target;
-    if (!sends.empty()) line += std::string(p.reduce && !p.store ? ", send " + chunk_label(p.target.first, p.target.count) : ", send") + " to " + sends;
+  if (p.reduce) return "reduce " + describe_operands(s, rank, p) + (p.store ? ", store in " + target : "");
+  if (!p.from.empty()) return "take " + describe_messages(s, rank, p);
+  return p.store ? "copy " + run_name(p.operand, 0, s.chunks) + " to " + target : "";
+}
+
+[[nodiscard]] inline std::string describe_step(subject const& s, rank_t rank, primitive const& p) {
+  std::string line = describe_result(s, rank, p);
+  if (std::string const sends = describe_sends(s, rank, p); !sends.empty()) {
+    line += line.empty() ? "send " : ", send ";
+    if (p.from.empty() && p.operand.per_peer == 0) line += run_name(p.operand, 0, s.chunks) + " ";
+    if (p.reduce) line += "[" + chunk_label(p.target.first, p.target.count) + "] ";
+    line += (p.from.empty() && p.operand.per_peer != 0 ? ""
+             : p.from.empty() || p.reduce              ? "to "
+                                                       : "on to ") +
+            sends;
   }
-  if (p.copy) line += " (copied)";
-  if (p.push) line += " (pushed)";
-  if (p.complete) line += " (complete)";
+  if (line.empty()) line = "nothing";
+  for (auto const& [flag, word] :
+       {std::pair{p.complete, "complete"}, {p.copy, "as a copy"}, {p.push, "pushed"}})
+    if (flag) line += std::string("; ") + word;
   return line;
 }
 
@@ -84,7 +98,7 @@ template <class Word>
 
 }  // namespace detail
 
-// What every rank does, in order. A number alone is a rank; place[n] is a chunk of that buffer.
+// What every rank does, in order. [n] is chunk n, output[n] is chunk n in the output.
 template <schedule S>
 [[nodiscard]] std::string render_text(rank_t size, rank_t root = 0) {
   return detail::render_text(detail::erased<S>::of(size, root));
