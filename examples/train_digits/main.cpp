@@ -8,7 +8,10 @@
 #include <cstdlib>
 #include <exception>
 
+#include <collx/bootstrap/connect.hpp>
 #include <collx/bootstrap/local.hpp>
+#include <collx/collective/split.hpp>
+#include <collx/schedule/type_list.hpp>
 #include <collx/transport/shm.hpp>
 
 #include "report.hpp"

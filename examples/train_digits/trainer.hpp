@@ -118,10 +118,11 @@ class trainer {
   // One global batch. The loss travels behind the gradient: a second collective would cost a latency.
   double train_step(std::span<image const> batch) {
     std::span<element> const sum = sum_.span();
+    auto const add = [](element& to, float value) { Sum::add(to, value); };  // inlines; a pointer may not
     double compute_us = timed_us([&] {
       std::ranges::fill(sum, element{});
       for (image const& input : share(batch, rank(), size())) {
-        float const loss = add_gradient(parameters_, input, sum, &Sum::add);
+        float const loss = add_gradient(parameters_, input, sum, add);
         Sum::add(sum[parameter_count], loss);
       }
     });
