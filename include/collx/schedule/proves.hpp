@@ -35,7 +35,7 @@ namespace detail {
 // Instantiated for a wrong schedule only: exactly one of the assertions fails.
 template <class Schedule, fault What, class... Where>
 struct counterexample {
-#define COLLX_DETAIL_ASSERTION(name, text) static_assert(What != fault::name, text);
+#define COLLX_DETAIL_ASSERTION(name, text) static_assert(What != fault::name, "wrong schedule: " text);
   COLLX_DETAIL_FAULTS(COLLX_DETAIL_ASSERTION)
 #undef COLLX_DETAIL_ASSERTION
 };

@@ -22,16 +22,37 @@ namespace contract {
 using all = type_list<all_reduce, reduce_scatter, all_gather, broadcast, reduce>;
 }
 
+namespace detail {
+
+// The two loops of for_each_schedule as types: nvcc 13 crashes on some nested generic lambdas.
+template <class Algorithm, class F>
+struct visit_contract {
+  F& f;
+
+  template <class Contract>
+  constexpr void operator()() const {
+    if constexpr (algorithm_for<Algorithm, Contract>)
+      f.template operator()<Algorithm, Contract, schedule_for<Contract, Algorithm>>();
+  }
+};
+
+template <class Contracts, class F>
+struct visit_algorithm {
+  F& f;
+
+  template <class Algorithm>
+  constexpr void operator()() const {
+    Contracts::for_each(visit_contract<Algorithm, F>{f});
+  }
+};
+
+}  // namespace detail
+
 // Calls f.template operator()<Algorithm, Contract, Schedule>() for every pair of an algorithm in
 // `Algorithms` and a contract in `Contracts` for which the algorithm offers a schedule.
 template <class Algorithms, class Contracts, class F>
 constexpr void for_each_schedule(F&& f) {
-  Algorithms::for_each([&]<class Algorithm>() {
-    Contracts::for_each([&]<class Contract>() {
-      if constexpr (algorithm_for<Algorithm, Contract>)
-        f.template operator()<Algorithm, Contract, schedule_for<Contract, Algorithm>>();
-    });
-  });
+  Algorithms::for_each(detail::visit_algorithm<Contracts, std::remove_reference_t<F>>{f});
 }
 
 }  // namespace collx::inline abi_1

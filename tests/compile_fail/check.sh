@@ -1,0 +1,42 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# check.sh COMPILER INCLUDE_DIR SOURCE
+#
+# Passes if SOURCE does not compile and the first error says what its comments promise:
+#   // first error: words that must stand in the first line with "error"
+#   // shows: words that must stand somewhere in the output (any number of these lines)
+# and if the same source compiles with -DFIXED, so that nothing but the one mistake is refused.
+set -u
+compiler=$1 include=$2 source=$3
+flags="-std=c++20 -fsyntax-only -I$include"
+
+output=$("$compiler" $flags "$source" 2>&1)
+if [ $? -eq 0 ]; then
+  echo "$source compiles, but should not"
+  exit 1
+fi
+
+first=$(printf '%s\n' "$output" | grep -m 1 'error')
+expected=$(sed -n 's|^// first error: ||p' "$source")
+if [ -z "$expected" ]; then
+  echo "$source has no line '// first error: ...'"
+  exit 1
+fi
+case $first in
+  *"$expected"*) ;;
+  *)
+    echo "the first error is:   $first"
+    echo "it should contain:    $expected"
+    exit 1
+    ;;
+esac
+
+sed -n 's|^// shows: ||p' "$source" | while IFS= read -r words; do
+  printf '%s\n' "$output" | grep -qF -- "$words" || { echo "the output does not show: $words"; exit 1; }
+done || exit 1
+
+if ! fixed=$("$compiler" $flags -DFIXED "$source" 2>&1); then
+  echo "$source should compile with -DFIXED, but:"
+  printf '%s\n' "$fixed" | head -n 20
+  exit 1
+fi
