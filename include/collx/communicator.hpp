@@ -62,10 +62,8 @@ class communicator {
   ~communicator() {
     if (engine_ == nullptr) return;
     engine_->finish_all();
-    std::byte* const block = engine_->endpoint().block();
-    std::size_t const block_bytes = engine_->endpoint().layout().block_bytes();
+    engine_->endpoint().leave();
     delete engine_;
-    world_->release_block(block, block_bytes);
     world_->drop();
   }
 

@@ -16,11 +16,11 @@ using exit_codes = array<int>;
 namespace detail {
 
 // A forked rank's whole life. Never returns into the parent's program.
-template <class RankMain>
+template <class Transport, class RankMain>
 [[noreturn]] void live_as_rank(int fd, rank_t rank, RankMain& rank_main) {
   int code = 0;
   try {
-    auto world = transport::shm::join(fd, rank);
+    auto world = transport::shm::join<Transport>(fd, rank);
     try {
       rank_main(world);
     } catch (...) {
@@ -44,8 +44,8 @@ template <class RankMain>
 // Forks `size` processes; each calls rank_main(communicator&) and ends. Returns their exit codes
 // when all have ended: 0, 1 for an exception (whose text goes to stderr), or 128 + signal. A rank
 // dies with this process. Nothing is left behind, whatever happens: the shared memory has no name.
-// Throws error for a size below 1 and when the system refuses memory or processes.
-template <class RankMain>
+// `Transport`: shm or a decorator of it. Throws error for a size below 1 and when the system refuses memory or processes.
+template <class Transport = transport::shm, class RankMain>
 exit_codes on_processes(rank_t size, RankMain&& rank_main,
                         transport::settings const& chosen = transport::settings::from_environment()) {
   if (size < 1) throw error(status::bad_argument, "on_processes: the number of ranks must be at least 1");
@@ -58,7 +58,7 @@ exit_codes on_processes(rank_t size, RankMain&& rank_main,
     if (child == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (getppid() != parent) _exit(1);  // it died before the line above
-      detail::live_as_rank(fd, r, rank_main);
+      detail::live_as_rank<Transport>(fd, r, rank_main);
     }
     if (child < 0) {
       for (rank_t started = 0; started < r; ++started) kill(ranks[static_cast<std::size_t>(started)], SIGKILL);

@@ -11,17 +11,18 @@ namespace collx::inline abi_1::bootstrap {
 
 // Calls rank_main(communicator&) on `size` threads, one per rank, and returns when all have ended.
 // The first exception of a rank aborts the others (they fail with status::aborted) and is rethrown
-// here. Throws error (bad_argument) for a size below 1.
-template <class RankMain>
+// here. `Transport`: threads or a decorator of it. Throws error (bad_argument) for a size below 1.
+template <class Transport = transport::threads, class RankMain>
 void on_threads(rank_t size, RankMain&& rank_main,
                 transport::settings const& chosen = transport::settings::from_environment()) {
   if (size < 1) throw error(status::bad_argument, "on_threads: the number of ranks must be at least 1");
   auto* const world = new transport::threads_world(size, chosen);
   array<std::exception_ptr> failures(static_cast<std::size_t>(size));
-  array<transport::threads::communicator*> members(static_cast<std::size_t>(size));
+  array<communicator<Transport>*> members(static_cast<std::size_t>(size));
   // Joined here, so that nobody leaves (and unmaps its block) before everybody is a member.
   for (rank_t r = 0; r < size; ++r)
-    members[static_cast<std::size_t>(r)] = new transport::threads::communicator(transport::threads::join(*world, r));
+    members[static_cast<std::size_t>(r)] =
+        new communicator<Transport>(transport::threads::join<Transport>(*world, r));
   std::atomic<rank_t> first_failed{no_rank};
   array<std::thread> ranks(static_cast<std::size_t>(size));
   for (rank_t r = 0; r < size; ++r)
@@ -39,7 +40,7 @@ void on_threads(rank_t size, RankMain&& rank_main,
     });
   for (std::thread& rank : ranks) rank.join();
   // Memory that peers read is given back only when no peer runs any more.
-  for (transport::threads::communicator* member : members) delete member;
+  for (communicator<Transport>* member : members) delete member;
   world->drop();
   rank_t const failed = first_failed.load(std::memory_order_relaxed);
   if (failed != no_rank) std::rethrow_exception(failures[static_cast<std::size_t>(failed)]);

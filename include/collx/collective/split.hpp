@@ -8,10 +8,10 @@ namespace collx::inline abi_1 {
 
 namespace detail {
 
-// What each rank tells the others: which group it wants, and where its new block of memory lies.
+// What each rank tells the others: which group it wants, and what it has reserved for it.
 struct split_record {
   std::int32_t color, key;
-  std::uint64_t block;
+  std::uint64_t token;
 };
 
 // Ranks of the new group, in the order (key, old rank). Returns how many there are.
@@ -32,28 +32,26 @@ struct split_record {
 
 template <class Transport>
 communicator<Transport> communicator<Transport>::split(std::int32_t color, std::int32_t key) {
-  // First who is with whom, since the size of a block depends on it; then where the blocks are.
+  // First who is with whom, since what is reserved depends on it; then where it was reserved.
   array<detail::split_record> all(static_cast<std::size_t>(size()));
   detail::split_record mine{color, key, 0};
   all_gather(*this, std::span(&mine, 1), all);
   array<rank_t> old_ranks(static_cast<std::size_t>(size()));
   rank_t const count = detail::members_of(all, color, old_ranks);
-  auto layout = engine_->endpoint().layout();
-  layout.size = count;
-  mine.block = world_->address_of(world_->allocate_block(layout.block_bytes()), 1);
+  rank_t my_rank = 0;
+  while (old_ranks[static_cast<std::size_t>(my_rank)] != rank()) ++my_rank;
+  mine.token = Transport::membership::reserve(*engine_, my_rank, count);
   all_gather(*this, std::span(&mine, 1), all);
 
   array<rank_t> members(static_cast<std::size_t>(count));
-  array<std::byte*> blocks(static_cast<std::size_t>(count));
-  rank_t my_rank = 0;
+  array<std::uint64_t> tokens(static_cast<std::size_t>(count));
   for (rank_t r = 0; r < count; ++r) {
     rank_t const old_rank = old_ranks[static_cast<std::size_t>(r)];
-    if (old_rank == rank()) my_rank = r;
     members[static_cast<std::size_t>(r)] = engine_->endpoint().world_rank(old_rank);
-    blocks[static_cast<std::size_t>(r)] = world_->at(all[static_cast<std::size_t>(old_rank)].block);
+    tokens[static_cast<std::size_t>(r)] = all[static_cast<std::size_t>(old_rank)].token;
   }
-  auto* const engine = new engine_type(timeout_us(), engine_->spins(), *world_, my_rank,
-                                       static_cast<array<rank_t>&&>(members), blocks.data(), layout);
+  auto* const engine =
+      Transport::membership::assemble(*engine_, static_cast<array<rank_t>&&>(members), my_rank, tokens);
   engine->checking(checking());
   world_->keep();
   return {world_, engine};

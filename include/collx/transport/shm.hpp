@@ -3,8 +3,7 @@
 // private buffers are copied once, into staging memory that peers read.
 #pragma once
 
-#include "collx/communicator.hpp"
-#include "collx/transport/mapped/endpoint.hpp"
+#include "collx/transport/mapped/membership.hpp"
 #include "collx/transport/shared_memory/heap.hpp"
 #include "collx/transport/shared_memory/process.hpp"
 #include "collx/transport/shared_memory/segment.hpp"
@@ -122,17 +121,16 @@ struct shm {
   static constexpr char const* name = "shm";
   using world = shm_world;
   using endpoint = mapped::endpoint<shm_world>;
-  using communicator = abi_1::communicator<shm>;
+  template <class As>
+  using membership_of = mapped::membership<As>;
+  using membership = membership_of<shm>;
 
   // Rank `rank` of the segment behind `fd`, which stays the caller's and may be closed afterwards.
-  [[nodiscard]] static communicator join(int fd, rank_t rank) {
+  // `As`: the transport itself, or a decorator of it.
+  template <class As = shm>
+  [[nodiscard]] static communicator<As> join(int fd, rank_t rank) {
     auto* const world = new shm_world(fd, rank);
-    array<rank_t> everybody(static_cast<std::size_t>(world->size()));
-    for (rank_t r = 0; r < world->size(); ++r) everybody[static_cast<std::size_t>(r)] = r;
-    auto* const engine = new exec::engine<endpoint>(
-        world->chosen().timeout_us, exec::spins_before_yield(world->size()), *world, rank,
-        static_cast<array<rank_t>&&>(everybody), world->blocks(), world->layout());
-    return {world, engine};
+    return {world, As::membership::join_world(*world, rank)};
   }
 };
 

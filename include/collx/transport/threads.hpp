@@ -4,35 +4,18 @@
 // algorithm out.
 #pragma once
 
-#include <sys/mman.h>
-
-#include "collx/communicator.hpp"
 #include "collx/transport/mapped/alarm.hpp"
-#include "collx/transport/mapped/endpoint.hpp"
+#include "collx/transport/mapped/membership.hpp"
 #include "collx/transport/settings.hpp"
+#include "collx/transport/zeroed_pages.hpp"
 
 namespace collx::inline abi_1::transport {
-
-namespace detail {
-
-// Zeroed memory whose pages are taken when touched. Throws error (out_of_memory).
-[[nodiscard]] inline std::byte* map_zeroed(std::size_t bytes) {
-  void* const p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED) {
-    char text[160];
-    std::snprintf(text, sizeof text, "cannot map %zu bytes; free memory or pass a smaller count", bytes);
-    throw error(status::out_of_memory, text);
-  }
-  return static_cast<std::byte*>(p);
-}
-
-}  // namespace detail
 
 class threads_world {
  public:
   threads_world(rank_t size, settings const& chosen)
       : settings_(chosen), layout_{size, chosen.staging_bytes}, blocks_(static_cast<std::size_t>(size)) {
-    for (std::byte*& block : blocks_) block = detail::map_zeroed(layout_.block_bytes());
+    for (std::byte*& block : blocks_) block = map_zeroed(layout_.block_bytes());
   }
 
   [[nodiscard]] rank_t size() const noexcept { return layout_.size; }
@@ -46,8 +29,8 @@ class threads_world {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
 
-  [[nodiscard]] std::byte* allocate(std::size_t bytes) { return detail::map_zeroed(bytes == 0 ? 1 : bytes); }
-  void deallocate(std::byte* p, std::size_t bytes) noexcept { munmap(p, bytes == 0 ? 1 : bytes); }
+  [[nodiscard]] std::byte* allocate(std::size_t bytes) { return map_zeroed(bytes); }
+  void deallocate(std::byte* p, std::size_t bytes) noexcept { unmap_zeroed(p, bytes); }
   [[nodiscard]] std::byte* allocate_block(std::size_t bytes) { return allocate(bytes); }
   void release_block(std::byte* block, std::size_t bytes) noexcept { deallocate(block, bytes); }
 
@@ -74,17 +57,16 @@ struct threads {
   static constexpr char const* name = "threads";
   using world = threads_world;
   using endpoint = mapped::endpoint<threads_world>;
-  using communicator = abi_1::communicator<threads>;
+  template <class As>
+  using membership_of = mapped::membership<As>;
+  using membership = membership_of<threads>;
 
-  // Rank `rank` of a world that somebody made for all its threads; called once per rank.
-  [[nodiscard]] static communicator join(threads_world& world, rank_t rank) {
-    array<rank_t> everybody(static_cast<std::size_t>(world.size()));
-    for (rank_t r = 0; r < world.size(); ++r) everybody[static_cast<std::size_t>(r)] = r;
-    auto* const engine = new exec::engine<endpoint>(
-        world.chosen().timeout_us, exec::spins_before_yield(world.size()), world, rank,
-        static_cast<array<rank_t>&&>(everybody), world.blocks(), world.layout());
+  // Rank `rank` of a world that somebody made for all its threads; called once per rank. `As`: the
+  // transport itself, or a decorator of it.
+  template <class As = threads>
+  [[nodiscard]] static communicator<As> join(threads_world& world, rank_t rank) {
     world.keep();
-    return {&world, engine};
+    return {&world, As::membership::join_world(world, rank)};
   }
 };
 

@@ -9,7 +9,7 @@
 #include "collx/core/array.hpp"
 #include "collx/transport/concept.hpp"
 #include "collx/transport/mapped/layout.hpp"
-#include "collx/transport/mapped/staging_ring.hpp"
+#include "collx/transport/staging_ring.hpp"
 
 namespace collx::inline abi_1::transport::mapped {
 
@@ -47,8 +47,10 @@ class endpoint {
   [[nodiscard]] rank_t world_rank(rank_t member) const noexcept { return members_[static_cast<std::size_t>(member)]; }
   [[nodiscard]] std::size_t staging_bytes() const noexcept { return layout_.staging_bytes; }
   [[nodiscard]] Space& space() const noexcept { return *space_; }
-  [[nodiscard]] std::byte* block() const noexcept { return own_block_; }
   [[nodiscard]] block_layout const& layout() const noexcept { return layout_; }
+
+  // Gives the shared memory of this communicator back; the endpoint is not used afterwards.
+  void leave() noexcept { space_->release_block(own_block_, layout_.block_bytes()); }
 
   void begin(int lane, std::byte* output) noexcept {
     target_[lane] = output == nullptr ? 0 : space_->address_of(output, 1);

@@ -7,7 +7,7 @@
 
 #include "collx/core/types.hpp"
 
-namespace collx::inline abi_1::transport::mapped {
+namespace collx::inline abi_1::transport {
 
 // Positions grow for ever; a position modulo the capacity is a place in the ring. A mark remembers,
 // for a fragment, the position behind its last payload and how many letters each peer had been sent
@@ -83,4 +83,4 @@ class staging_ring {
   std::uint64_t position_[mark_count] = {};
 };
 
-}  // namespace collx::inline abi_1::transport::mapped
+}  // namespace collx::inline abi_1::transport

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// How processes that some launcher started find each other on one host: rank 0 listens on a unix
+// socket at an agreed path and hands the descriptor of the shared memory to everybody who asks.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <utility>
+
+#include "collx/core/array.hpp"
+#include "collx/core/clock.hpp"
+#include "collx/transport/shared_memory/segment.hpp"
+
+namespace collx::inline abi_1::bootstrap {
+
+namespace detail {
+
+// A descriptor that closes itself.
+class owned_fd {
+ public:
+  explicit owned_fd(int fd) noexcept : fd_(fd) {}
+  owned_fd(owned_fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  owned_fd(owned_fd const&) = delete;
+  ~owned_fd() {
+    if (fd_ >= 0) close(fd_);
+  }
+  [[nodiscard]] int get() const noexcept { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// What a rank says first. Fixed size; everything in it is checked before it is believed.
+struct hello {
+  std::uint64_t magic = transport::shared_memory::header::magic_value;
+  std::uint32_t version = transport::shared_memory::header::version_value;
+  std::int32_t rank = no_rank;
+  std::int32_t size = 0;
+};
+
+enum class verdict : std::uint32_t { welcome = 1, wrong_version, wrong_size, rank_taken };
+
+[[nodiscard]] inline sockaddr_un address_of(char const* path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (std::strlen(path) >= sizeof address.sun_path || path[0] == '\0') {
+    char text[300];
+    std::snprintf(text, sizeof text, "COLLX_RENDEZVOUS is \"%.120s\"; set it to a path of 1 to %zu characters in a "
+                  "folder that all ranks can write to", path, sizeof address.sun_path - 1);
+    throw error(status::bad_argument, text);
+  }
+  std::strcpy(address.sun_path, path);
+  return address;
+}
+
+// Waits until fd is ready for `events` or the deadline has passed; false then.
+[[nodiscard]] inline bool ready_before(int fd, short events, std::uint64_t deadline_us) noexcept {
+  for (;;) {
+    std::uint64_t const now = now_us();
+    if (now >= deadline_us) return false;
+    pollfd what{fd, events, 0};
+    std::uint64_t const rest_ms = (deadline_us - now + 999) / 1000;
+    int const got = poll(&what, 1, static_cast<int>(rest_ms < 1000 ? rest_ms : 1000));
+    if (got > 0) return true;
+    if (got < 0 && errno != EINTR) return false;
+  }
+}
+
+// Sends a verdict and, with it, a descriptor (or none: -1). False if the other side is gone.
+[[nodiscard]] inline bool send_verdict(int to, verdict answer, int fd) noexcept {
+  iovec payload{&answer, sizeof answer};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &payload;
+  message.msg_iovlen = 1;
+  if (fd >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* const rights = CMSG_FIRSTHDR(&message);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
+  }
+  return sendmsg(to, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof answer);
+}
+
+// Receives a verdict and the descriptor that came with it (-1 if none). False on a broken answer.
+[[nodiscard]] inline bool receive_verdict(int from, verdict& answer, int& fd) noexcept {
+  iovec payload{&answer, sizeof answer};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &payload;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  if (recvmsg(from, &message, MSG_CMSG_CLOEXEC) != static_cast<ssize_t>(sizeof answer)) return false;
+  fd = -1;
+  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part))
+    if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS) std::memcpy(&fd, CMSG_DATA(part), sizeof fd);
+  return true;
+}
+
+[[noreturn]] inline void throw_rendezvous(char const* path, rank_t rank, rank_t size, status code, char const* what) {
+  char text[500];
+  std::snprintf(text, sizeof text, "rendezvous at %.120s, rank %d of %d: %s", path, rank, size, what);
+  throw error(code, text);
+}
+
+// Rank 0's side: answers until every other rank has been welcomed once.
+class host {
+ public:
+  host(char const* path, rank_t size, std::uint64_t deadline_us)
+      : path_(path), size_(size), deadline_us_(deadline_us), socket_(listen_at(path)),
+        seen_(static_cast<std::size_t>(size)) {}
+  ~host() { unlink(path_); }
+
+  void serve(int segment_fd) {
+    for (rank_t missing = size_ - 1; missing > 0;) {
+      if (!ready_before(socket_.get(), POLLIN, deadline_us_)) give_up();
+      owned_fd const guest(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (guest.get() >= 0 && answer(guest.get(), segment_fd)) --missing;
+    }
+  }
+
+ private:
+  [[nodiscard]] static owned_fd listen_at(char const* path) {
+    sockaddr_un const address = address_of(path);
+    owned_fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (fd.get() < 0) transport::shared_memory::throw_system("socket", "raise the limit on descriptors");
+    auto const* const where = reinterpret_cast<sockaddr const*>(&address);
+    if (bind(fd.get(), where, sizeof address) != 0) {
+      // A file that nobody listens on was left by a job that was killed; one that answers is in use.
+      owned_fd const probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      bool const in_use = errno != EADDRINUSE || connect(probe.get(), where, sizeof address) == 0;
+      struct stat found{};
+      bool const stale = !in_use && lstat(path, &found) == 0 && S_ISSOCK(found.st_mode);
+      if (stale) unlink(path);
+      if (!stale || bind(fd.get(), where, sizeof address) != 0)
+        throw_rendezvous(path, 0, 0, status::system_failure, "the path cannot be bound; give COLLX_RENDEZVOUS a "
+                         "path of its own for each job, in a folder that can be written to");
+    }
+    if (listen(fd.get(), 128) != 0) transport::shared_memory::throw_system("listen", "see errno");
+    return fd;
+  }
+
+  // One guest: a hello is read within a second or the guest is dropped. True if it was welcomed.
+  [[nodiscard]] bool answer(int guest, int segment_fd) {
+    hello from{};
+    std::uint64_t const patience_us = now_us() + 1'000'000;
+    if (!ready_before(guest, POLLIN, patience_us < deadline_us_ ? patience_us : deadline_us_)) return false;
+    if (recv(guest, &from, sizeof from, MSG_DONTWAIT) != static_cast<ssize_t>(sizeof from)) return false;
+    hello const expected{};
+    if (from.magic != expected.magic) return false;
+    verdict const say = from.version != expected.version            ? verdict::wrong_version
+                        : from.size != size_                         ? verdict::wrong_size
+                        : from.rank < 1 || from.rank >= size_         ? verdict::rank_taken
+                        : seen_[static_cast<std::size_t>(from.rank)] ? verdict::rank_taken
+                                                                     : verdict::welcome;
+    if (!send_verdict(guest, say, say == verdict::welcome ? segment_fd : -1) || say != verdict::welcome) return false;
+    return seen_[static_cast<std::size_t>(from.rank)] = true;
+  }
+
+  [[noreturn]] void give_up() {
+    rank_t missing = 1;
+    while (seen_[static_cast<std::size_t>(missing)]) ++missing;
+    char text[200];
+    std::snprintf(text, sizeof text, "rank %d never came; start all %d ranks with the same COLLX_RENDEZVOUS, or "
+                  "raise COLLX_TIMEOUT_US", missing, size_);
+    throw_rendezvous(path_, 0, size_, status::timeout, text);
+  }
+
+  char const* path_;
+  rank_t size_;
+  std::uint64_t deadline_us_;
+  owned_fd socket_;
+  array<bool> seen_;
+};
+
+// The other ranks' side: asks until rank 0 answers. Returns the descriptor of the segment.
+[[nodiscard]] inline owned_fd ask(char const* path, rank_t rank, rank_t size, std::uint64_t deadline_us) {
+  sockaddr_un const address = address_of(path);
+  for (;;) {
+    owned_fd const fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (fd.get() < 0) transport::shared_memory::throw_system("socket", "raise the limit on descriptors");
+    if (connect(fd.get(), reinterpret_cast<sockaddr const*>(&address), sizeof address) == 0) {
+      hello me{};
+      me.rank = rank;
+      me.size = size;
+      verdict say{};
+      int segment_fd = -1;
+      if (send(fd.get(), &me, sizeof me, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof me) &&
+          ready_before(fd.get(), POLLIN, deadline_us) && receive_verdict(fd.get(), say, segment_fd)) {
+        if (say == verdict::welcome && segment_fd >= 0) return owned_fd(segment_fd);
+        char const* const why = say == verdict::wrong_version ? "rank 0 runs another version of collx; use one version"
+                                : say == verdict::wrong_size
+                                    ? "rank 0 was started with another WORLD_SIZE; give all ranks the same"
+                                    : "this rank is taken or out of range; give every process a RANK of its own";
+        throw_rendezvous(path, rank, size, status::bad_argument, why);
+      }
+    }
+    if (now_us() >= deadline_us)
+      throw_rendezvous(path, rank, size, status::timeout, "rank 0 does not answer; start it with the same "
+                       "COLLX_RENDEZVOUS, or raise COLLX_TIMEOUT_US");
+    // Nobody announces that rank 0 has begun to listen: ask again in a while.
+    poll(nullptr, 0, 5);
+  }
+}
+
+}  // namespace detail
+
+// Called by every rank with the same path, size and settings. Returns a descriptor of the shared
+// segment, which the caller owns. Throws error when not all ranks come within the time-out.
+[[nodiscard]] inline detail::owned_fd meet_at(char const* path, rank_t rank, rank_t size,
+                                              transport::settings const& chosen) {
+  std::uint64_t const deadline_us = now_us() + chosen.timeout_us;
+  if (rank != 0) return detail::ask(path, rank, size, deadline_us);
+  detail::host host(path, size, deadline_us);
+  detail::owned_fd segment(transport::shared_memory::segment::create(size, chosen));
+  host.serve(segment.get());
+  return segment;
+}
+
+}  // namespace collx::inline abi_1::bootstrap

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// How ranks of a mapped transport become members of a communicator: of the world, or of a part.
+#pragma once
+
+#include "collx/communicator.hpp"
+#include "collx/transport/mapped/endpoint.hpp"
+
+namespace collx::inline abi_1::transport::mapped {
+
+// What threads and shm share; `Transport` is the policy the communicator is typed by.
+template <class Transport>
+struct membership {
+  using endpoint = typename Transport::endpoint;
+  using world_type = typename Transport::world;
+  using engine_type = exec::engine<endpoint>;
+
+  // The communicator of everybody. Takes no reference on the world.
+  [[nodiscard]] static engine_type* join_world(world_type& world, rank_t rank) {
+    array<rank_t> everybody(static_cast<std::size_t>(world.size()));
+    for (rank_t r = 0; r < world.size(); ++r) everybody[static_cast<std::size_t>(r)] = r;
+    return new engine_type(world.chosen().timeout_us, exec::spins_before_yield(world.size()), world, rank,
+                           static_cast<array<rank_t>&&>(everybody), world.blocks(), world.layout());
+  }
+
+  // First half of a split: memory for this rank's part of a communicator of `count` ranks. The
+  // token, which all members learn, says where it is.
+  [[nodiscard]] static std::uint64_t reserve(engine_type& parent, rank_t /*my_rank*/, rank_t count) {
+    world_type& world = parent.endpoint().space();
+    block_layout const layout{count, parent.endpoint().layout().staging_bytes};
+    return world.address_of(world.allocate_block(layout.block_bytes()), 1);
+  }
+
+  // Second half: `members` are world ranks, `tokens` what each of them reserved.
+  [[nodiscard]] static engine_type* assemble(engine_type& parent, array<rank_t> members, rank_t my_rank,
+                                             array<std::uint64_t> const& tokens) {
+    world_type& world = parent.endpoint().space();
+    array<std::byte*> blocks(tokens.size());
+    for (std::size_t r = 0; r < tokens.size(); ++r) blocks[r] = world.at(tokens[r]);
+    block_layout const layout{static_cast<rank_t>(tokens.size()), parent.endpoint().layout().staging_bytes};
+    return new engine_type(parent.timeout_us(), parent.spins(), world, my_rank,
+                           static_cast<array<rank_t>&&>(members), blocks.data(), layout);
+  }
+};
+
+}  // namespace collx::inline abi_1::transport::mapped

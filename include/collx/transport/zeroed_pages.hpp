@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private zeroed memory whose pages are taken when first touched: reserving much costs nothing.
+#pragma once
+
+#include <sys/mman.h>
+
+#include "collx/core/error.hpp"
+
+namespace collx::inline abi_1::transport {
+
+// Throws error (out_of_memory). Unmap with unmap_zeroed and the same size.
+[[nodiscard]] inline std::byte* map_zeroed(std::size_t bytes) {
+  void* const p = mmap(nullptr, bytes == 0 ? 1 : bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) {
+    char text[160];
+    std::snprintf(text, sizeof text, "cannot map %zu bytes; free memory or pass a smaller count", bytes);
+    throw error(status::out_of_memory, text);
+  }
+  return static_cast<std::byte*>(p);
+}
+
+inline void unmap_zeroed(std::byte* p, std::size_t bytes) noexcept { munmap(p, bytes == 0 ? 1 : bytes); }
+
+class zeroed_pages {
+ public:
+  explicit zeroed_pages(std::size_t bytes) : data_(map_zeroed(bytes)), bytes_(bytes) {}
+  zeroed_pages(zeroed_pages const&) = delete;
+  ~zeroed_pages() { unmap_zeroed(data_, bytes_); }
+  [[nodiscard]] std::byte* data() noexcept { return data_; }
+
+ private:
+  std::byte* data_;
+  std::size_t bytes_;
+};
+
+}  // namespace collx::inline abi_1::transport
