@@ -6,6 +6,7 @@
 #include "collx/algo/all.hpp"
 #include "collx/bootstrap/connect.hpp"
 #include "collx/bootstrap/local.hpp"
+#include "collx/collective/agreement.hpp"
 #include "collx/collective/all_gather.hpp"
 #include "collx/collective/all_reduce.hpp"
 #include "collx/collective/barrier.hpp"

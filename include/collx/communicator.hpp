@@ -76,8 +76,11 @@ class communicator {
   [[nodiscard]] std::uint64_t timeout_us() const noexcept { return engine_->timeout_us(); }
 
   // How much is checked at run time; see core/checking.hpp. Must be the same on every rank.
-  void checking(checking_level level) noexcept { engine_->checking(level); }
-  [[nodiscard]] checking_level checking() const noexcept { return engine_->checking(); }
+  // Defined in collective/agreement.hpp.
+  void checking(checking_level level);
+  [[nodiscard]] checking_level checking() const noexcept {
+    return engine_->checker() != nullptr ? checking_level::communication : checking_level::normal;
+  }
 
   // Memory for collectives without copies: `count` objects of T, zeroed, aligned to a cache line.
   // Called by every rank (other transports exchange registrations here). Throws error

@@ -131,6 +131,21 @@ template <class Algorithm>
   else return "user's";
 }
 
+// A number for a type, the same in every process that runs the same program (FNV-1a of its name).
+template <class T>
+[[nodiscard]] consteval std::uint64_t type_number() {
+  std::uint64_t hash = 14695981039346656037ULL;
+  for (char const* c = __PRETTY_FUNCTION__; *c != 0; ++c) hash = (hash ^ static_cast<unsigned char>(*c)) * 1099511628211ULL;
+  return hash;
+}
+
+template <class Chosen, class Contract, class T, class Op>
+[[nodiscard]] exec::call describe(invocation<Contract, T, Op> const& args) noexcept {
+  char const* op = "a callable";
+  if constexpr (requires { Op::name; }) op = Op::name;
+  return {Contract::name, algorithm_name<Chosen>(), op, type_number<T>(), type_number<Op>(), args.count, args.root};
+}
+
 // With nothing to move there is nothing to do; but a barrier, of count 0, is all about its messages.
 template <class Contract>
 inline constexpr bool needs_elements = !std::is_same_v<Contract, contract::barrier>;
@@ -140,12 +155,15 @@ inline constexpr bool needs_elements = !std::is_same_v<Contract, contract::barri
 template <class Algorithm, class Contract, class T, class Op, class Endpoint>
 [[nodiscard]] status run(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> const& args) noexcept {
   if (COLLX_UNLIKELY(args.fault != nullptr)) return status::bad_argument;
-  if (needs_elements<Contract> && args.count == 0) return engine.failure().code;
+  // With checking on, a count of 0 is compared as any other: the peers' may not be 0.
+  if (needs_elements<Contract> && args.count == 0 && engine.checker() == nullptr) return engine.failure().code;
   return with_algorithm<Contract, Algorithm, Op>(engine, args.count * sizeof(T), [&]<class Chosen>() noexcept {
     using S = schedule_for<Contract, Chosen>;
     if (COLLX_UNLIKELY(!S::supports(engine.endpoint().size()))) return status::not_supported;
-    return engine.run({Contract::name, algorithm_name<Chosen>()},
-                      [&](int lane) noexcept { return make_executor<S>(engine, lane, args); });
+    exec::call const what = describe<Chosen>(args);
+    if (COLLX_UNLIKELY(engine.checker() != nullptr))
+      if (status const agreed = engine.checker()(engine, what); agreed != status::ok) return agreed;
+    return engine.run(what, [&](int lane) noexcept { return make_executor<S>(engine, lane, args); });
   });
 }
 
@@ -177,13 +195,14 @@ void run_or_throw(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> co
 template <class Algorithm, class Contract, class T, class Op, class Endpoint>
 [[nodiscard]] request<Endpoint> begin(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> const& args) {
   if (args.fault != nullptr) throw_refusal(Contract::name, args.fault, args.given, args.needed);
-  if (needs_elements<Contract> && args.count == 0) return {};
+  if (needs_elements<Contract> && args.count == 0 && engine.checker() == nullptr) return {};
   return with_algorithm<Contract, Algorithm, Op>(engine, args.count * sizeof(T), [&]<class Chosen>() {
     using S = schedule_for<Contract, Chosen>;
     if (!S::supports(engine.endpoint().size())) throw_unsupported(Contract::name, engine.endpoint().size());
-    return request<Endpoint>(engine, engine.start({Contract::name, algorithm_name<Chosen>()}, [&](int lane) noexcept {
-      return make_executor<S>(engine, lane, args);
-    }));
+    exec::call const what = describe<Chosen>(args);
+    if (engine.checker() != nullptr && engine.checker()(engine, what) != status::ok) throw error(engine.failure());
+    return request<Endpoint>(
+        engine, engine.start(what, [&](int lane) noexcept { return make_executor<S>(engine, lane, args); }));
   });
 }
 

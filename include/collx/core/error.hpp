@@ -3,6 +3,7 @@
 // and the exception that set-up and blocking calls throw, built from it.
 #pragma once
 
+#include <cstddef>
 #include <cstdio>
 #include <exception>
 
@@ -25,6 +26,10 @@ struct failure_report {
   std::uint64_t peer_bytes = 0;    // with status::mismatch: what the peer sent
   std::uint64_t elapsed_us = 0;
   rank_t reported_by = no_rank;    // with status::aborted: the rank that gave up first
+  // With status::mismatch found by comparing calls (checking_level::communication): in which
+  // argument this rank's differs from the peer's, and both values.
+  char const* differs_in = nullptr;
+  char here[40] = {}, there[40] = {};
 };
 
 namespace detail {
@@ -53,26 +58,23 @@ class error : public std::exception {
  public:
   error(status code, char const* text) noexcept {
     report_.code = code;
-    std::snprintf(text_, sizeof text_, "collx: %s", text);
+    append("collx: %s", text);
   }
 
   explicit error(failure_report const& report) noexcept : report_(report) {
-    int used = std::snprintf(text_, sizeof text_, "collx: %s<%s> #%llu on rank %d: %s", report.collective,
-                             report.algorithm, static_cast<unsigned long long>(report.sequence), report.rank,
-                             name(report.code));
-    auto const append = [&](auto... arguments) {
-      if (used >= 0 && used < static_cast<int>(sizeof text_))
-        used += std::snprintf(text_ + used, sizeof text_ - static_cast<std::size_t>(used), arguments...);
-    };
+    append("collx: %s<%s> #%llu on rank %d: %s", report.collective, report.algorithm, number(report.sequence),
+           report.rank, name(report.code));
     if (report.peer != no_rank) append(", peer %d", report.peer);
     if (report.reported_by != no_rank && report.reported_by != report.rank)
       append(" (first reported by rank %d)", report.reported_by);
-    append(", step %d of %d, %llu bytes", report.step, report.step_count,
-           static_cast<unsigned long long>(report.bytes));
-    if (report.code == status::mismatch)
-      append(" expected and %llu received", static_cast<unsigned long long>(report.peer_bytes));
-    append(", after %llu us; %s", static_cast<unsigned long long>(report.elapsed_us),
-           detail::advice(report.code));
+    if (report.differs_in != nullptr) {
+      append(" was called with another %s: %s here, %s there; ", report.differs_in, report.here, report.there);
+    } else {
+      append(", step %d of %d, %llu bytes", report.step, report.step_count, number(report.bytes));
+      if (report.code == status::mismatch) append(" expected and %llu received", number(report.peer_bytes));
+      append(", after %llu us; ", number(report.elapsed_us));
+    }
+    append("%s", detail::advice(report.code));
   }
 
   [[nodiscard]] char const* what() const noexcept override { return text_; }
@@ -80,7 +82,18 @@ class error : public std::exception {
   [[nodiscard]] failure_report const& report() const noexcept { return report_; }
 
  private:
+  [[nodiscard]] static unsigned long long number(std::uint64_t n) noexcept { return n; }
+
+  // Cut off at the end of the text's room, which the longest message does not reach.
+  template <class... Arguments>
+  void append(char const* format, Arguments... arguments) noexcept {
+    if (used_ >= sizeof text_) return;
+    int const more = std::snprintf(text_ + used_, sizeof text_ - used_, format, arguments...);
+    used_ += more > 0 ? static_cast<std::size_t>(more) : 0;
+  }
+
   failure_report report_{};
+  std::size_t used_ = 0;
   char text_[640] = {};
 };
 

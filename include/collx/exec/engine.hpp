@@ -18,10 +18,16 @@ struct ticket {
   std::uint32_t generation = 0;
 };
 
-// What a collective is called with, apart from types: for reports and for checking.
+// What a collective is called with, apart from its memory: for reports and for checking. Types are
+// told apart by hashes of their names.
 struct call {
   char const* collective = "";
   char const* algorithm = "";
+  char const* op = "";
+  std::uint64_t element_type = 0;
+  std::uint64_t op_type = 0;
+  std::uint64_t count = 0;
+  rank_t root = 0;
 };
 
 template <class Endpoint>
@@ -42,19 +48,28 @@ class engine {
   [[nodiscard]] std::uint64_t timeout_us() const noexcept { return timeout_us_; }
   void timeout_us(std::uint64_t value) noexcept { timeout_us_ = value; }
   [[nodiscard]] std::uint32_t spins() const noexcept { return spins_; }
-  [[nodiscard]] checking_level checking() const noexcept { return checking_; }
-  void checking(checking_level level) noexcept { checking_ = level; }
+  // Compares a call with the other ranks' before it begins; null: not asked for.
+  using check_function = status (*)(engine&, call const&) noexcept;
+  [[nodiscard]] check_function checker() const noexcept { return checker_; }
+  void checker(check_function f) noexcept { checker_ = f; }
   [[nodiscard]] std::uint64_t sequence() const noexcept { return sequence_; }
 
   // Runs one collective to its end on lane 0. `make(lane)` returns its executor.
   template <class Make>
   [[nodiscard]] status run(call const& what, Make const& make) noexcept {
-    std::uint64_t const sequence = sequence_++;
+    status const outcome = run_uncounted(what, make);
+    ++sequence_;
+    return outcome;
+  }
+
+  // The same for what a collective needs beforehand: it reports under that collective's number.
+  template <class Make>
+  [[nodiscard]] status run_uncounted(call const& what, Make const& make) noexcept {
     if (COLLX_UNLIKELY(failure_.code != status::ok)) return failure_.code;
     auto executor = make(0);
     status outcome = executor.advance();
     if (COLLX_UNLIKELY(outcome == status::pending)) outcome = wait_for(executor);
-    if (COLLX_UNLIKELY(outcome != status::ok)) fail(outcome, what, sequence, executor.where(), waited_us_);
+    if (COLLX_UNLIKELY(outcome != status::ok)) fail(outcome, what, executor.where());
     return outcome;
   }
 
@@ -71,10 +86,8 @@ class engine {
     slot.lane = lane;
     slot.running = false;
     slot.started_us = now_us();
-    slot.report = {};
-    slot.report.collective = what.collective;
-    slot.report.algorithm = what.algorithm;
-    slot.report.sequence = sequence_++;
+    slot.report = report_for(what);
+    ++sequence_;
     if (slot.outcome == status::pending) {
       ++in_flight_;
       wait_for_lane(index);
@@ -130,16 +143,42 @@ class engine {
         f(slot.report.collective, slot.report.sequence, slot.where(slot.storage));
   }
 
-  void fail(status outcome, call const& what, std::uint64_t sequence, cursor const& at,
-            std::uint64_t elapsed_us) noexcept {
+  // The report of the collective that is about to run, for what finds a fault in its arguments.
+  [[nodiscard]] failure_report report_for(call const& what) const noexcept {
     failure_report report;
     report.collective = what.collective;
     report.algorithm = what.algorithm;
-    report.sequence = sequence;
-    record(outcome, report, at, elapsed_us);
+    report.sequence = sequence_;
+    return report;
+  }
+
+  // Keeps a failure, if it is the first, and tells the other ranks.
+  COLLX_NEVER_INLINE void record(status outcome, failure_report report, cursor const& at) noexcept {
+    report.code = outcome;
+    report.rank = endpoint_.rank();
+    report.peer = at.waits_for;
+    report.step = at.step;
+    report.step_count = at.step_count;
+    report.bytes = at.bytes;
+    report.peer_bytes = at.peer_bytes;
+    if (outcome == status::aborted) {
+      auto const first = endpoint_.space().first_failure();
+      report.reported_by = first.reporter;
+      if (first.culprit != no_rank) report.peer = first.culprit;
+    } else {
+      rank_t const culprit = at.waits_for == no_rank ? no_rank : endpoint_.world_rank(at.waits_for);
+      endpoint_.space().abort(outcome, endpoint_.world_rank(endpoint_.rank()), culprit);
+    }
+    if (failure_.code == status::ok) failure_ = report;
   }
 
  private:
+  COLLX_NEVER_INLINE void fail(status outcome, call const& what, cursor const& at) noexcept {
+    failure_report report = report_for(what);
+    report.elapsed_us = waited_us_;
+    record(outcome, report, at);
+  }
+
   template <class Executor>
   COLLX_NEVER_INLINE status wait_for(Executor& executor) noexcept {
     waiter patience(spins_, timeout_us_);
@@ -223,29 +262,8 @@ class engine {
     }
     cursor const at = slot.running ? slot.where(slot.storage) : cursor{};
     slot.running = false;
-    record(outcome, slot.report, at, now_us() - slot.started_us);
-  }
-
-  COLLX_NEVER_INLINE void record(status outcome, failure_report report, cursor const& at,
-                                 std::uint64_t elapsed_us) noexcept {
-    report.code = outcome;
-    report.rank = endpoint_.rank();
-    report.peer = at.waits_for;
-    report.step = at.step;
-    report.step_count = at.step_count;
-    report.bytes = at.bytes;
-    report.peer_bytes = at.peer_bytes;
-    report.elapsed_us = elapsed_us;
-    rank_t const self = endpoint_.world_rank(endpoint_.rank());
-    rank_t const culprit = at.waits_for == no_rank ? no_rank : endpoint_.world_rank(at.waits_for);
-    if (outcome == status::aborted) {
-      auto const first = endpoint_.space().first_failure();
-      report.reported_by = first.reporter;
-      if (first.culprit != no_rank) report.peer = first.culprit;
-    } else {
-      endpoint_.space().abort(outcome, self, culprit);
-    }
-    if (failure_.code == status::ok) failure_ = report;
+    slot.report.elapsed_us = now_us() - slot.started_us;
+    record(outcome, slot.report, at);
   }
 
   static constexpr std::uint32_t tests_per_look = 256;
@@ -262,7 +280,7 @@ class engine {
   std::uint32_t started_ = 0;
   std::uint32_t in_flight_ = 0;
   std::uint32_t tests_ = 0;
-  checking_level checking_ = checking_level::normal;
+  check_function checker_ = nullptr;
 };
 
 }  // namespace collx::inline abi_1::exec

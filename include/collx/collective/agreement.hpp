@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// communicator::checking(communication): ranks compare what they call before they do it. A program
+// that never asks for it never compiles it.
+#pragma once
+
+#include <cstring>
+
+#include "collx/collective/all_gather.hpp"
+
+namespace collx::inline abi_1 {
+
+namespace detail {
+
+// What the ranks compare. Fixed size, no pointers. Types have numbers; names are for people.
+struct agreement_record {
+  char collective[32], algorithm[32], op[32];
+  std::uint64_t element_type, op_type, count;
+  std::int64_t root;
+};
+
+inline void copy_name(char (&to)[32], char const* from) noexcept { std::snprintf(to, sizeof to, "%s", from); }
+
+[[nodiscard]] inline agreement_record record_of(exec::call const& what) noexcept {
+  agreement_record record{};
+  copy_name(record.collective, what.collective);
+  copy_name(record.algorithm, what.algorithm);
+  copy_name(record.op, what.op);
+  record.element_type = what.element_type;
+  record.op_type = what.op_type;
+  record.count = what.count;
+  record.root = what.root;
+  return record;
+}
+
+// Writes the first argument in which two calls differ, in the order in which they depend on each
+// other; false if they agree.
+[[nodiscard]] inline bool differ(agreement_record const& mine, agreement_record const& theirs,
+                                 failure_report& report) noexcept {
+  auto const names = [&](char const* argument, char const* here, char const* there) {
+    report.differs_in = argument;
+    std::snprintf(report.here, sizeof report.here, "%s", here);
+    std::snprintf(report.there, sizeof report.there, "%s", there);
+    return true;
+  };
+  auto const numbers = [&](char const* argument, auto here, auto there) {
+    report.differs_in = argument;
+    std::snprintf(report.here, sizeof report.here, "%lld", static_cast<long long>(here));
+    std::snprintf(report.there, sizeof report.there, "%lld", static_cast<long long>(there));
+    return true;
+  };
+  if (std::strcmp(mine.collective, theirs.collective) != 0)
+    return names("collective", mine.collective, theirs.collective);
+  if (mine.count != theirs.count) return numbers("count", mine.count, theirs.count);
+  if (mine.element_type != theirs.element_type) return names("element type", "one type", "another");
+  if (mine.op_type != theirs.op_type) return names("operator", mine.op, theirs.op);
+  if (mine.root != theirs.root) return numbers("root", mine.root, theirs.root);
+  if (std::strcmp(mine.algorithm, theirs.algorithm) != 0) return names("algorithm", mine.algorithm, theirs.algorithm);
+  return false;
+}
+
+// Every rank learns every rank's record and finds the same disagreements, so all of them fail.
+template <class Endpoint>
+[[nodiscard]] status agree(exec::engine<Endpoint>& engine, exec::call const& what) noexcept {
+  auto const size = static_cast<std::size_t>(engine.endpoint().size());
+  agreement_record const mine = record_of(what);
+  array<agreement_record> all(size);
+  invocation<contract::all_gather, agreement_record, unreduced> exchange{};
+  exchange.input = &mine;
+  exchange.output = all.data();
+  exchange.count = 1;
+  using S = algo::direct_one_shot::all_gather;
+  status const outcome =
+      engine.run_uncounted(what, [&](int lane) noexcept { return make_executor<S>(engine, lane, exchange); });
+  if (outcome != status::ok) return outcome;
+  for (std::size_t r = 0; r < size; ++r) {
+    failure_report report = engine.report_for(what);
+    if (!differ(mine, all[r], report)) continue;
+    exec::cursor peer;
+    peer.waits_for = static_cast<rank_t>(r);
+    engine.record(status::mismatch, report, peer);
+    return status::mismatch;
+  }
+  return status::ok;
+}
+
+}  // namespace detail
+
+template <class Transport>
+void communicator<Transport>::checking(checking_level level) {
+  engine_->checker(level == checking_level::communication ? &detail::agree<typename Transport::endpoint> : nullptr);
+}
+
+}  // namespace collx::inline abi_1
