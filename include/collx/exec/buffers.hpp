@@ -49,7 +49,8 @@ class buffers {
     std::int32_t const first = r.first_for(k, chunk_count_);
     std::int32_t const window = window_first(r.where, problem_);
     run<T> found{base_[static_cast<int>(r.where)], r.where, r.count, 0, &cut_, fragment, first, window};
-    bool const whole = r.count == 1 || (r.where == place::scratch ? !contract::sharded : cut_.contiguous());
+    // The same answer for every place: a step pairs the pieces of its operand and target by number.
+    bool const whole = r.count == 1 || cut_.contiguous();
     if (whole && r.count != 0) {
       extent const begin = locate(r.where, fragment, first, window);
       extent const last = r.count == 1 ? begin : locate(r.where, fragment, first + r.count - 1, window);
