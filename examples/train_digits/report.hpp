@@ -73,12 +73,13 @@ inline void print_step_time(measurements const& m) {
 
 // Time in a call includes waiting for the slowest rank to arrive: that is what a step pays.
 inline void print_communication(measurements const& m) {
-  std::printf("%-11s %-18s %10s %7s %11s %9s %13s\n", "collective", "what", "bytes", "calls", "median us",
-              "p99 us", "share of run");
+  std::printf("%-11s %-18s %10s %7s %8s %10s %9s %13s\n", "collective", "what", "bytes", "calls", "min us",
+              "median us", "p99 us", "share of run");
   for (call_log const* log : m.calls())
-    std::printf("%-11s %-18s %10s %7s %11.1f %9.1f %11.1f %%\n", log->collective, log->payload,
-                grouped(log->bytes).c_str(), grouped(log->time.count()).c_str(), log->time.quantile_us(0.5),
-                log->time.quantile_us(0.99), 100.0 * log->time.total_us() / m.whole_us);
+    std::printf("%-11s %-18s %10s %7s %8.1f %10.1f %9.1f %11.1f %%\n", log->collective, log->payload,
+                grouped(log->bytes).c_str(), grouped(log->time.count()).c_str(), log->time.quantile_us(0.0),
+                log->time.quantile_us(0.5), log->time.quantile_us(0.99),
+                100.0 * log->time.total_us() / m.whole_us);
   std::printf("(rank 0; the time of a call includes waiting for the last rank to arrive)\n\n");
 }
 
