@@ -36,6 +36,7 @@ struct channel {
   std::byte* wanted_at = nullptr;           // where the expected message goes
   std::size_t wanted_bytes = 0;
   arrival here{};                           // the delivered message
+  bool listed = false;                      // among its group's ready channels
 
   [[nodiscard]] bool deliverable() const noexcept { return delivered < sent && delivered < expected; }
 };
@@ -45,7 +46,8 @@ struct group {
   explicit group(rank_t members, int lanes)
       : size(members),
         channels(static_cast<std::size_t>(lanes) * static_cast<std::size_t>(members) *
-                 static_cast<std::size_t>(members)) {}
+                 static_cast<std::size_t>(members)),
+        ready(channels.size()) {}
 
   [[nodiscard]] channel& between(int lane, rank_t from, rank_t to) noexcept {
     std::size_t const n = static_cast<std::size_t>(size);
@@ -53,8 +55,24 @@ struct group {
                     static_cast<std::size_t>(to)];
   }
 
+  // Called after whatever may have made the channel's next message deliverable.
+  void list(channel& c) noexcept {
+    if (c.listed || !c.deliverable()) return;
+    c.listed = true;
+    ready[ready_count++] = &c;
+  }
+
+  [[nodiscard]] channel& unlist(std::size_t i) noexcept {
+    channel& c = *ready[i];
+    ready[i] = ready[--ready_count];
+    c.listed = false;
+    return c;
+  }
+
   rank_t size;
   array<channel> channels;
+  array<channel*> ready;  // those whose next message is deliverable: a scan of all is far dearer
+  std::size_t ready_count = 0;
   rank_t users = 0;
   group* next = nullptr;
 };
@@ -104,17 +122,19 @@ class mailbox_world {
 
   // Delivers one message, any of those that could be next; false if there is none.
   bool deliver_one() noexcept {
-    channel* chosen = nullptr;
-    std::uint32_t seen = 0;
-    for (group* g = groups_; g != nullptr; g = g->next)
-      for (channel& c : g->channels)
-        if (c.deliverable() && random_.below(++seen) == 0) chosen = &c;
-    if (chosen == nullptr) return false;
-    channel::posted const& message = chosen->sends[chosen->delivered % channel::depth_max];
-    std::size_t const fits = message.bytes < chosen->wanted_bytes ? message.bytes : chosen->wanted_bytes;
-    if (fits != 0) std::memcpy(chosen->wanted_at, message.payload, fits);
-    chosen->here = {chosen->wanted_at, message.bytes};
-    ++chosen->delivered;
+    std::size_t deliverable = 0;
+    for (group const* g = groups_; g != nullptr; g = g->next) deliverable += g->ready_count;
+    if (deliverable == 0) return false;
+    std::size_t pick = random_.below(static_cast<std::uint32_t>(deliverable));
+    group* of = groups_;
+    for (; pick >= of->ready_count; of = of->next) pick -= of->ready_count;
+    channel& chosen = of->unlist(pick);
+    channel::posted const& message = chosen.sends[chosen.delivered % channel::depth_max];
+    std::size_t const fits = message.bytes < chosen.wanted_bytes ? message.bytes : chosen.wanted_bytes;
+    if (fits != 0) std::memcpy(chosen.wanted_at, message.payload, fits);
+    chosen.here = {chosen.wanted_at, message.bytes};
+    ++chosen.delivered;
+    of->list(chosen);
     return true;
   }
 
@@ -172,6 +192,7 @@ class mailbox_endpoint {
     from.wanted_at = destination != nullptr ? destination : landing(lane, peer);
     from.wanted_bytes = bytes;
     ++from.expected;
+    group_->list(from);
   }
 
   [[nodiscard]] bool arrived(int lane, rank_t peer, arrival& what) noexcept {
@@ -208,6 +229,7 @@ class mailbox_endpoint {
       to.in_place_sent = to.sent + 1;
     }
     ++to.sent;
+    group_->list(to);
   }
 
   void end_fragment(int lane) noexcept {
