@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every schedule for 1 to 33 ranks on the mailbox transport, in one thread: counts around the number
+// of ranks, several fragments, every kind of buffer, against the sequential reference.
+#include <doctest/doctest.h>
+
+#include "collective/cases.hpp"
+#include "collective/forms.hpp"
+#include "collx/algo/all.hpp"
+#include "collx/bootstrap/mailbox.hpp"
+
+namespace {
+
+using collx::rank_t;
+using collx::transport::mailbox;
+using request = collx::request<mailbox::endpoint>;
+
+// One world, used for everything with its number of ranks: what one collective leaves behind, the
+// next one finds.
+struct all_ranks {
+  explicit all_ranks(rank_t n)
+      : size(n), ranks(n, static_cast<std::uint64_t>(n), {.staging_bytes = cases::staging_bytes}),
+        memory(static_cast<std::size_t>(n), std::vector<oracle::element>(oracle::reference::index_count * 2)) {}
+
+  template <class Algorithm, class Contract, class Schedule>
+  void operator()() {
+    if (!Schedule::supports(size)) return;
+    cases::for_each<Contract>(size, [&](oracle::setting const& how) {
+      std::string const what = cases::describe<Algorithm, Contract>(how);
+      CAPTURE(what);
+      run<Algorithm, Contract, Schedule>(how);
+    });
+  }
+
+  template <class Algorithm, class Contract, class Schedule>
+  void run(oracle::setting const& how) {
+    constexpr auto op = oracle::operator_for<Schedule>();
+    std::vector<oracle::participant<Contract, std::remove_const_t<decltype(op)>>> all;
+    collx::array<request> requests(static_cast<std::size_t>(size));
+    for (rank_t r = 0; r < size; ++r) all.emplace_back(how, r, memory[static_cast<std::size_t>(r)].data());
+    for (rank_t r = 0; r < size; ++r) {
+      auto const i = static_cast<std::size_t>(r);
+      requests[i] = forms::call<forms::started<Algorithm>>(ranks[r], how, all[i], op);
+    }
+    REQUIRE(ranks.drive(requests) == collx::status::ok);
+    for (auto const& each : all) REQUIRE(each.difference() == "");
+    ++done;
+  }
+
+  rank_t size;
+  collx::bootstrap::mailbox_ranks<> ranks;
+  std::vector<std::vector<oracle::element>> memory;
+  std::size_t done = 0;
+};
+
+// On a barrier of all but one nobody gets through; with the last one, everybody does.
+struct all_barriers {
+  rank_t size;
+  collx::bootstrap::mailbox_ranks<>& ranks;
+
+  template <class Algorithm, class Contract, class Schedule>
+  void operator()() {
+    if (!Schedule::supports(size)) return;
+    CAPTURE(Algorithm::name);
+    rank_t const last = size / 2;
+    collx::array<request> requests(static_cast<std::size_t>(size));
+    for (rank_t r = 0; r < size; ++r)
+      if (r != last) requests[static_cast<std::size_t>(r)] = collx::start::barrier<Algorithm>(ranks[r]);
+    for (int look = 0; look < 20 * size; ++look)
+      for (rank_t r = 0; r < size; ++r)
+        if (r != last) REQUIRE(requests[static_cast<std::size_t>(r)].try_test() == collx::status::pending);
+    requests[static_cast<std::size_t>(last)] = collx::start::barrier<Algorithm>(ranks[last]);
+    REQUIRE(ranks.drive(requests) == collx::status::ok);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("mailbox: every schedule of 1 to 33 ranks gives what the reference gives") {
+  std::size_t done = 0;
+  for (rank_t size = 1; size <= 33; ++size) {
+    all_ranks with(size);
+    collx::for_each_schedule<collx::algo::all, collx::contract::all>(with);
+    done += with.done;
+  }
+  MESSAGE("collectives: " << done);
+}
+
+TEST_CASE("mailbox: nobody leaves a barrier before everybody has come") {
+  for (rank_t size = 1; size <= 33; ++size) {
+    CAPTURE(size);
+    collx::bootstrap::mailbox_ranks<> ranks(size, 1);
+    collx::for_each_schedule<collx::algo::all, collx::type_list<collx::contract::all_reduce>>(
+        all_barriers{size, ranks});
+  }
+}
