@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds the words for a number that depends on the number of ranks: the first of a list of formulas
+// that agrees with the number for every size asked. So a new algorithm needs no text of its own for
+// the table of algorithms, and no text in it can be wrong.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "collx/algo/power_of_two.hpp"
+
+namespace tools {
+
+// An exact fraction; equal if they are, reduced or not.
+struct fraction {
+  std::int64_t over = 0;
+  std::int64_t under = 1;
+
+  friend bool operator==(fraction a, fraction b) { return a.over * b.under == b.over * a.under; }
+  friend bool operator<(fraction a, fraction b) { return a.over * b.under < b.over * a.under; }
+};
+
+struct formula {
+  char const* text;
+  fraction (*value)(std::int64_t n);
+};
+
+struct sample {
+  std::int32_t size = 0;
+  fraction value{};
+};
+
+inline std::int64_t floor_log2(std::int64_t n) {
+  return collx::algo::detail::floor_log2(static_cast<std::int32_t>(n));
+}
+inline std::int64_t ceil_log2(std::int64_t n) {
+  return collx::algo::detail::ceil_log2(static_cast<std::int32_t>(n));
+}
+// The largest power of two that is <= n; `p` in the texts.
+inline std::int64_t below(std::int64_t n) { return std::int64_t{1} << floor_log2(n); }
+
+// A number of rounds.
+inline std::vector<formula> const& round_formulas() {
+  static std::vector<formula> const list{
+      {"1", [](std::int64_t) { return fraction{1}; }},
+      {"2", [](std::int64_t) { return fraction{2}; }},
+      {"n-1", [](std::int64_t n) { return fraction{n - 1}; }},
+      {"n", [](std::int64_t n) { return fraction{n}; }},
+      {"2(n-1)", [](std::int64_t n) { return fraction{2 * (n - 1)}; }},
+      {"⌊log₂ n⌋", [](std::int64_t n) { return fraction{floor_log2(n)}; }},
+      {"⌈log₂ n⌉", [](std::int64_t n) { return fraction{ceil_log2(n)}; }},
+      {"2⌊log₂ n⌋", [](std::int64_t n) { return fraction{2 * floor_log2(n)}; }},
+      {"2⌈log₂ n⌉", [](std::int64_t n) { return fraction{2 * ceil_log2(n)}; }},
+      {"2⌊log₂ n⌋ - 1", [](std::int64_t n) { return fraction{2 * floor_log2(n) - 1}; }},
+      {"⌊log₂ n⌋ + 2", [](std::int64_t n) { return fraction{floor_log2(n) + 2}; }},
+      {"2⌊log₂ n⌋ + 2", [](std::int64_t n) { return fraction{2 * floor_log2(n) + 2}; }},
+      {"⌊log₂ n⌋ + 1, or + 2 if n > 3p/2",
+       [](std::int64_t n) { return fraction{floor_log2(n) + 1 + (2 * n > 3 * below(n))}; }},
+  };
+  return list;
+}
+
+// A fraction or multiple of the vector's M bytes.
+inline std::vector<formula> const& vector_formulas() {
+  static std::vector<formula> const list{
+      {"0", [](std::int64_t) { return fraction{0}; }},
+      {"M", [](std::int64_t) { return fraction{1}; }},
+      {"2 M", [](std::int64_t) { return fraction{2}; }},
+      {"M/2",
+       [](std::int64_t) {
+         return fraction{1, 2};
+       }},
+      {"M/n",
+       [](std::int64_t n) {
+         return fraction{1, n};
+       }},
+      {"(n-1)/n M",
+       [](std::int64_t n) {
+         return fraction{n - 1, n};
+       }},
+      {"2(n-1)/n M",
+       [](std::int64_t n) {
+         return fraction{2 * (n - 1), n};
+       }},
+      {"(n-1) M", [](std::int64_t n) { return fraction{n - 1}; }},
+      {"2(n-1) M", [](std::int64_t n) { return fraction{2 * (n - 1)}; }},
+      {"⌊log₂ n⌋ M", [](std::int64_t n) { return fraction{floor_log2(n)}; }},
+      {"⌈log₂ n⌉ M", [](std::int64_t n) { return fraction{ceil_log2(n)}; }},
+      {"(3 - 2/p) M",
+       [](std::int64_t n) {
+         return fraction{3 * below(n) - 2, below(n)};
+       }},
+  };
+  return list;
+}
+
+inline std::string decimal(fraction f) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3f", static_cast<double>(f.over) / static_cast<double>(f.under));
+  std::string digits = text;
+  while (digits.back() == '0') digits.pop_back();
+  if (digits.back() == '.') digits.pop_back();
+  return digits;
+}
+
+// "⌊log₂ n⌋" -> "log₂ n"
+inline std::string without_rounding(std::string text) {
+  for (std::string const mark : {"⌊", "⌋", "⌈", "⌉"})
+    for (std::size_t at = text.find(mark); at != std::string::npos; at = text.find(mark))
+      text.erase(at, mark.size());
+  return text;
+}
+
+// The first formula that agrees with all samples, or nothing. Logarithms of powers of two are whole.
+inline std::string match(std::vector<sample> const& samples, std::vector<formula> const& list) {
+  bool powers = true;
+  for (sample const& s : samples) powers = powers && collx::algo::detail::is_power_of_two(s.size);
+  for (formula const& candidate : list) {
+    bool agrees = true;
+    for (sample const& s : samples) agrees = agrees && candidate.value(s.size) == s.value;
+    if (agrees) return powers ? without_rounding(candidate.text) : candidate.text;
+  }
+  return {};
+}
+
+// In words, without regard to what kind of number a size is; the range, if no formula agrees.
+inline std::string describe_alike(std::vector<sample> const& samples, std::vector<formula> const& list) {
+  std::string const exact = match(samples, list);
+  if (!exact.empty()) return exact;
+  fraction least = samples.front().value;
+  fraction most = least;
+  for (sample const& s : samples) {
+    least = s.value < least ? s.value : least;
+    most = most < s.value ? s.value : most;
+  }
+  return decimal(least) + " to " + decimal(most) + (&list == &vector_formulas() ? " M" : "");
+}
+
+// The same, with powers of two and the other sizes apart if they need different words.
+inline std::string describe(std::vector<sample> const& samples, std::vector<formula> const& list) {
+  std::string const all = match(samples, list);
+  if (!all.empty()) return all;
+  std::vector<sample> powers;
+  std::vector<sample> others;
+  for (sample const& s : samples)
+    (collx::algo::detail::is_power_of_two(s.size) ? powers : others).push_back(s);
+  if (powers.empty() || others.empty()) return describe_alike(samples, list);
+  return describe_alike(powers, list) + "; else " + describe_alike(others, list);
+}
+
+}  // namespace tools
