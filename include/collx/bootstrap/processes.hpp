@@ -22,7 +22,8 @@ template <class Transport, class RankMain>
   try {
     auto world = transport::shm::join<Transport>(fd, rank);
     try {
-      rank_main(world);
+      if constexpr (std::is_same_v<decltype(rank_main(world)), int>) code = rank_main(world);
+      else rank_main(world);
     } catch (...) {
       world.abort();  // the others must not wait for this one
       throw;
@@ -42,7 +43,8 @@ template <class Transport, class RankMain>
 }  // namespace detail
 
 // Forks `size` processes; each calls rank_main(communicator&) and ends. Returns their exit codes
-// when all have ended: 0, 1 for an exception (whose text goes to stderr), or 128 + signal. A rank
+// when all have ended: what rank_main returned (0 if it returns no int), 1 for an exception (whose
+// text goes to stderr), or 128 + signal. A rank
 // dies with this process. Nothing is left behind, whatever happens: the shared memory has no name.
 // `Transport`: shm or a decorator of it. Throws error for a size below 1 and when the system refuses memory or processes.
 template <class Transport = transport::shm, class RankMain>

@@ -103,8 +103,9 @@ template <schedule S, class Contract, class T, class Op, class Endpoint>
                                  invocation<Contract, T, Op> const& args) noexcept {
   Endpoint& endpoint = engine.endpoint();
   problem const where{endpoint.rank(), endpoint.size(), args.root};
-  T* const scratch = scratch_chunks<S>(where.size) == 0 ? nullptr : reinterpret_cast<T*>(endpoint.scratch(lane));
-  exec::buffers<S, T> const memory(where, args.input, args.output, scratch, args.count, endpoint.staging_bytes());
+  std::byte* const scratch = scratch_chunks<S>(where.size) == 0 ? nullptr : endpoint.scratch(lane);
+  exec::memory_map const memory =
+      exec::map_memory<S>(where, args.input, args.output, scratch, args.count, endpoint.staging_bytes());
   return exec::host_executor<S, T, Op, Endpoint>(endpoint, lane, engine.work(lane), memory, args.op);
 }
 

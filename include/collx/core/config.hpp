@@ -13,6 +13,15 @@
 #define COLLX_HD
 #endif
 
+// The iterations of the loop that follows do not depend on each other.
+#if defined(__clang__)
+#define COLLX_INDEPENDENT_ITERATIONS _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define COLLX_INDEPENDENT_ITERATIONS _Pragma("GCC ivdep")
+#else
+#define COLLX_INDEPENDENT_ITERATIONS
+#endif
+
 #if defined(__GNUC__) || defined(__clang__)
 #define COLLX_ALWAYS_INLINE inline __attribute__((always_inline))
 #define COLLX_NEVER_INLINE __attribute__((noinline))

@@ -17,7 +17,7 @@ inline constexpr std::size_t block_elements = sizeof(T) >= 2048 ? 1 : 2048 / siz
 // dst = op(a, b), element by element. dst may be a or b, but must not overlap them otherwise.
 template <class T, class Op>
 COLLX_ALWAYS_INLINE void combine_two(T* dst, T const* a, T const* b, std::size_t count, Op const& op) {
-#pragma GCC ivdep
+  COLLX_INDEPENDENT_ITERATIONS
   for (std::size_t i = 0; i < count; ++i) dst[i] = static_cast<T>(op(a[i], b[i]));
 }
 

@@ -32,6 +32,9 @@ struct call {
 
 template <class Endpoint>
 class engine {
+  using machine_type = step_machine<Endpoint>;
+  using flight_type = flight<Endpoint>;
+
  public:
   // Started requests that may exist at once. start waits for the oldest when all are taken.
   static constexpr std::uint32_t request_count = 16;
@@ -68,7 +71,8 @@ class engine {
     if (COLLX_UNLIKELY(failure_.code != status::ok)) return failure_.code;
     auto executor = make(0);
     status outcome = executor.advance();
-    if (COLLX_UNLIKELY(outcome == status::pending)) outcome = wait_for(executor);
+    if (COLLX_UNLIKELY(outcome == status::pending))
+      outcome = wait_for(executor, &advance_as<decltype(executor), Endpoint>);
     if (COLLX_UNLIKELY(outcome != status::ok)) fail(outcome, what, executor.where());
     return outcome;
   }
@@ -77,7 +81,7 @@ class engine {
   template <class Make>
   [[nodiscard]] ticket start(call const& what, Make const& make) noexcept {
     std::uint32_t index = next_slot_++ % request_count;
-    flight& slot = flights_[index];
+    flight_type& slot = flights_[index];
     if (slot.occupied) (void)finish(index);
     int const lane = 1 + static_cast<int>(started_++ % (Endpoint::lane_count - 1));
     ++slot.generation;
@@ -92,7 +96,7 @@ class engine {
       ++in_flight_;
       wait_for_lane(index);
       if (slot.outcome == status::pending) {
-        install<decltype(make(lane))>(slot, [&] { return make(lane); });
+        slot.template install<decltype(make(lane))>([&] { return make(lane); });
         slot.running = true;
         progress();
       }
@@ -101,7 +105,7 @@ class engine {
   }
 
   [[nodiscard]] status test(ticket t) noexcept {
-    flight& slot = flights_[t.slot];
+    flight_type& slot = flights_[t.slot];
     if (slot.generation != t.generation || !slot.occupied) return status::ok;
     progress();
     if (slot.outcome == status::pending) {
@@ -113,7 +117,7 @@ class engine {
   }
 
   [[nodiscard]] status wait(ticket t) noexcept {
-    flight& slot = flights_[t.slot];
+    flight_type& slot = flights_[t.slot];
     if (slot.generation != t.generation || !slot.occupied) return status::ok;
     return finish(t.slot);
   }
@@ -127,9 +131,9 @@ class engine {
   void progress() noexcept {
     endpoint_.progress();
     for (std::uint32_t i = 0; in_flight_ != 0 && i < request_count; ++i) {
-      flight& slot = flights_[i];
+      flight_type& slot = flights_[i];
       if (!slot.running || slot.outcome != status::pending) continue;
-      if (status const outcome = slot.advance(slot.storage); outcome != status::pending) complete(slot, outcome);
+      if (status const outcome = slot.advance(*slot.machine); outcome != status::pending) complete(slot, outcome);
     }
   }
 
@@ -138,9 +142,9 @@ class engine {
   // Where everything in flight stands: calls f(collective, sequence, cursor) for each.
   template <class F>
   void for_each_in_flight(F const& f) const {
-    for (flight const& slot : flights_)
+    for (flight_type const& slot : flights_)
       if (slot.running && slot.outcome == status::pending)
-        f(slot.report.collective, slot.report.sequence, slot.where(slot.storage));
+        f(slot.report.collective, slot.report.sequence, slot.machine->where());
   }
 
   // The report of the collective that is about to run, for what finds a fault in its arguments.
@@ -179,15 +183,14 @@ class engine {
     record(outcome, report, at);
   }
 
-  template <class Executor>
-  COLLX_NEVER_INLINE status wait_for(Executor& executor) noexcept {
+  COLLX_NEVER_INLINE status wait_for(machine_type& executor, status (*advance)(machine_type&) noexcept) noexcept {
     waiter patience(spins_, timeout_us_);
     cursor last_seen = executor.where();
     for (;;) {
       if (in_flight_ != 0) progress();
       else endpoint_.progress();
       if (!executor.still_waits()) {
-        status const outcome = executor.advance();
+        status const outcome = advance(executor);
         if (outcome != status::pending) return outcome;
         if (cursor const now = executor.where(); !now.same_place(last_seen)) {
           last_seen = now;
@@ -198,7 +201,7 @@ class engine {
       if (COLLX_UNLIKELY(why != status::ok)) {
         waited_us_ = patience.elapsed_us();
         // What the peer did before it ended may have arrived in the meantime.
-        status const last = executor.advance();
+        status const last = advance(executor);
         return last == status::pending ? why : last;
       }
     }
@@ -206,7 +209,7 @@ class engine {
 
   // The same wait, for a request: everything in flight moves along.
   [[nodiscard]] status finish(std::uint32_t index) noexcept {
-    flight& slot = flights_[index];
+    flight_type& slot = flights_[index];
     wait_until([&] { return slot.outcome != status::pending; }, slot);
     slot.occupied = false;
     return slot.outcome;
@@ -214,10 +217,10 @@ class engine {
 
   // Requests on one lane run one after the other, in the order they were started.
   void wait_for_lane(std::uint32_t index) noexcept {
-    flight& slot = flights_[index];
+    flight_type& slot = flights_[index];
     wait_until(
         [&] {
-          for (flight const& other : flights_)
+          for (flight_type const& other : flights_)
             if (&other != &slot && other.running && other.outcome == status::pending && other.lane == slot.lane)
               return false;
           return true;
@@ -226,13 +229,13 @@ class engine {
   }
 
   template <class Done>
-  void wait_until(Done const& done, flight& slot) noexcept {
+  void wait_until(Done const& done, flight_type& slot) noexcept {
     waiter patience(spins_, timeout_us_);
     cursor last_seen{};
     while (!done()) {
       progress();
       if (done() || slot.outcome != status::pending) return;
-      cursor const now = slot.running ? slot.where(slot.storage) : cursor{};
+      cursor const now = slot.running ? slot.machine->where() : cursor{};
       if (!now.same_place(last_seen)) {
         last_seen = now;
         patience.restart();
@@ -245,22 +248,22 @@ class engine {
   }
 
   // A program that only ever tests must notice deadlines and aborts too.
-  COLLX_NEVER_INLINE void look_around(flight& slot) noexcept {
-    status why = endpoint_.interrupted(slot.where(slot.storage).waits_for);
+  COLLX_NEVER_INLINE void look_around(flight_type& slot) noexcept {
+    status why = endpoint_.interrupted(slot.machine->where().waits_for);
     if (why == status::ok && now_us() - slot.started_us >= timeout_us_) why = status::timeout;
     if (why == status::ok) return;
     progress();
     if (slot.outcome == status::pending) complete(slot, why);
   }
 
-  void complete(flight& slot, status outcome) noexcept {
+  void complete(flight_type& slot, status outcome) noexcept {
     slot.outcome = outcome;
     --in_flight_;
     if (outcome == status::ok) {
       slot.running = false;
       return;
     }
-    cursor const at = slot.running ? slot.where(slot.storage) : cursor{};
+    cursor const at = slot.running ? slot.machine->where() : cursor{};
     slot.running = false;
     slot.report.elapsed_us = now_us() - slot.started_us;
     record(outcome, slot.report, at);
@@ -270,7 +273,7 @@ class engine {
 
   Endpoint endpoint_;
   workspace work_[Endpoint::lane_count];
-  flight flights_[request_count];
+  flight<Endpoint> flights_[request_count];
   failure_report failure_{};
   std::uint64_t timeout_us_;
   std::uint64_t waited_us_ = 0;

@@ -87,6 +87,9 @@ class geometry {
   }
 
   [[nodiscard]] constexpr std::size_t fragments() const { return fragments_; }
+  [[nodiscard]] constexpr std::size_t count() const { return count_; }
+  // One fragment of one chunk: everything there is.
+  [[nodiscard]] constexpr bool undivided() const { return fragments_ == 1 && chunks_per_block_ == 1 && !sharded_; }
 
   // Where a chunk of a fragment lies in a buffer whose window begins at chunk `window_first`.
   [[nodiscard]] constexpr extent chunk(std::size_t fragment, std::int32_t c, std::int32_t window_first) const {

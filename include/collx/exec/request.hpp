@@ -12,13 +12,20 @@
 
 namespace collx::inline abi_1::exec {
 
+// An executor behind its machine: what waits for one needs to know no more.
+template <class Executor, class Endpoint>
+[[nodiscard]] status advance_as(step_machine<Endpoint>& machine) noexcept {
+  return static_cast<Executor&>(machine).advance();
+}
+
 // Room for one executor with a small operator. Larger callables are refused at compile time.
 inline constexpr std::size_t slot_bytes = 512;
 
 // What a communicator knows of a collective in flight, apart from its types.
+template <class Endpoint>
 struct flight {
-  status (*advance)(void*) noexcept = nullptr;
-  cursor (*where)(void const*) noexcept = nullptr;
+  status (*advance)(step_machine<Endpoint>&) noexcept = nullptr;
+  step_machine<Endpoint>* machine = nullptr;  // in `storage`
   failure_report report{};  // names and sequence are set at the start, the rest on failure
   status outcome = status::pending;
   std::uint64_t started_us = 0;
@@ -27,16 +34,15 @@ struct flight {
   bool occupied = false;
   bool running = false;  // false: waits for an earlier request to leave its lane
   alignas(64) std::byte storage[slot_bytes];
-};
 
-template <class Executor>
-void install(flight& slot, auto&& make) noexcept {
-  static_assert(sizeof(Executor) <= slot_bytes, "collx: the operator's captures are too large to be started; "
-                                                "capture a pointer, or use the blocking call");
-  static_assert(std::is_trivially_destructible_v<Executor>);
-  ::new (static_cast<void*>(slot.storage)) Executor(make());
-  slot.advance = [](void* p) noexcept { return static_cast<Executor*>(p)->advance(); };
-  slot.where = [](void const* p) noexcept { return static_cast<Executor const*>(p)->where(); };
-}
+  template <class Executor, class Make>
+  void install(Make const& make) noexcept {
+    static_assert(sizeof(Executor) <= slot_bytes, "collx: the operator's captures are too large to be started; "
+                                                  "capture a pointer, or use the blocking call");
+    static_assert(std::is_trivially_destructible_v<Executor>);
+    machine = ::new (static_cast<void*>(storage)) Executor(make());
+    advance = &advance_as<Executor, Endpoint>;
+  }
+};
 
 }  // namespace collx::inline abi_1::exec

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+// Performs steps, one after the other, whatever schedule, element type and operator they belong to:
+// all of an executor that need not be compiled again for each of them. Never allocates, never
+// throws, never blocks.
+#pragma once
+
+#include <cstring>
+
+#include "collx/exec/memory_map.hpp"
+#include "collx/exec/workspace.hpp"
+
+namespace collx::inline abi_1::exec {
+
+// Where an executor stands: what a failure report or a watchdog prints.
+struct cursor {
+  std::size_t fragment = 0;
+  std::int32_t step = 0;
+  std::int32_t step_count = 0;
+  rank_t waits_for = no_rank;
+  std::size_t bytes = 0;       // of the message it waits for or works on
+  std::size_t peer_bytes = 0;  // of the message that did not fit, after status::mismatch
+
+  [[nodiscard]] bool same_place(cursor const& other) const noexcept {
+    return fragment == other.fragment && step == other.step;
+  }
+};
+
+// device::combine for one element type and operator. Null where a contract reduces nothing.
+using combine_function = void (*)(std::byte* const* destinations, std::int32_t destination_count,
+                                  std::byte const* const* sources, std::int32_t source_count, std::size_t bytes,
+                                  void const* op, bool complete, rank_t size) noexcept;
+
+// The rule is the fused one that the verifier assumes: a step waits for all its messages and all
+// its credits, then reads, combines, stores and sends at once.
+template <class Endpoint>
+class step_machine {
+ public:
+  step_machine(Endpoint& endpoint, int lane, workspace& work, memory_map const& memory, combine_function how,
+               std::int32_t step_count) noexcept
+      : endpoint_(endpoint), work_(work), memory_(memory), combine_(how), lane_(lane), step_count_(step_count) {
+    endpoint_.begin(lane, memory.output());
+  }
+
+  // Whether advance() would find what the last one found. Cheap enough to spin on.
+  [[nodiscard]] bool still_waits() noexcept {
+    if (waits_for_ == no_rank) return false;
+    transport::arrival unused;
+    return waits_for_message_ ? !endpoint_.arrived(lane_, waits_for_, unused)
+                              : !endpoint_.can_send(lane_, waits_for_);
+  }
+
+  [[nodiscard]] cursor where() const noexcept {
+    return {fragment_, step_, step_count_, waits_for_, bytes_, peer_bytes_};
+  }
+
+ protected:
+  [[nodiscard]] memory_map const& memory() const noexcept { return memory_; }
+  [[nodiscard]] std::size_t fragment() const noexcept { return fragment_; }
+  [[nodiscard]] std::int32_t step() const noexcept { return step_; }
+  [[nodiscard]] bool in_fragment() const noexcept { return step_ < step_count_; }
+  [[nodiscard]] bool in_call() const noexcept { return fragment_ < memory_.fragments(); }
+  [[nodiscard]] bool drained() noexcept { return endpoint_.drained(lane_); }
+
+  void next_step() noexcept {
+    ++step_;
+    k_ = 0;
+    staged_ = nullptr;
+    waits_for_ = no_rank;
+    phase_ = phase::begin;
+  }
+
+  void next_fragment() noexcept {
+    endpoint_.end_fragment(lane_);
+    step_ = 0;
+    ++fragment_;
+  }
+
+  // Does the current step, or as much of it as can be done without waiting (pending).
+  status perform(primitive const& step, void const* op) noexcept {
+    if (step.from.empty()) return originate(step);
+    if (phase_ == phase::begin) {
+      if constexpr (!Endpoint::is_mapped) announce(step);
+      phase_ = phase::receive;
+    }
+    return step.reduce ? reduce(step, op) : relay(step);
+  }
+
+ private:
+  enum class phase : std::uint8_t { begin, receive, send };
+
+  // How a result reaches its receivers; all three may hold at once, for different ones.
+  struct forward_plan {
+    bool in_place = false;  // receivers read the stored target
+    bool pushes = false;    // at least one receiver's target is reachable
+    bool stages = false;    // at least one receiver reads a staged copy
+  };
+
+  // Nothing to receive: store a local copy, send the operand; the k-th peer may get its own run.
+  status originate(primitive const& step) noexcept {
+    if (phase_ == phase::begin) {
+      if (step.store) copy(find(step.operand, 0), find(step.target, 0));
+      phase_ = phase::send;
+    }
+    for (; k_ < step.to.count; ++k_) {
+      rank_t const peer = step.to.member(k_, size());
+      if (peer == rank()) continue;
+      run const operand = find(step.operand, k_);
+      if (!may_send(peer, operand.bytes)) return status::pending;
+      if (direct(operand, step.copy)) {
+        endpoint_.send(lane_, peer, operand.data, operand.bytes, transport::handover::in_place);
+        continue;
+      }
+      if (staged_ == nullptr || step.operand.per_peer != 0) {
+        staged_ = endpoint_.stage(lane_, operand.bytes);
+        if (staged_ == nullptr) return status::pending;
+        pack(operand, staged_);
+      }
+      endpoint_.send(lane_, peer, staged_, operand.bytes, transport::handover::staged);
+    }
+    return status::ok;
+  }
+
+  // Tells a message transport where each message of this step is wanted.
+  void announce(primitive const& step) noexcept {
+    for (std::int32_t k = 0; k < step.from.count; ++k) {
+      rank_t const peer = step.from.member(k, size());
+      if (peer == rank()) continue;
+      run const target = find(step.target, k);
+      bool const straight = !step.reduce && step.store && target.pieces == 1;
+      endpoint_.expect(lane_, peer, straight ? target.data : nullptr, target.bytes);
+    }
+  }
+
+  // Fan-in: every source in one pass, to the target, to peers' targets and to staging at once.
+  status reduce(primitive const& step, void const* op) noexcept {
+    run const target = find(step.target, 0);
+    for (; k_ < step.from.count; ++k_) {
+      rank_t const peer = step.from.member(k_, size());
+      transport::arrival& message = work_.arrivals[static_cast<std::size_t>(k_)];
+      if (peer == rank()) message = {};
+      else if (status const outcome = receive(peer, target.bytes, message); outcome != status::ok) return outcome;
+    }
+    if (!may_send_to_all(step.to, target.bytes)) return status::pending;
+    forward_plan const plan = plan_forward(step, target);
+    if (plan.stages && !stage(target.bytes)) return status::pending;
+    combine(step, target, plan, op);
+    for (std::int32_t k = 0; k < step.from.count; ++k) {
+      rank_t const peer = step.from.member(k, size());
+      if (peer != rank()) endpoint_.consume(lane_, peer);
+    }
+    forward(step, target, plan);
+    return status::ok;
+  }
+
+  // Messages that are results themselves: store each, and pass a single one on.
+  status relay(primitive const& step) noexcept {
+    for (; k_ < step.from.count; ++k_) {
+      rank_t const peer = step.from.member(k_, size());
+      run const target = find(step.target, k_);
+      if (peer == rank()) {
+        if (step.store) copy(find(step.operand, k_), target);
+        continue;
+      }
+      transport::arrival message;
+      if (status const outcome = receive(peer, target.bytes, message); outcome != status::ok) return outcome;
+      if (!may_send_to_all(step.to, target.bytes)) return status::pending;
+      forward_plan const plan = plan_forward(step, target);
+      if (plan.stages) {
+        if (!stage(target.bytes)) return status::pending;
+        std::memcpy(staged_, message.data, target.bytes);
+      }
+      // A message that was pushed, or received straight into place, already lies there.
+      if (step.store && message.data != target.data) unpack(message.data, target);
+      endpoint_.consume(lane_, peer);
+      forward(step, target, plan);
+    }
+    return status::ok;
+  }
+
+  // ---- receiving -------------------------------------------------------------------------------
+
+  status receive(rank_t peer, std::size_t expected_bytes, transport::arrival& message) noexcept {
+    if (!endpoint_.arrived(lane_, peer, message)) {
+      waits_for_ = peer;
+      waits_for_message_ = true;
+      bytes_ = expected_bytes;
+      return status::pending;
+    }
+    if (COLLX_LIKELY(message.bytes == expected_bytes)) return status::ok;
+    waits_for_ = peer;
+    bytes_ = expected_bytes;
+    peer_bytes_ = message.bytes;
+    return status::mismatch;
+  }
+
+  void combine(primitive const& step, run const& target, forward_plan const& plan, void const* op) noexcept {
+    run const operand = find(step.operand, 0);
+    std::size_t done = 0;
+    for (std::int32_t piece = 0; piece < target.pieces; ++piece) {
+      byte_extent const mine = memory_.piece(operand, piece, fragment_);
+      byte_extent const result = memory_.piece(target, piece, fragment_);
+      for (std::int32_t k = 0; k < step.from.count; ++k) {
+        transport::arrival const& message = work_.arrivals[static_cast<std::size_t>(k)];
+        work_.sources[static_cast<std::size_t>(k)] =
+            message.data == nullptr ? operand.data + mine.begin : message.data + done;
+      }
+      std::int32_t destinations = 0;
+      auto const add = [&](std::byte* to) { work_.destinations[static_cast<std::size_t>(destinations++)] = to; };
+      if (step.store) add(target.data + result.begin);
+      if (plan.stages) add(staged_ + done);
+      if (plan.pushes)
+        for (std::int32_t k = 0; k < step.to.count; ++k)
+          if (std::byte* const to = pushed_target(step, step.to.member(k, size()))) add(to);
+      combine_(work_.destinations.data(), destinations, work_.sources.data(), step.from.count, result.bytes, op,
+               step.complete, size());
+      done += result.bytes;
+    }
+  }
+
+  // ---- sending ---------------------------------------------------------------------------------
+
+  [[nodiscard]] bool may_send(rank_t peer, std::size_t bytes) noexcept {
+    if (COLLX_LIKELY(endpoint_.can_send(lane_, peer))) return true;
+    waits_for_ = peer;
+    waits_for_message_ = false;
+    bytes_ = bytes;
+    return false;
+  }
+
+  [[nodiscard]] bool may_send_to_all(peer_set const& to, std::size_t bytes) noexcept {
+    for (std::int32_t k = 0; k < to.count; ++k) {
+      rank_t const peer = to.member(k, size());
+      if (peer != rank() && !may_send(peer, bytes)) return false;
+    }
+    return true;
+  }
+
+  [[nodiscard]] bool stage(std::size_t bytes) noexcept {
+    if (staged_ == nullptr) staged_ = endpoint_.stage(lane_, bytes);
+    return staged_ != nullptr;
+  }
+
+  // Whether send() can take this run where it lies: because it copies so little itself, or because
+  // receivers may read it there. Scratch is reused by the next fragment, so it is never read later.
+  [[nodiscard]] bool direct(run const& payload, bool must_copy) const noexcept {
+    if (payload.pieces != 1) return false;
+    if (payload.bytes <= Endpoint::inline_bytes) return true;
+    return !must_copy && payload.where != place::scratch && endpoint_.reachable(payload.data, payload.bytes);
+  }
+
+  // A peer's own target for the chunks this step pushes, or null where it cannot be stored to.
+  [[nodiscard]] std::byte* pushed_target(primitive const& step, rank_t peer) noexcept {
+    if (peer == rank()) return nullptr;
+    std::byte* const output = endpoint_.push_target(lane_, peer);
+    return output == nullptr ? nullptr : output + memory_.offset_at(peer, step.target, fragment_);
+  }
+
+  [[nodiscard]] forward_plan plan_forward(primitive const& step, run const& result) noexcept {
+    forward_plan plan;
+    if (step.to.empty()) return plan;
+    plan.in_place = step.store && direct(result, step.copy);
+    bool const may_push = step.push && step.reduce && result.pieces == 1 && result.where == place::output &&
+                          result.bytes >= push_bytes_min;
+    for (std::int32_t k = 0; may_push && k < step.to.count; ++k)
+      if (pushed_target(step, step.to.member(k, size())) != nullptr) plan.pushes = true;
+    for (std::int32_t k = 0; !plan.in_place && k < step.to.count; ++k) {
+      rank_t const peer = step.to.member(k, size());
+      if (peer != rank() && !(plan.pushes && pushed_target(step, peer) != nullptr)) plan.stages = true;
+    }
+    return plan;
+  }
+
+  void forward(primitive const& step, run const& result, forward_plan const& plan) noexcept {
+    for (std::int32_t k = 0; k < step.to.count; ++k) {
+      rank_t const peer = step.to.member(k, size());
+      if (peer == rank()) continue;
+      std::byte* const pushed = plan.pushes ? pushed_target(step, peer) : nullptr;
+      if (pushed != nullptr) endpoint_.send(lane_, peer, pushed, result.bytes, transport::handover::pushed);
+      else if (plan.in_place)
+        endpoint_.send(lane_, peer, result.data, result.bytes, transport::handover::in_place);
+      else endpoint_.send(lane_, peer, staged_, result.bytes, transport::handover::staged);
+    }
+  }
+
+  // ---- local copies ----------------------------------------------------------------------------
+
+  void copy(run const& from, run const& to) noexcept {
+    for (std::int32_t i = 0; i < to.pieces; ++i) {
+      byte_extent const source = memory_.piece(from, i, fragment_);
+      byte_extent const target = memory_.piece(to, i, fragment_);
+      if (target.bytes != 0 && from.data + source.begin != to.data + target.begin)
+        std::memmove(to.data + target.begin, from.data + source.begin, target.bytes);
+    }
+  }
+
+  void pack(run const& from, std::byte* to) noexcept {
+    for (std::int32_t i = 0; i < from.pieces; ++i) {
+      byte_extent const part = memory_.piece(from, i, fragment_);
+      if (part.bytes != 0) std::memcpy(to, from.data + part.begin, part.bytes);
+      to += part.bytes;
+    }
+  }
+
+  void unpack(std::byte const* from, run const& to) noexcept {
+    for (std::int32_t i = 0; i < to.pieces; ++i) {
+      byte_extent const part = memory_.piece(to, i, fragment_);
+      if (part.bytes != 0) std::memcpy(to.data + part.begin, from, part.bytes);
+      from += part.bytes;
+    }
+  }
+
+  [[nodiscard]] run find(region const& r, std::int32_t k) const noexcept { return memory_.find(r, k, fragment_); }
+  [[nodiscard]] rank_t rank() const noexcept { return memory_.where().rank; }
+  [[nodiscard]] rank_t size() const noexcept { return memory_.where().size; }
+
+  // Below this a receiver's own copy is cheaper than a store into lines it holds.
+  static constexpr std::size_t push_bytes_min = 256;
+
+  Endpoint& endpoint_;
+  workspace& work_;
+  memory_map memory_;
+  combine_function combine_;
+  int lane_;
+  std::int32_t step_count_;
+  std::int32_t step_ = 0;
+  std::int32_t k_ = 0;  // peers of the current step that are done
+  phase phase_ = phase::begin;
+  bool waits_for_message_ = false;
+  rank_t waits_for_ = no_rank;
+  std::size_t fragment_ = 0;
+  std::byte* staged_ = nullptr;
+  std::size_t bytes_ = 0;
+  std::size_t peer_bytes_ = 0;
+};
+
+}  // namespace collx::inline abi_1::exec
