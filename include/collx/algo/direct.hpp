@@ -29,7 +29,12 @@ struct direct_base {
 
 // Take chunk `chunk` from everybody and combine in rank order: one fan-in, n memory streams.
 [[nodiscard]] constexpr COLLX_HD primitive reduce_from_everybody(problem p, region operand, region target) {
-  return {.from = everybody(p.size), .operand = operand, .target = target, .reduce = true, .store = true, .complete = true};
+  return {.from = everybody(p.size),
+          .operand = operand,
+          .target = target,
+          .reduce = true,
+          .store = true,
+          .complete = true};
 }
 
 // Send to everybody chunk `their rank` of the input; the k-th peer is rank + 1 + k.
@@ -58,7 +63,8 @@ struct direct_one_shot {
     static constexpr COLLX_HD std::int32_t chunk_count(rank_t) { return 1; }
     static constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
       // Copied: the result may overwrite the input (in place) while a slower peer still reads it.
-      if (s == 0) return {.to = everybody_after(p.rank, p.size), .operand = {place::input, 0, 1}, .copy = true};
+      if (s == 0)
+        return {.to = everybody_after(p.rank, p.size), .operand = {place::input, 0, 1}, .copy = true};
       return detail::reduce_from_everybody(p, {place::input, 0, 1}, {place::output, 0, 1});
     }
     static constexpr COLLX_HD cost documented_cost(rank_t n) { return {n > 1, n - 1, n - 1}; }
@@ -91,7 +97,10 @@ struct direct_one_shot {
     static constexpr COLLX_HD primitive step(problem p, std::int32_t) {
       region const whole{place::output, 0, 1};
       if (p.rank != p.root) return {.from = only(p.root), .target = whole, .store = true};
-      return {.to = everybody_after(p.rank, p.size), .operand = {place::input, 0, 1}, .target = whole, .store = true};
+      return {.to = everybody_after(p.rank, p.size),
+              .operand = {place::input, 0, 1},
+              .target = whole,
+              .store = true};
     }
     static constexpr COLLX_HD cost documented_cost(rank_t n) { return {n > 1, n - 1, n - 1}; }
   };
@@ -121,14 +130,17 @@ struct direct_two_shot {
     static constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
       if (s == 0) return detail::scatter_to_everybody(p);
       if (s == 1) {
-        primitive step = detail::reduce_from_everybody(p, {place::input, p.rank, 1}, {place::output, p.rank, 1});
+        primitive step =
+            detail::reduce_from_everybody(p, {place::input, p.rank, 1}, {place::output, p.rank, 1});
         step.to = everybody_after(p.rank, p.size);
         step.push = true;
         return step;
       }
       return detail::gather_from_everybody(p, place::output);
     }
-    static constexpr COLLX_HD cost documented_cost(rank_t n) { return {n > 1 ? 2 : 0, 2 * (n - 1), 2 * (n - 1)}; }
+    static constexpr COLLX_HD cost documented_cost(rank_t n) {
+      return {n > 1 ? 2 : 0, 2 * (n - 1), 2 * (n - 1)};
+    }
   };
 
   // The root scatters, then everybody gathers.
@@ -147,7 +159,9 @@ struct direct_two_shot {
       if (s == 1) return {.to = others, .operand = {place::input, p.rank, 1}, .target = mine, .store = true};
       return detail::gather_from_everybody(p, place::output);
     }
-    static constexpr COLLX_HD cost documented_cost(rank_t n) { return {n > 1 ? 2 : 0, 2 * (n - 1), 2 * (n - 1)}; }
+    static constexpr COLLX_HD cost documented_cost(rank_t n) {
+      return {n > 1 ? 2 : 0, 2 * (n - 1), 2 * (n - 1)};
+    }
   };
 };
 
