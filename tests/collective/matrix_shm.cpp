@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every schedule for 2 to 8 ranks that are processes, with private memory, symmetric memory, and
+// one kind on some ranks and the other on the rest: ranks cannot know what the others pass.
+// ctest: TIMEOUT 300
+#include <doctest/doctest.h>
+
+#include <sys/mman.h>
+
+#include "collective/each_rank.hpp"
+#include "collx/bootstrap/processes.hpp"
+#include "watchdog.hpp"
+
+using namespace each_rank;
+using collx::transport::shm;
+
+namespace {
+
+enum class memory_kind { own, symmetric, mixed };
+
+bool all_ended_well(collx::bootstrap::exit_codes const& codes) {
+  for (int const code : codes)
+    if (code != 0) return false;
+  return true;
+}
+
+template <template <class> class Form>
+void walk_in_processes(rank_t size, memory_kind kind) {
+  auto const codes = collx::bootstrap::on_processes(
+      size,
+      [&](collx::communicator<shm>& comm) {
+        watchdog dog;
+        auto const watched = dog.watch(comm);
+        std::vector<oracle::element> own(memory_count(size));
+        auto const symmetric = comm.allocate<oracle::element>(memory_count(size));
+        bool const mine = kind == memory_kind::own || (kind == memory_kind::mixed && comm.rank() % 2 == 0);
+        auto const all = [](oracle::setting const&) { return true; };
+        if (walk<Form>(comm, mine ? own.data() : symmetric.data(), all) == 0)
+          throw std::runtime_error("walked nothing");
+      },
+      {.staging_bytes = cases::staging_bytes});
+  CHECK(all_ended_well(codes));
+}
+
+}  // namespace
+
+TEST_CASE("shm: every schedule of 1 to 8 processes gives what the reference gives, private memory") {
+  (void)oracle::reference::get();
+  for (rank_t size = 1; size <= 8; ++size) {
+    CAPTURE(size);
+    walk_in_processes<forms::blocking>(size, memory_kind::own);
+  }
+}
+
+TEST_CASE("shm: the same with symmetric memory") {
+  (void)oracle::reference::get();
+  for (rank_t size = 1; size <= 8; ++size) {
+    CAPTURE(size);
+    walk_in_processes<forms::tried>(size, memory_kind::symmetric);
+  }
+}
+
+TEST_CASE("shm: the same with private memory on some ranks and symmetric memory on others") {
+  (void)oracle::reference::get();
+  for (rank_t size = 2; size <= 8; ++size) {
+    CAPTURE(size);
+    walk_in_processes<forms::started>(size, memory_kind::mixed);
+  }
+}
+
+TEST_CASE("shm: nobody leaves a barrier before everybody has come") {
+  void* const page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(page != MAP_FAILED);
+  for (rank_t size = 2; size <= 8; ++size) {
+    CAPTURE(size);
+    auto& arrived = *::new (page) std::atomic<std::int64_t>(0);
+    CHECK(all_ended_well(collx::bootstrap::on_processes(size, [&](collx::communicator<shm>& comm) {
+      watchdog dog;
+      auto const watched = dog.watch(comm);
+      walk_barriers(comm, arrived);
+    })));
+  }
+  munmap(page, 4096);
+}

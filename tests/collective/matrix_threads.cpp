@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every schedule for 1 to 17 ranks that are threads: blocking calls.
+// ctest: TIMEOUT 300
+#include <doctest/doctest.h>
+
+#include "collective/each_rank.hpp"
+#include "collx/bootstrap/threads.hpp"
+#include "watchdog.hpp"
+
+using namespace each_rank;
+using collx::transport::threads;
+
+TEST_CASE("threads: every schedule of 1 to 17 ranks gives what the reference gives") {
+  (void)oracle::reference::get();
+  std::atomic<std::size_t> done{0};
+  for (rank_t size = 1; size <= 17; ++size) {
+    CAPTURE(size);
+    watchdog dog;
+    collx::bootstrap::on_threads(
+        size,
+        [&](collx::communicator<threads>& comm) {
+          auto const watched = dog.watch(comm);
+          std::vector<oracle::element> memory(memory_count(size));
+          done += walk<forms::blocking>(comm, memory.data(), [](oracle::setting const&) { return true; });
+        },
+        {.staging_bytes = cases::staging_bytes});
+  }
+  MESSAGE("collectives, counted on every rank: " << done.load());
+}
+
+TEST_CASE("threads: nobody leaves a barrier before everybody has come") {
+  for (rank_t size = 1; size <= 17; ++size) {
+    CAPTURE(size);
+    watchdog dog;
+    std::atomic<std::int64_t> arrived{0};
+    collx::bootstrap::on_threads(size, [&](collx::communicator<threads>& comm) {
+      auto const watched = dog.watch(comm);
+      walk_barriers(comm, arrived);
+    });
+  }
+}

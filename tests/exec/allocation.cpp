@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// No memory is allocated or freed between the construction of a communicator and its end: counted by
+// replacing operator new and delete in this program, per thread.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <new>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "collective/each_rank.hpp"
+#include "collx/algo/all.hpp"
+#include "collx/bootstrap/local.hpp"
+
+namespace {
+
+thread_local std::size_t calls_of_new = 0, calls_of_delete = 0;
+
+// Kept apart from the operators, so that compilers do not pair malloc with delete and warn.
+__attribute__((noinline)) void* take(std::size_t bytes, std::size_t alignment) {
+  ++calls_of_new;
+  std::size_t const rounded = (bytes + alignment - 1) / alignment * alignment;
+  void* const p = std::aligned_alloc(alignment, rounded == 0 ? alignment : rounded);
+  if (p == nullptr) throw std::bad_alloc();
+  return p;
+}
+__attribute__((noinline)) void give(void* p) noexcept {
+  if (p != nullptr) ++calls_of_delete;
+  std::free(p);
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return take(bytes, 16); }
+void* operator new[](std::size_t bytes) { return take(bytes, 16); }
+void* operator new(std::size_t bytes, std::align_val_t a) { return take(bytes, static_cast<std::size_t>(a)); }
+void* operator new[](std::size_t bytes, std::align_val_t a) { return take(bytes, static_cast<std::size_t>(a)); }
+void operator delete(void* p) noexcept { give(p); }
+void operator delete[](void* p) noexcept { give(p); }
+void operator delete(void* p, std::size_t) noexcept { give(p); }
+void operator delete[](void* p, std::size_t) noexcept { give(p); }
+void operator delete(void* p, std::align_val_t) noexcept { give(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { give(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { give(p); }
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { give(p); }
+
+namespace {
+
+using collx::rank_t;
+
+// Every schedule, with counts of one fragment and of several, blocking and started.
+template <class Transport>
+struct every_schedule {
+  collx::communicator<Transport>& comm;
+  std::span<oracle::element> in, out;
+  std::size_t done = 0;
+
+  template <class Algorithm, class Contract, class Schedule>
+  void operator()() {
+    if (!Schedule::supports(comm.size())) return;
+    for (std::size_t const count : {std::size_t{1}, std::size_t{61}, cases::large_count<Contract>(comm.size())}) {
+      call<forms::blocking<Algorithm>, Contract, Schedule>(count);
+      auto first = call<forms::started<Algorithm>, Contract, Schedule>(count);
+      while (!first.test()) std::this_thread::yield();
+      call<forms::started<Algorithm>, Contract, Schedule>(count).wait();
+      done += 3;
+    }
+  }
+
+  template <class Form, class Contract, class Schedule>
+  auto call(std::size_t count) {
+    constexpr auto op = oracle::operator_for<Schedule>();
+    std::size_t const all = count * static_cast<std::size_t>(comm.size());
+    if constexpr (std::is_same_v<Contract, collx::contract::reduce_scatter>)
+      return forms_of<Form>::reduce_scatter(comm, in.first(all), out.first(count), op);
+    else if constexpr (std::is_same_v<Contract, collx::contract::all_gather>)
+      return forms_of<Form>::all_gather(comm, in.first(count), out.first(all));
+    else if constexpr (std::is_same_v<Contract, collx::contract::all_reduce>)
+      return forms_of<Form>::all_reduce(comm, in.first(count), out.first(count), op);
+    else if constexpr (std::is_same_v<Contract, collx::contract::broadcast>)
+      return forms_of<Form>::broadcast(comm, out.first(count), rank_t{1});
+    else return forms_of<Form>::reduce(comm, in.first(count), out.first(count), op, rank_t{1});
+  }
+
+  // The forms take their arguments by reference; these keep the spans alive for the call.
+  template <class Form>
+  struct forms_of {
+    static auto reduce_scatter(auto& c, auto in, auto out, auto op) { return Form::reduce_scatter(c, in, out, op); }
+    static auto all_gather(auto& c, auto in, auto out) { return Form::all_gather(c, in, out); }
+    static auto all_reduce(auto& c, auto in, auto out, auto op) { return Form::all_reduce(c, in, out, op); }
+    static auto broadcast(auto& c, auto buffer, rank_t root) { return Form::broadcast(c, buffer, root); }
+    static auto reduce(auto& c, auto in, auto out, auto op, rank_t root) {
+      return Form::reduce(c, in, out, op, root);
+    }
+  };
+};
+
+template <class Transport>
+void count_allocations(collx::communicator<Transport>& comm, std::span<oracle::element> in,
+                       std::span<oracle::element> out) {
+  std::size_t const new_before = calls_of_new, delete_before = calls_of_delete;
+  every_schedule<Transport> all{comm, in, out};
+  collx::for_each_schedule<collx::algo::all, collx::contract::all>(all);
+  // The library's own choice, barriers, and as many requests at once as there may be and more.
+  collx::all_reduce(comm, in, oracle::add);
+  collx::barrier(comm);
+  {
+    using request = collx::request<typename Transport::endpoint>;
+    request many[20];
+    for (request& each : many) each = collx::start::all_reduce(comm, in.first(100), oracle::add);
+    for (request& each : many) each.wait();
+  }
+  std::size_t const made = calls_of_new - new_before, freed = calls_of_delete - delete_before;
+  if (all.done == 0 || made != 0 || freed != 0)
+    throw std::runtime_error("rank " + std::to_string(comm.rank()) + ": " + std::to_string(made) + " calls of new, " +
+                             std::to_string(freed) + " of delete in " + std::to_string(all.done) + " collectives");
+}
+
+}  // namespace
+
+TEST_CASE("the counters count") {
+  std::size_t const before = calls_of_new;
+  std::vector<int> const some(100);
+  CHECK(some.size() == 100);
+  CHECK(calls_of_new == before + 1);
+}
+
+TEST_CASE("threads: no allocation on the data path, of blocking calls and of started requests") {
+  for (rank_t const size : {2, 3, 4}) {
+    CAPTURE(size);
+    collx::bootstrap::on_threads(
+        size,
+        [&](auto& comm) {
+          std::vector<oracle::element> in(each_rank::memory_count(size)), out(each_rank::memory_count(size));
+          count_allocations(comm, in, out);
+        },
+        {.staging_bytes = cases::staging_bytes});
+  }
+}
+
+TEST_CASE("shm: no allocation on the data path, with private and with symmetric memory") {
+  for (rank_t const size : {2, 3, 4}) {
+    CAPTURE(size);
+    auto const codes = collx::bootstrap::on_processes(
+        size,
+        [&](auto& comm) {
+          std::vector<oracle::element> in(each_rank::memory_count(size)), out(each_rank::memory_count(size));
+          count_allocations(comm, in, out);
+          auto const shared_in = comm.template allocate<oracle::element>(in.size());
+          auto const shared_out = comm.template allocate<oracle::element>(out.size());
+          count_allocations(comm, shared_in.span(), shared_out.span());
+        },
+        {.staging_bytes = cases::staging_bytes});
+    for (int const code : codes) CHECK(code == 0);
+  }
+}
