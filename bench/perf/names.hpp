@@ -20,10 +20,10 @@ namespace perf {
 using collectives = collx::type_list<collx::contract::all_reduce, collx::contract::reduce_scatter,
                                      collx::contract::all_gather, collx::contract::broadcast,
                                      collx::contract::reduce, collx::contract::barrier>;
-// The build chooses the types (COLLX_PERF_TYPES): each costs compile time per transport.
+// The build chooses types and operators: each pair costs compile time per transport.
 using types = collx::type_list<COLLX_PERF_TYPES>;
 using first_type = std::tuple_element_t<0, std::tuple<COLLX_PERF_TYPES>>;
-using operators = collx::type_list<collx::sum_t, collx::prod_t, collx::min_t, collx::max_t, collx::avg_t>;
+using operators = collx::type_list<COLLX_PERF_OPERATORS>;
 
 // NCCL's names of the element types.
 template <class T>
