@@ -17,7 +17,7 @@ namespace collx::inline abi_1::transport {
 struct fault_plan {
   std::uint64_t seed = 0;
   std::uint32_t delay_polls_max = 0;   // a message is seen up to so many looks late
-  std::uint32_t refuse_one_in = 0;     // one in so many questions for credit is answered "not now"
+  std::uint32_t refuse_one_in = 0;     // one in so many credits is shown only when asked for again; at least 2
   std::uint64_t stop_at_send = 0;      // from its n-th send on this rank does nothing any more; 0: never
   bool kill_process = false;           // it ends by SIGKILL then, instead of only going quiet
 };
@@ -28,7 +28,8 @@ class faulty_endpoint : public Endpoint {
   template <class... Arguments>
   explicit faulty_endpoint(Arguments&&... arguments)
       : Endpoint(static_cast<Arguments&&>(arguments)...),
-        waits_(static_cast<std::size_t>(Endpoint::lane_count) * static_cast<std::size_t>(this->size())) {
+        waits_(static_cast<std::size_t>(Endpoint::lane_count) * static_cast<std::size_t>(this->size())),
+        granted_(waits_.size()) {
     for (std::uint32_t& wait : waits_) wait = not_drawn;
   }
 
@@ -54,11 +55,16 @@ class faulty_endpoint : public Endpoint {
   }
 
   [[nodiscard]] bool can_send(int lane, rank_t peer) noexcept {
-    if (stopped_ || (plan_.refuse_one_in != 0 && random_.below(plan_.refuse_one_in) == 0)) return false;
+    if (stopped_) return false;
+    // A credit once shown stays until it is used: a step that needs many asks for all of them again.
+    bool& granted = granted_[index(lane, peer)];
+    if (!granted && plan_.refuse_one_in != 0 && random_.below(plan_.refuse_one_in) == 0) return false;
+    granted = true;
     return Endpoint::can_send(lane, peer);
   }
 
   void send(int lane, rank_t peer, std::byte const* payload, std::size_t bytes, handover how) noexcept {
+    granted_[index(lane, peer)] = false;
     if (plan_.stop_at_send != 0 && ++sends_ >= plan_.stop_at_send) stop();
     if (!stopped_) Endpoint::send(lane, peer, payload, bytes, how);
   }
@@ -86,6 +92,7 @@ class faulty_endpoint : public Endpoint {
   fault_plan plan_{};
   replayable_random random_{0};
   array<std::uint32_t> waits_;
+  array<bool> granted_;
   std::uint64_t sends_ = 0;
   bool stopped_ = false;
 };
