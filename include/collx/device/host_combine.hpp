@@ -5,69 +5,207 @@
 
 #include <cstring>
 
+#include "collx/device/stream.hpp"
 #include "collx/op/reduction.hpp"
 
 namespace collx::inline abi_1::device {
 
-// Elements that one block holds while m sources are folded into it: small enough to stay in the
-// first-level cache, large enough that the compiler's vector loop dominates.
+namespace detail {
+
+// Elements that the vector loops take at a time. A trip count the compiler knows is what lets it
+// use vector registers at every optimisation level, without run-time checks for overlap.
 template <class T>
-inline constexpr std::size_t block_elements = sizeof(T) >= 2048 ? 1 : 2048 / sizeof(T);
+inline constexpr std::size_t lane_elements = sizeof(T) >= 64 ? 1 : 64 / sizeof(T);
 
-// dst = op(a, b), element by element. dst may be a or b, but must not overlap them otherwise.
-template <class T, class Op>
-COLLX_ALWAYS_INLINE void combine_two(T* dst, T const* a, T const* b, std::size_t count, Op const& op) {
-  COLLX_INDEPENDENT_ITERATIONS
-  for (std::size_t i = 0; i < count; ++i) dst[i] = static_cast<T>(op(a[i], b[i]));
-}
+// Elements that one block holds while many sources are folded into it: it stays in the first-level
+// cache between sources.
+template <class T>
+inline constexpr std::size_t block_elements = sizeof(T) >= 4096 ? 1 : 4096 / sizeof(T);
 
-// Applies what an operator does to the complete value. No-op for operators without `finish`.
 template <class T, class Op>
-COLLX_ALWAYS_INLINE void finish(T* values, std::size_t count, Op const& op, rank_t size) {
-  if constexpr (requires { op.finish(values[0], size); })
-    for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<T>(op.finish(values[i], size));
-}
+inline constexpr bool has_finish = requires(Op const& op, T value, rank_t size) { op.finish(value, size); };
 
-// Folds the sources into `block`, wide: partial results stay in the accumulate type.
+// One element through the accumulate type and back.
 template <class T, class Op>
-void fold_block(T* block, T const* const* sources, std::int32_t source_count, std::size_t at, std::size_t count,
-                Op const& op, bool complete, rank_t size) {
+[[nodiscard]] COLLX_ALWAYS_INLINE T combined(T const& a, T const& b, Op const& op) {
   using wide = accumulate_t<Op, T>;
-  if constexpr (std::is_same_v<wide, T>) {
-    if (source_count == 1) std::memcpy(block, sources[0] + at, count * sizeof(T));
-    else combine_two(block, sources[0] + at, sources[1] + at, count, op);
-    for (std::int32_t k = 2; k < source_count; ++k) combine_two(block, block, sources[k] + at, count, op);
-    if (complete) finish(block, count, op, size);
-  } else {
-    for (std::size_t i = 0; i < count; ++i) {
-      wide total = static_cast<wide>(sources[0][at + i]);
-      for (std::int32_t k = 1; k < source_count; ++k)
-        total = static_cast<wide>(op(total, static_cast<wide>(sources[k][at + i])));
-      if (complete) finish(&total, 1, op, size);
-      block[i] = static_cast<T>(total);
+  return static_cast<T>(op(static_cast<wide>(a), static_cast<wide>(b)));
+}
+
+// N elements from two sources to one or two outputs, in registers. Local arrays rather than
+// references: a destination may be a source, and the compiler need not ask.
+template <std::size_t N, int Destinations, bool Finish, class T, class Op>
+COLLX_ALWAYS_INLINE void combine_lane(T* first, T* second, T const* a, T const* b, Op const& op, rank_t size) {
+  T x[N], y[N];
+  std::memcpy(x, a, sizeof x);
+  std::memcpy(y, b, sizeof y);
+  for (std::size_t i = 0; i < N; ++i) {
+    x[i] = combined(x[i], y[i], op);
+    if constexpr (Finish) x[i] = static_cast<T>(op.finish(x[i], size));
+  }
+  std::memcpy(first, x, sizeof x);
+  if constexpr (Destinations == 2) std::memcpy(second, x, sizeof x);
+}
+
+template <int Destinations, bool Finish, class T, class Op>
+COLLX_ALWAYS_INLINE void combine_lanes(T* first, T* second, T const* a, T const* b, std::size_t count, Op const& op,
+                                       rank_t size) {
+  constexpr std::size_t lanes = lane_elements<T>;
+  std::size_t at = 0;
+  for (; at + lanes <= count; at += lanes)
+    combine_lane<lanes, Destinations, Finish>(first + at, second + at, a + at, b + at, op, size);
+  for (; at < count; ++at)
+    combine_lane<1, Destinations, Finish>(first + at, second + at, a + at, b + at, op, size);
+}
+
+#if defined(COLLX_WIDE_VECTORS)
+template <int Destinations, bool Finish, class T, class Op>
+COLLX_WIDE_VECTORS void combine_lanes_wide(T* first, T* second, T const* a, T const* b, std::size_t count,
+                                           Op const& op, rank_t size) {
+  combine_lanes<Destinations, Finish>(first, second, a, b, count, op, size);
+}
+
+// The same, past the caches for the first `Streamed` outputs, which begin on a cache line.
+template <int Destinations, int Streamed, bool Finish, class T, class Op>
+COLLX_WIDE_VECTORS void combine_lines_streamed(T* first, T* second, T const* a, T const* b, std::size_t count,
+                                               Op const& op, rank_t size) {
+  constexpr std::size_t lanes = lane_elements<T>;
+  alignas(line_bytes) T x[lanes];
+  std::size_t at = 0;
+  for (; at + lanes <= count; at += lanes) {
+    combine_lane<lanes, 1, Finish>(x, x, a + at, b + at, op, size);
+    stream_line(first + at, x);
+    if constexpr (Destinations == 2 && Streamed == 2) stream_line(second + at, x);
+    if constexpr (Destinations == 2 && Streamed == 1) std::memcpy(second + at, x, sizeof x);
+  }
+  fence_streams();
+  combine_lanes<Destinations, Finish>(first + at, second + at, a + at, b + at, count - at, op, size);
+}
+
+// Whether the outputs can be streamed: they reach a cache line after the same number of elements,
+// which is returned, or -1.
+template <class T>
+[[nodiscard]] std::ptrdiff_t elements_to_line(T const* first, T const* second, int streamed) noexcept {
+  auto const offset = [](T const* p) { return reinterpret_cast<std::uintptr_t>(p) % line_bytes; };
+  if (line_bytes % sizeof(T) != 0 || offset(first) % sizeof(T) != 0) return -1;
+  if (streamed == 2 && offset(first) != offset(second)) return -1;
+  return static_cast<std::ptrdiff_t>((line_bytes - offset(first)) % line_bytes / sizeof(T));
+}
+
+template <int Destinations, int Streamed, bool Finish, class T, class Op>
+[[nodiscard]] bool combine_streamed(T* first, T* second, T const* a, T const* b, std::size_t count, Op const& op,
+                                    rank_t size) {
+  std::ptrdiff_t const to_line = elements_to_line(first, second, Streamed);
+  if (to_line < 0 || static_cast<std::size_t>(to_line) > count) return false;
+  std::size_t const head = static_cast<std::size_t>(to_line);
+  combine_lanes<Destinations, Finish>(first, second, a, b, head, op, size);
+  combine_lines_streamed<Destinations, Streamed, Finish>(first + head, second + head, a + head, b + head,
+                                                         count - head, op, size);
+  return true;
+}
+#endif
+
+// Two sources and one or two outputs: nearly every step of every algorithm.
+template <int Destinations, bool Finish, class T, class Op>
+void combine_two(T* first, T* second, T const* a, T const* b, std::size_t count, Op const& op, rank_t size,
+                 std::int32_t streamed) {
+#if defined(COLLX_WIDE_VECTORS)
+  if (count >= 4 * lane_elements<T> && cpu::wide_vectors) {
+    if constexpr (Destinations == 2)
+      if (streamed == 2 && combine_streamed<2, 2, Finish>(first, second, a, b, count, op, size)) return;
+    if (streamed >= 1 && combine_streamed<Destinations, 1, Finish>(first, second, a, b, count, op, size)) return;
+    return combine_lanes_wide<Destinations, Finish>(first, second, a, b, count, op, size);
+  }
+#else
+  (void)streamed;
+#endif
+  combine_lanes<Destinations, Finish>(first, second, a, b, count, op, size);
+}
+
+// Folds sources[0 .. source_count) into `block`, wide: partial results stay in the accumulate type.
+template <class T, class Op>
+COLLX_ALWAYS_INLINE void fold_lanes(accumulate_t<Op, T>* block, T const* const* sources, std::int32_t source_count,
+                                    std::size_t at, std::size_t count, Op const& op) {
+  using wide = accumulate_t<Op, T>;
+  constexpr std::size_t lanes = lane_elements<wide>;
+  if constexpr (std::is_same_v<wide, T>) std::memcpy(block, sources[0] + at, count * sizeof(T));
+  else
+    for (std::size_t i = 0; i < count; ++i) block[i] = static_cast<wide>(sources[0][at + i]);
+  for (std::int32_t k = 1; k < source_count; ++k) {
+    T const* const source = sources[k] + at;
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes) {
+      wide x[lanes];
+      T y[lanes];
+      std::memcpy(x, block + i, sizeof x);
+      std::memcpy(y, source + i, sizeof y);
+      for (std::size_t j = 0; j < lanes; ++j) x[j] = static_cast<wide>(op(x[j], static_cast<wide>(y[j])));
+      std::memcpy(block + i, x, sizeof x);
     }
+    for (; i < count; ++i) block[i] = static_cast<wide>(op(block[i], static_cast<wide>(source[i])));
   }
 }
+
+#if defined(COLLX_WIDE_VECTORS)
+template <class T, class Op>
+COLLX_WIDE_VECTORS void fold_wide(accumulate_t<Op, T>* block, T const* const* sources, std::int32_t source_count,
+                                  std::size_t at, std::size_t count, Op const& op) {
+  fold_lanes(block, sources, source_count, at, count, op);
+}
+#endif
+
+template <class T, class Op>
+void fold(accumulate_t<Op, T>* block, T const* const* sources, std::int32_t source_count, std::size_t at,
+          std::size_t count, Op const& op) {
+#if defined(COLLX_WIDE_VECTORS)
+  if (cpu::wide_vectors) return fold_wide(block, sources, source_count, at, count, op);
+#endif
+  fold_lanes(block, sources, source_count, at, count, op);
+}
+
+}  // namespace detail
 
 // destinations[j][i] = op(sources[0][i], sources[1][i], ...), folded from the left, for i < count.
 //
 // A destination may be one of the sources (exactly, not shifted); all sources of an element are
-// read before it is written. With `complete`, the operator's finish() is applied.
+// read before it is written. With `complete`, the operator's finish() is applied to the result. The
+// first `streamed` destinations will not be read soon and may be stored past the caches; what was
+// stored so is visible before any store the caller does afterwards.
 template <class T, class Op>
 void combine(T* const* destinations, std::int32_t destination_count, T const* const* sources,
-             std::int32_t source_count, std::size_t count, Op const& op, bool complete, rank_t size) {
-  constexpr bool plain = std::is_same_v<accumulate_t<Op, T>, T>;
-  constexpr bool finishes = requires(T value) { op.finish(value, size); };
-  if constexpr (plain) {
-    if (source_count == 2 && destination_count == 1 && !(finishes && complete))
-      return combine_two(destinations[0], sources[0], sources[1], count, op);
+             std::int32_t source_count, std::size_t count, Op const& op, bool complete, rank_t size,
+             std::int32_t streamed = 0) {
+  using wide = accumulate_t<Op, T>;
+  // With a wider accumulate type finish() works on the wide value: the general path.
+  constexpr bool finishes = detail::has_finish<wide, Op>;
+  if (source_count == 2 && destination_count <= 2 && !(finishes && complete && !std::is_same_v<wide, T>)) {
+    auto const two = [&]<int Destinations>() {
+      T* const second = destinations[Destinations - 1];
+      if constexpr (finishes && std::is_same_v<wide, T>) {
+        if (complete)
+          return detail::combine_two<Destinations, true>(destinations[0], second, sources[0], sources[1], count, op,
+                                                         size, streamed);
+      }
+      detail::combine_two<Destinations, false>(destinations[0], second, sources[0], sources[1], count, op, size,
+                                               streamed);
+    };
+    if (destination_count == 1) return two.template operator()<1>();
+    if (destination_count == 2) return two.template operator()<2>();
   }
-  alignas(64) std::byte raw[block_elements<T> * sizeof(T)];
-  T* const block = reinterpret_cast<T*>(raw);
-  for (std::size_t at = 0; at < count; at += block_elements<T>) {
-    std::size_t const n = count - at < block_elements<T> ? count - at : block_elements<T>;
-    fold_block(block, sources, source_count, at, n, op, complete, size);
-    for (std::int32_t j = 0; j < destination_count; ++j) std::memcpy(destinations[j] + at, block, n * sizeof(T));
+  constexpr std::size_t block_count = detail::block_elements<T>;
+  alignas(64) std::byte raw[block_count * sizeof(wide)];
+  wide* const block = reinterpret_cast<wide*>(raw);
+  for (std::size_t at = 0; at < count; at += block_count) {
+    std::size_t const n = count - at < block_count ? count - at : block_count;
+    detail::fold(block, sources, source_count, at, n, op);
+    if constexpr (finishes)
+      for (std::size_t i = 0; complete && i < n; ++i) block[i] = static_cast<wide>(op.finish(block[i], size));
+    for (std::int32_t j = 0; j < destination_count; ++j) {
+      if constexpr (std::is_same_v<wide, T>)
+        copy(reinterpret_cast<std::byte*>(destinations[j] + at), raw, n * sizeof(T), j < streamed);
+      else
+        for (std::size_t i = 0; i < n; ++i) destinations[j][at + i] = static_cast<T>(block[i]);
+    }
   }
 }
 

@@ -32,7 +32,8 @@ template <schedule S>
     if (step.to.empty()) continue;
     bool const result = !step.from.empty();
     region const& sent = result && step.store ? step.target : step.operand;
-    std::int32_t const copies = !result && sent.per_peer != 0 ? step.to.count : 1;
+    std::int32_t const others = step.to.count - (step.to.contains(p.rank, p.size) ? 1 : 0);
+    std::int32_t const copies = !result && sent.per_peer != 0 ? others : others > 0;
     total += std::int64_t{copies} * (sent.count > 0 ? sent.count : step.target.count);
   }
   return total;

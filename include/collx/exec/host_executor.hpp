@@ -14,10 +14,11 @@ namespace detail {
 
 template <class T, class Op>
 void combine_as(std::byte* const* destinations, std::int32_t destination_count, std::byte const* const* sources,
-                std::int32_t source_count, std::size_t bytes, void const* op, bool complete, rank_t size) noexcept {
+                std::int32_t source_count, std::size_t bytes, void const* op, bool complete, rank_t size,
+                std::int32_t streamed) noexcept {
   device::combine(reinterpret_cast<T* const*>(destinations), destination_count,
                   reinterpret_cast<T const* const*>(sources), source_count, bytes / sizeof(T),
-                  *static_cast<Op const*>(op), complete, size);
+                  *static_cast<Op const*>(op), complete, size, streamed);
 }
 
 template <class Contract, class T, class Op>

@@ -4,6 +4,7 @@
 // schedules nor element types, so it is compiled once.
 #pragma once
 
+#include "collx/device/stream.hpp"
 #include "collx/exec/geometry.hpp"
 
 namespace collx::inline abi_1::exec {
@@ -38,11 +39,14 @@ class memory_map {
         chunk_count_(chunk_count),
         output_stride_(strides.output_stride),
         window_{p.rank * strides.input_stride, p.rank * strides.output_stride, 0},
-        base_{input, output, scratch} {}
+        base_{input, output, scratch},
+        large_(cut.count() * element_bytes > device::stream_bytes_min()) {}
 
   [[nodiscard]] problem const& where() const noexcept { return problem_; }
   [[nodiscard]] std::size_t fragments() const noexcept { return cut_.fragments(); }
   [[nodiscard]] std::size_t element_bytes() const noexcept { return element_bytes_; }
+  // Whether the vector and its result are larger than the cache.
+  [[nodiscard]] bool large() const noexcept { return large_; }
   [[nodiscard]] std::byte* output() const noexcept { return base_[static_cast<int>(place::output)]; }
 
   // The run that the k-th peer of a step touches.
@@ -88,6 +92,7 @@ class memory_map {
   std::int32_t chunk_count_, output_stride_;
   std::int32_t window_[3];
   std::byte* base_[3];
+  bool large_;
 };
 
 }  // namespace collx::inline abi_1::exec

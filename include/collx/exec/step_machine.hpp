@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "collx/device/stream.hpp"
 #include "collx/exec/memory_map.hpp"
 #include "collx/exec/workspace.hpp"
 
@@ -28,7 +29,7 @@ struct cursor {
 // device::combine for one element type and operator. Null where a contract reduces nothing.
 using combine_function = void (*)(std::byte* const* destinations, std::int32_t destination_count,
                                   std::byte const* const* sources, std::int32_t source_count, std::size_t bytes,
-                                  void const* op, bool complete, rank_t size) noexcept;
+                                  void const* op, bool complete, rank_t size, std::int32_t streamed) noexcept;
 
 // The rule is the fused one that the verifier assumes: a step waits for all its messages and all
 // its credits, then reads, combines, stores and sends at once.
@@ -170,7 +171,7 @@ class step_machine {
         std::memcpy(staged_, message.data, target.bytes);
       }
       // A message that was pushed, or received straight into place, already lies there.
-      if (step.store && message.data != target.data) unpack(message.data, target);
+      if (step.store && message.data != target.data) unpack(message.data, target, plan.in_place);
       endpoint_.consume(lane_, peer);
       forward(step, target, plan);
     }
@@ -207,12 +208,14 @@ class step_machine {
       std::int32_t destinations = 0;
       auto const add = [&](std::byte* to) { work_.destinations[static_cast<std::size_t>(destinations++)] = to; };
       if (step.store) add(target.data + result.begin);
-      if (plan.stages) add(staged_ + done);
       if (plan.pushes)
         for (std::int32_t k = 0; k < step.to.count; ++k)
           if (std::byte* const to = pushed_target(step, step.to.member(k, size()))) add(to);
+      // Complete results of a large vector are not read again soon; what is staged is, at once.
+      std::int32_t const streamed = step.complete && memory_.large() && !plan.in_place ? destinations : 0;
+      if (plan.stages) add(staged_ + done);
       combine_(work_.destinations.data(), destinations, work_.sources.data(), step.from.count, result.bytes, op,
-               step.complete, size());
+               step.complete, size(), streamed);
       done += result.bytes;
     }
   }
@@ -258,15 +261,17 @@ class step_machine {
   [[nodiscard]] forward_plan plan_forward(primitive const& step, run const& result) noexcept {
     forward_plan plan;
     if (step.to.empty()) return plan;
-    plan.in_place = step.store && direct(result, step.copy);
     bool const may_push = step.push && step.reduce && result.pieces == 1 && result.where == place::output &&
                           result.bytes >= push_bytes_min;
-    for (std::int32_t k = 0; may_push && k < step.to.count; ++k)
-      if (pushed_target(step, step.to.member(k, size())) != nullptr) plan.pushes = true;
-    for (std::int32_t k = 0; !plan.in_place && k < step.to.count; ++k) {
+    bool reads_result = false;  // somebody cannot be pushed to
+    for (std::int32_t k = 0; k < step.to.count; ++k) {
       rank_t const peer = step.to.member(k, size());
-      if (peer != rank() && !(plan.pushes && pushed_target(step, peer) != nullptr)) plan.stages = true;
+      if (peer == rank()) continue;
+      if (may_push && pushed_target(step, peer) != nullptr) plan.pushes = true;
+      else reads_result = true;
     }
+    plan.in_place = reads_result && step.store && direct(result, step.copy);
+    plan.stages = reads_result && !plan.in_place;
     return plan;
   }
 
@@ -301,10 +306,11 @@ class step_machine {
     }
   }
 
-  void unpack(std::byte const* from, run const& to) noexcept {
+  void unpack(std::byte const* from, run const& to, bool forwards) noexcept {
     for (std::int32_t i = 0; i < to.pieces; ++i) {
       byte_extent const part = memory_.piece(to, i, fragment_);
-      if (part.bytes != 0) std::memcpy(to.data + part.begin, from, part.bytes);
+      // A result that goes on to others from here is read again at once: keep it in the cache.
+      device::copy(to.data + part.begin, from, part.bytes, memory_.large() && !forwards);
       from += part.bytes;
     }
   }

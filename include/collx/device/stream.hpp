@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stores that go past the caches: for results larger than the cache that holds them, which would
+// only push out what is still needed, after fetching every line they overwrite.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstring>
+
+#include "collx/device/cpu.hpp"
+
+namespace collx::inline abi_1::device {
+
+// From this many bytes on, a vector and its result do not fit the second-level cache together.
+[[nodiscard]] inline std::size_t stream_bytes_min() noexcept {
+#if defined(_SC_LEVEL2_CACHE_SIZE)
+  static std::size_t const threshold = [] {
+    long const cache_bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    return cache_bytes > 0 ? static_cast<std::size_t>(cache_bytes) / 2 : std::size_t{1} << 20;
+  }();
+  return threshold;
+#else
+  return std::size_t{1} << 20;
+#endif
+}
+
+inline constexpr std::size_t line_bytes = 64;
+
+#if defined(COLLX_WIDE_VECTORS)
+
+typedef char line_vector __attribute__((vector_size(64), may_alias));
+
+// One cache line, `to` aligned to it. Such stores are ordered by fence_streams() only.
+COLLX_WIDE_VECTORS inline void stream_line(void* to, void const* from) noexcept {
+  line_vector value;
+  std::memcpy(&value, from, sizeof value);
+  asm volatile("vmovntdq %1, %0" : "=m"(*static_cast<line_vector*>(to)) : "v"(value));
+}
+
+// Makes streamed lines visible before any later store: a release store alone does not.
+inline void fence_streams() noexcept { asm volatile("sfence" ::: "memory"); }
+
+COLLX_WIDE_VECTORS inline void copy_streamed_lines(std::byte* to, std::byte const* from, std::size_t bytes) noexcept {
+  for (std::size_t at = 0; at < bytes; at += line_bytes) stream_line(to + at, from + at);
+}
+
+#endif
+
+// memcpy that streams what is `large` (of a vector of stream_bytes_min() or more).
+inline void copy(std::byte* to, std::byte const* from, std::size_t bytes, bool large) noexcept {
+  if (bytes == 0) return;
+#if defined(COLLX_WIDE_VECTORS)
+  if (large && cpu::wide_vectors && bytes >= 16 * line_bytes) {
+    std::size_t const head = (line_bytes - reinterpret_cast<std::uintptr_t>(to) % line_bytes) % line_bytes;
+    std::size_t const lines = (bytes - head) / line_bytes * line_bytes;
+    std::memcpy(to, from, head);
+    copy_streamed_lines(to + head, from + head, lines);
+    std::memcpy(to + head + lines, from + head + lines, bytes - head - lines);
+    return fence_streams();
+  }
+#else
+  (void)large;
+#endif
+  std::memcpy(to, from, bytes);
+}
+
+}  // namespace collx::inline abi_1::device
