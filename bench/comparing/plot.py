@@ -3,7 +3,7 @@
 import math
 from xml.sax.saxutils import escape
 
-from comparing.report import human_bytes
+from comparing.report import human_bytes, title
 
 WIDTH, HEIGHT = 1080, 460
 TOP, BOTTOM = 92, 396
@@ -42,12 +42,10 @@ def write(points, asked, path):
 
 def draw(points, asked):
     lines = series(points, asked)
-    title = ", ".join([asked.collective, f"{asked.ranks} ranks", "float sum", asked.transport,
-                       asked.place.replace("_", " ")])
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
              f'height="{HEIGHT}" font-family="Helvetica, Arial, sans-serif">',
              f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
-             text(PANELS["time"][0], 30, title, 17, weight="bold")]
+             text(PANELS["time"][0], 30, title(asked), 17, weight="bold")]
     parts += legend(lines)
     parts += time_panel(lines, asked)
     parts += speed_panel(points, asked)

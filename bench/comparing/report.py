@@ -65,9 +65,16 @@ def table(found, asked):
     widths = [max(len(row[i]) for row in [heads] + rows) for i in range(len(heads))]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in [heads] + rows]
     lines.insert(1, "  ".join("-" * width for width in widths))
-    title = (f"{asked.collective}, {asked.ranks} ranks, float sum, {asked.transport}, {asked.place}, "
-             f"{asked.state} buffers: microseconds per call, medians of {asked.rounds} rounds")
-    return "\n".join([title, ""] + lines + ["", "ratio: collx over the better peer; below 1 collx is faster"])
+    rounds = f"medians of {asked.rounds} rounds" if asked.rounds > 1 else "one round"
+    head = [f"{title(asked)}, {asked.state} buffers: microseconds per call, {rounds}", ""]
+    explained = ["", "ratio: collx over the better peer; below 1 collx is faster"]
+    return "\n".join(head + lines + (explained if asked.peers and memories else []))
+
+
+def title(asked):
+    moved = {"barrier": [], "all_gather": ["float"], "broadcast": ["float"]}.get(asked.collective, ["float sum"])
+    return ", ".join([asked.collective, f"{asked.ranks} ranks", *moved, asked.transport,
+                      asked.place.replace("_", " ")])
 
 
 def write_json(found, path):
