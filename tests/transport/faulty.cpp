@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank that goes quiet at one send after the other, on every schedule: nobody hangs, whoever needed
+// it gets an error, and whoever did not has the right result. And that faults replay from their seed.
+// ctest: TIMEOUT 300
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "collective/cases.hpp"
+#include "collective/forms.hpp"
+#include "collx/algo/all.hpp"
+#include "collx/bootstrap/mailbox.hpp"
+#include "collx/bootstrap/threads.hpp"
+#include "collx/transport/faulty.hpp"
+#include "watchdog.hpp"
+
+namespace {
+
+using collx::rank_t;
+using collx::status;
+using faulty_mailbox = collx::transport::faulty<collx::transport::mailbox>;
+using faulty_threads = collx::transport::faulty<collx::transport::threads>;
+
+template <class Algorithm, class Contract, class Schedule>
+struct stopped_world {
+  static constexpr auto op = oracle::operator_for<Schedule>();
+  using participant = oracle::participant<Contract, std::remove_const_t<decltype(op)>>;
+  using request = collx::request<faulty_mailbox::endpoint>;
+
+  stopped_world(oracle::setting const& setting, rank_t victim, std::uint64_t at_send)
+      : how(setting), quiet(victim), ranks(setting.size, at_send, {.staging_bytes = cases::staging_bytes}) {
+    ranks[victim].engine().endpoint().inject({.stop_at_send = at_send});
+  }
+
+  // Starts the collective everywhere and tests all ranks in turn until every request has ended.
+  void run() {
+    std::vector<std::vector<oracle::element>> memory;
+    std::vector<participant> all;
+    for (rank_t r = 0; r < how.size; ++r) {
+      memory.emplace_back(participant::needed(how.size, how.count));
+      all.emplace_back(how, r, memory.back().data());
+    }
+    std::vector<request> requests;
+    for (rank_t r = 0; r < how.size; ++r)
+      requests.push_back(forms::call<forms::started<Algorithm>>(ranks[r], how, all[static_cast<std::size_t>(r)], op));
+    std::vector<status> outcomes(requests.size(), status::pending);
+    std::size_t open = requests.size();
+    for (int look = 0; open != 0; ++look) {
+      REQUIRE(look < 1'000'000);
+      for (std::size_t r = 0; r < requests.size(); ++r) {
+        if (outcomes[r] != status::pending) continue;
+        outcomes[r] = requests[r].try_test();
+        open -= outcomes[r] != status::pending;
+      }
+    }
+    for (std::size_t r = 0; r < outcomes.size(); ++r) check(outcomes[r], static_cast<rank_t>(r), all[r]);
+    stopped = ranks[quiet].engine().endpoint().stopped();
+    // Nothing works on a communicator that has failed.
+    if (outcomes[static_cast<std::size_t>(quiet)] != status::ok)
+      CHECK(collx::start::barrier(ranks[quiet]).try_wait() != status::ok);
+  }
+
+  void check(status outcome, rank_t rank, participant const& with) {
+    CAPTURE(rank);
+    if (outcome == status::ok) {
+      CHECK(with.difference() == "");
+      return;
+    }
+    bool const is_quiet = rank == quiet;
+    CHECK(outcome == (is_quiet ? status::peer_lost : status::aborted));
+    collx::failure_report const& report = ranks[rank].failure();
+    CHECK(report.code == outcome);
+    CHECK(std::string(report.collective) == Contract::name);
+    CHECK(std::string(report.algorithm) == Algorithm::name);
+    CHECK(report.sequence == 0);
+    CHECK(report.rank == rank);
+    CHECK(report.reported_by == (is_quiet ? collx::no_rank : quiet));
+    ++failed;
+  }
+
+  oracle::setting how;
+  rank_t quiet;
+  collx::bootstrap::mailbox_ranks<faulty_mailbox> ranks;
+  int failed = 0;
+  bool stopped = false;
+};
+
+struct every_stop {
+  template <class Algorithm, class Contract, class Schedule>
+  void operator()() {
+    for (rank_t const size : {2, 3, 5, 8}) {
+      if (!Schedule::supports(size)) continue;
+      for (rank_t victim = 0; victim < size; ++victim)
+        stop_at_each_send<Algorithm, Contract, Schedule>({size, 61, false, size / 2, 5}, victim);
+      std::size_t const several_fragments = cases::large_count<Contract>(size);
+      if (size == 3)
+        for (rank_t const victim : {0, 1})
+          stop_at_each_send<Algorithm, Contract, Schedule>({size, several_fragments, true, 1, 6}, victim);
+    }
+  }
+
+  template <class Algorithm, class Contract, class Schedule>
+  static void stop_at_each_send(oracle::setting const& how, rank_t victim) {
+    std::string const what = cases::describe<Algorithm, Contract>(how);
+    CAPTURE(what);
+    CAPTURE(victim);
+    for (std::uint64_t at_send = 1;; ++at_send) {
+      CAPTURE(at_send);
+      stopped_world<Algorithm, Contract, Schedule> world(how, victim, at_send);
+      world.run();
+      if (!world.stopped) {
+        CHECK(world.failed == 0);
+        return;
+      }
+      CHECK(world.failed > 0);
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("mailbox: a rank that stops at any of its sends leaves nobody hanging, whatever the schedule") {
+  collx::for_each_schedule<collx::algo::all, collx::contract::all>(every_stop{});
+}
+
+TEST_CASE("threads: ranks that wait for a rank gone quiet are told who it is") {
+  // Up to the third of six sends every other rank still needs what comes later.
+  for (std::uint64_t at_send = 1; at_send <= 3; ++at_send) {
+    CAPTURE(at_send);
+    watchdog dog;
+    std::atomic<int> told{0};
+    collx::bootstrap::on_threads<faulty_threads>(4, [&](collx::communicator<faulty_threads>& comm) {
+      auto const watched = dog.watch(comm);
+      if (comm.rank() == 2) comm.engine().endpoint().inject({.stop_at_send = at_send});
+      std::vector<int> values(1000, comm.rank());
+      status const outcome = collx::try_all_reduce<collx::algo::ring>(comm, values);
+      if (outcome != status::ok && comm.failure().code == outcome) ++told;
+      if (comm.rank() != 2 && outcome == status::aborted && comm.failure().reported_by != 2) told = -100;
+    });
+    CHECK(told == 4);
+  }
+}
+
+TEST_CASE("threads: a rank that never calls is a time-out that names it") {
+  watchdog dog;
+  std::atomic<int> named{0};
+  collx::bootstrap::on_threads(3, [&](collx::communicator<collx::transport::threads>& comm) {
+    auto const watched = dog.watch(comm);
+    if (comm.rank() == 1) return;
+    comm.timeout_us(50'000);
+    std::vector<int> values(10);
+    status const outcome = collx::try_all_reduce<collx::algo::direct_one_shot>(comm, values);
+    collx::failure_report const& report = comm.failure();
+    if (outcome == status::timeout && report.peer == 1 && report.elapsed_us >= 50'000) ++named;
+    if (outcome == status::aborted && report.peer == 1 && report.reported_by != comm.rank()) ++named;
+  });
+  CHECK(named == 2);
+}
+
+TEST_CASE("faulty: with everything late and out of order, threads give the right result") {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    CAPTURE(seed);
+    watchdog dog;
+    collx::bootstrap::on_threads<faulty_threads>(3, [&](collx::communicator<faulty_threads>& comm) {
+      auto const watched = dog.watch(comm);
+      auto const rank = static_cast<std::uint64_t>(comm.rank());
+      comm.engine().endpoint().inject({.seed = seed * 8 + rank, .delay_polls_max = 5, .refuse_one_in = 3});
+      for (int round = 0; round < 5; ++round) {
+        std::vector<int> a(100, comm.rank() + round), b(7, comm.rank());
+        auto request = collx::start::all_reduce<collx::algo::ring>(comm, a);
+        collx::all_reduce<collx::algo::recursive_doubling>(comm, b);
+        request.wait();
+        if (a != std::vector<int>(100, 3 + 3 * round) || b != std::vector<int>(7, 3))
+          throw std::runtime_error("wrong sum");
+      }
+    });
+  }
+}
+
+TEST_CASE("faulty: the same seed delays the same messages") {
+  auto const looks_needed = [](std::uint64_t seed) {
+    collx::bootstrap::mailbox_ranks<faulty_mailbox> ranks(4, 1);
+    for (rank_t r = 0; r < 4; ++r)
+      ranks[r].engine().endpoint().inject({.seed = seed + static_cast<std::uint64_t>(r), .delay_polls_max = 50});
+    std::vector<std::vector<int>> values(4, std::vector<int>(40, 1));
+    std::vector<collx::request<faulty_mailbox::endpoint>> requests;
+    for (rank_t r = 0; r < 4; ++r)
+      requests.push_back(collx::start::all_reduce<collx::algo::ring>(ranks[r], values[static_cast<std::size_t>(r)]));
+    std::vector<int> ended(4, 0);
+    for (int look = 1; look < 100'000; ++look)
+      for (std::size_t r = 0; r < 4; ++r)
+        if (ended[r] == 0 && requests[r].try_test() != status::pending) ended[r] = look;
+    return ended;
+  };
+  auto const once = looks_needed(1);
+  CHECK(once == looks_needed(1));
+  CHECK(once != looks_needed(100));
+}
