@@ -72,7 +72,8 @@ def table(found, asked):
 
 
 def title(asked):
-    moved = {"barrier": [], "all_gather": ["float"], "broadcast": ["float"]}.get(asked.collective, ["float sum"])
+    not_sums = {"barrier": [], "all_gather": ["float"], "broadcast": ["float"]}
+    moved = not_sums.get(asked.collective, ["float sum"])
     return ", ".join([asked.collective, f"{asked.ranks} ranks", *moved, asked.transport,
                       asked.place.replace("_", " ")])
 
