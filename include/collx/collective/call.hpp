@@ -104,9 +104,10 @@ template <schedule S, class Contract, class T, class Op, class Endpoint>
   Endpoint& endpoint = engine.endpoint();
   problem const where{endpoint.rank(), endpoint.size(), args.root};
   std::byte* const scratch = scratch_chunks<S>(where.size) == 0 ? nullptr : endpoint.scratch(lane);
-  exec::memory_map const memory =
-      exec::map_memory<S>(where, args.input, args.output, scratch, args.count, endpoint.staging_bytes());
-  return exec::host_executor<S, T, Op, Endpoint>(endpoint, lane, engine.work(lane), memory, args.op);
+  auto const map = [&]() noexcept {
+    return exec::map_memory<S>(where, args.input, args.output, scratch, args.count, endpoint.staging_bytes());
+  };
+  return exec::host_executor<S, T, Op, Endpoint>(endpoint, lane, engine.work(lane), map, args.op);
 }
 
 // Calls f.template operator()<Algorithm>() with the algorithm asked for, or the chosen one.

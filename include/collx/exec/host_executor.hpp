@@ -58,12 +58,14 @@ class host_executor : public step_machine<Endpoint> {
   using machine = step_machine<Endpoint>;
 
  public:
-  host_executor(Endpoint& endpoint, int lane, workspace& work, memory_map const& memory, Op const& op,
-                Trace trace = {}) noexcept
-      : machine(endpoint, lane, work, memory, detail::combine_for<typename S::contract, T, Op>(),
-                S::step_count(memory.where())),
+  // `map()` returns the memory_map of the call (map_memory<S>).
+  template <class Map>
+  host_executor(Endpoint& endpoint, int lane, workspace& work, Map const& map, Op const& op, Trace trace = {}) noexcept
+      : machine(endpoint, lane, work, map, detail::combine_for<typename S::contract, T, Op>()),
         op_(op),
-        trace_(trace) {}
+        trace_(trace) {
+    this->step_count(S::step_count(this->memory().where()));
+  }
 
   // Does everything that can be done without waiting. pending: call again; anything else is final.
   [[nodiscard]] status advance() noexcept {

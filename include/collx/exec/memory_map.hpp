@@ -40,7 +40,8 @@ class memory_map {
         output_stride_(strides.output_stride),
         window_{p.rank * strides.input_stride, p.rank * strides.output_stride, 0},
         base_{input, output, scratch},
-        large_(cut.count() * element_bytes > device::stream_bytes_min()) {}
+        whole_bytes_(cut.count() * element_bytes),
+        large_(whole_bytes_ > device::stream_bytes_min()) {}
 
   [[nodiscard]] problem const& where() const noexcept { return problem_; }
   [[nodiscard]] std::size_t fragments() const noexcept { return cut_.fragments(); }
@@ -50,23 +51,10 @@ class memory_map {
   [[nodiscard]] std::byte* output() const noexcept { return base_[static_cast<int>(place::output)]; }
 
   // The run that the k-th peer of a step touches.
-  [[nodiscard]] run find(region const& r, std::int32_t k, std::size_t fragment) const noexcept {
-    int const which = static_cast<int>(r.where);
-    if (cut_.undivided() && r.count == 1) return {base_[which], cut_.count() * element_bytes_, 1, 0, r.where};
-    std::int32_t const first = r.first_for(k, chunk_count_);
-    // The same answer for every place: a step pairs the pieces of its operand and target by number.
-    bool const whole = r.count == 1 || cut_.contiguous();
-    run found{base_[which], 0, whole && r.count != 0 ? 1 : r.count, first, r.where};
-    if (found.pieces == 1) {
-      extent const begin = locate(r.where, fragment, first, window_[which]);
-      extent const last =
-          r.count == 1 ? begin : locate(r.where, fragment, first + r.count - 1, window_[which]);
-      found.data += begin.begin * element_bytes_;
-      found.bytes = (last.begin + last.count - begin.begin) * element_bytes_;
-    } else {
-      for (std::int32_t i = 0; i < r.count; ++i) found.bytes += piece(found, i, fragment).bytes;
-    }
-    return found;
+  [[nodiscard]] COLLX_ALWAYS_INLINE run find(region const& r, std::int32_t k, std::size_t fragment) const noexcept {
+    if (COLLX_LIKELY(cut_.undivided() && r.count == 1))
+      return {base_[static_cast<int>(r.where)], whole_bytes_, 1, 0, r.where};
+    return find_part(r, k, fragment);
   }
 
   // The i-th piece of a run, in bytes from run.data.
@@ -82,6 +70,24 @@ class memory_map {
   }
 
  private:
+  [[nodiscard]] COLLX_NEVER_INLINE run find_part(region const& r, std::int32_t k,
+                                                 std::size_t fragment) const noexcept {
+    int const which = static_cast<int>(r.where);
+    std::int32_t const first = r.first_for(k, chunk_count_);
+    // The same answer for every place: a step pairs the pieces of its operand and target by number.
+    bool const whole = r.count == 1 || cut_.contiguous();
+    run found{base_[which], 0, whole && r.count != 0 ? 1 : r.count, first, r.where};
+    if (found.pieces == 1) {
+      extent const begin = locate(r.where, fragment, first, window_[which]);
+      extent const last = r.count == 1 ? begin : locate(r.where, fragment, first + r.count - 1, window_[which]);
+      found.data += begin.begin * element_bytes_;
+      found.bytes = (last.begin + last.count - begin.begin) * element_bytes_;
+    } else {
+      for (std::int32_t i = 0; i < r.count; ++i) found.bytes += piece(found, i, fragment).bytes;
+    }
+    return found;
+  }
+
   [[nodiscard]] extent locate(place where, std::size_t fragment, std::int32_t c, std::int32_t window) const noexcept {
     return where == place::scratch ? cut_.scratch_chunk(fragment, c) : cut_.chunk(fragment, c, window);
   }
@@ -92,6 +98,7 @@ class memory_map {
   std::int32_t chunk_count_, output_stride_;
   std::int32_t window_[3];
   std::byte* base_[3];
+  std::size_t whole_bytes_;
   bool large_;
 };
 

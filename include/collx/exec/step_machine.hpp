@@ -9,6 +9,7 @@
 #include "collx/device/stream.hpp"
 #include "collx/exec/memory_map.hpp"
 #include "collx/exec/workspace.hpp"
+#include "collx/transport/concept.hpp"
 
 namespace collx::inline abi_1::exec {
 
@@ -36,10 +37,11 @@ using combine_function = void (*)(std::byte* const* destinations, std::int32_t d
 template <class Endpoint>
 class step_machine {
  public:
-  step_machine(Endpoint& endpoint, int lane, workspace& work, memory_map const& memory, combine_function how,
-               std::int32_t step_count) noexcept
-      : endpoint_(endpoint), work_(work), memory_(memory), combine_(how), lane_(lane), step_count_(step_count) {
-    endpoint_.begin(lane, memory.output());
+  // `map()` returns the memory_map; it is made where it stays.
+  template <class Map>
+  step_machine(Endpoint& endpoint, int lane, workspace& work, Map const& map, combine_function how) noexcept
+      : endpoint_(endpoint), work_(work), memory_(map()), combine_(how), lane_(lane) {
+    endpoint_.begin(lane, memory_.output());
   }
 
   // Whether advance() would find what the last one found. Cheap enough to spin on.
@@ -60,7 +62,9 @@ class step_machine {
   [[nodiscard]] std::int32_t step() const noexcept { return step_; }
   [[nodiscard]] bool in_fragment() const noexcept { return step_ < step_count_; }
   [[nodiscard]] bool in_call() const noexcept { return fragment_ < memory_.fragments(); }
-  [[nodiscard]] bool drained() noexcept { return endpoint_.drained(lane_); }
+  // Whether the user's buffers are his again.
+  [[nodiscard]] bool drained() noexcept { return !lent_ || endpoint_.drained(lane_); }
+  void step_count(std::int32_t count) noexcept { step_count_ = count; }
 
   void next_step() noexcept {
     ++step_;
@@ -108,7 +112,7 @@ class step_machine {
       run const operand = find(step.operand, k_);
       if (!may_send(peer, operand.bytes)) return status::pending;
       if (direct(operand, step.copy)) {
-        endpoint_.send(lane_, peer, operand.data, operand.bytes, transport::handover::in_place);
+        lend(peer, operand);
         continue;
       }
       if (staged_ == nullptr || step.operand.per_peer != 0) {
@@ -135,21 +139,30 @@ class step_machine {
   // Fan-in: every source in one pass, to the target, to peers' targets and to staging at once.
   status reduce(primitive const& step, void const* op) noexcept {
     run const target = find(step.target, 0);
+    run const operand = find(step.operand, 0);
     for (; k_ < step.from.count; ++k_) {
       rank_t const peer = step.from.member(k_, size());
-      transport::arrival& message = work_.arrivals[static_cast<std::size_t>(k_)];
-      if (peer == rank()) message = {};
-      else if (status const outcome = receive(peer, target.bytes, message); outcome != status::ok) return outcome;
+      std::byte const*& source = work_.sources[static_cast<std::size_t>(k_)];
+      if (peer == rank()) {
+        source = operand.data;
+        continue;
+      }
+      transport::arrival message;
+      if (status const outcome = receive(peer, target.bytes, message); outcome != status::ok) return outcome;
+      source = message.data;
     }
-    if (!may_send_to_all(step.to, target.bytes)) return status::pending;
-    forward_plan const plan = plan_forward(step, target);
-    if (plan.stages && !stage(target.bytes)) return status::pending;
-    combine(step, target, plan, op);
+    forward_plan plan;
+    if (!step.to.empty()) {
+      if (!may_send_to_all(step.to, target.bytes)) return status::pending;
+      plan = plan_forward(step, target);
+      if (plan.stages && !stage(target.bytes)) return status::pending;
+    }
+    combine(step, operand, target, plan, op);
     for (std::int32_t k = 0; k < step.from.count; ++k) {
       rank_t const peer = step.from.member(k, size());
       if (peer != rank()) endpoint_.consume(lane_, peer);
     }
-    forward(step, target, plan);
+    if (!step.to.empty()) forward(step, target, plan);
     return status::ok;
   }
 
@@ -194,30 +207,35 @@ class step_machine {
     return status::mismatch;
   }
 
-  void combine(primitive const& step, run const& target, forward_plan const& plan, void const* op) noexcept {
-    run const operand = find(step.operand, 0);
+  void combine(primitive const& step, run const& operand, run const& target, forward_plan const& plan,
+               void const* op) noexcept {
+    if (COLLX_LIKELY(target.pieces == 1)) return combine_piece(step, target.data, 0, target.bytes, plan, op);
+    // Messages are packed, the operand is not: it begins anew with every piece.
+    std::int32_t self = 0;
+    while (step.from.member(self, size()) != rank()) ++self;
     std::size_t done = 0;
     for (std::int32_t piece = 0; piece < target.pieces; ++piece) {
-      byte_extent const mine = memory_.piece(operand, piece, fragment_);
       byte_extent const result = memory_.piece(target, piece, fragment_);
-      for (std::int32_t k = 0; k < step.from.count; ++k) {
-        transport::arrival const& message = work_.arrivals[static_cast<std::size_t>(k)];
-        work_.sources[static_cast<std::size_t>(k)] =
-            message.data == nullptr ? operand.data + mine.begin : message.data + done;
-      }
-      std::int32_t destinations = 0;
-      auto const add = [&](std::byte* to) { work_.destinations[static_cast<std::size_t>(destinations++)] = to; };
-      if (step.store) add(target.data + result.begin);
-      if (plan.pushes)
-        for (std::int32_t k = 0; k < step.to.count; ++k)
-          if (std::byte* const to = pushed_target(step, step.to.member(k, size()))) add(to);
-      // Complete results of a large vector are not read again soon; what is staged is, at once.
-      std::int32_t const streamed = step.complete && memory_.large() && !plan.in_place ? destinations : 0;
-      if (plan.stages) add(staged_ + done);
-      combine_(work_.destinations.data(), destinations, work_.sources.data(), step.from.count, result.bytes, op,
-               step.complete, size(), streamed);
+      work_.sources[static_cast<std::size_t>(self)] = operand.data + memory_.piece(operand, piece, fragment_).begin;
+      combine_piece(step, target.data + result.begin, done, result.bytes, plan, op);
+      for (std::int32_t k = 0; k < step.from.count; ++k)
+        if (k != self) work_.sources[static_cast<std::size_t>(k)] += result.bytes;
       done += result.bytes;
     }
+  }
+
+  void combine_piece(primitive const& step, std::byte* target, std::size_t staged_at, std::size_t bytes,
+                     forward_plan const& plan, void const* op) noexcept {
+    std::int32_t count = 0;
+    std::byte** const destinations = work_.destinations.data();
+    if (step.store) destinations[count++] = target;
+    if (plan.pushes)
+      for (std::int32_t k = 0; k < step.to.count; ++k)
+        if (std::byte* const to = pushed_target(step, step.to.member(k, size()))) destinations[count++] = to;
+    // Complete results of a large vector are not read again soon; what is staged is, at once.
+    std::int32_t const streamed = step.complete && memory_.large() && !plan.in_place ? count : 0;
+    if (plan.stages) destinations[count++] = staged_ + staged_at;
+    combine_(destinations, count, work_.sources.data(), step.from.count, bytes, op, step.complete, size(), streamed);
   }
 
   // ---- sending ---------------------------------------------------------------------------------
@@ -236,6 +254,12 @@ class step_machine {
       if (peer != rank() && !may_send(peer, bytes)) return false;
     }
     return true;
+  }
+
+  // Sends what lies in the user's buffer, which is his again when the endpoint is drained.
+  void lend(rank_t peer, run const& payload) noexcept {
+    endpoint_.send(lane_, peer, payload.data, payload.bytes, transport::handover::in_place);
+    lent_ = lent_ || payload.bytes > Endpoint::inline_bytes;
   }
 
   [[nodiscard]] bool stage(std::size_t bytes) noexcept {
@@ -281,8 +305,7 @@ class step_machine {
       if (peer == rank()) continue;
       std::byte* const pushed = plan.pushes ? pushed_target(step, peer) : nullptr;
       if (pushed != nullptr) endpoint_.send(lane_, peer, pushed, result.bytes, transport::handover::pushed);
-      else if (plan.in_place)
-        endpoint_.send(lane_, peer, result.data, result.bytes, transport::handover::in_place);
+      else if (plan.in_place) lend(peer, result);
       else endpoint_.send(lane_, peer, staged_, result.bytes, transport::handover::staged);
     }
   }
@@ -327,11 +350,12 @@ class step_machine {
   memory_map memory_;
   combine_function combine_;
   int lane_;
-  std::int32_t step_count_;
+  std::int32_t step_count_ = 0;
   std::int32_t step_ = 0;
   std::int32_t k_ = 0;  // peers of the current step that are done
   phase phase_ = phase::begin;
   bool waits_for_message_ = false;
+  bool lent_ = false;
   rank_t waits_for_ = no_rank;
   std::size_t fragment_ = 0;
   std::byte* staged_ = nullptr;

@@ -5,18 +5,14 @@
 
 #include "collx/core/array.hpp"
 #include "collx/core/types.hpp"
-#include "collx/transport/concept.hpp"
 
 namespace collx::inline abi_1::exec {
 
 struct workspace {
   workspace() = default;
   explicit workspace(rank_t size)
-      : arrivals(static_cast<std::size_t>(size)),
-        sources(static_cast<std::size_t>(size)),
-        destinations(static_cast<std::size_t>(size) + 2) {}
+      : sources(static_cast<std::size_t>(size)), destinations(static_cast<std::size_t>(size) + 2) {}
 
-  array<transport::arrival> arrivals;
   array<std::byte const*> sources;
   array<std::byte*> destinations;
 };

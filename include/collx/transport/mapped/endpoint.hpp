@@ -66,6 +66,7 @@ class endpoint {
     // are seen as the sender wrote them.
     if (next.sequence.load(std::memory_order_acquire) != with.received + 1) return false;
     what.bytes = next.bytes;
+    with.owes_receipt = next.payload != 0;
     what.data = next.payload == 0 ? next.inlined : space_->at(next.payload);
     with.push_target = next.target;
     with.push_collective = collective_[lane];
@@ -74,13 +75,19 @@ class endpoint {
 
   void consume(int lane, rank_t peer) noexcept {
     pair& with = at(lane, peer);
+    ++with.received;
+    // The sender waits for its staging or its user's memory to be free. Of small letters it only
+    // needs to know often enough never to run out of credit.
+    if (!with.owes_receipt && with.received - with.acknowledged < letters_per_receipt) return;
+    with.acknowledged = with.received;
     // Release: everything read from the payload is read before the sender may overwrite it.
-    with.receipts->consumed.store(++with.received, std::memory_order_release);
+    with.receipts->consumed.store(with.received, std::memory_order_release);
   }
 
   [[nodiscard]] bool can_send(int lane, rank_t peer) noexcept {
     pair& to = at(lane, peer);
-    return to.sent < letters_per_inbox || acknowledged(to, to.sent - letters_per_inbox + 1);
+    return COLLX_LIKELY(to.sent - to.known_consumed < letters_per_inbox) ||
+           acknowledged(to, to.sent - letters_per_inbox + 1);
   }
 
   [[nodiscard]] bool reachable(std::byte const* payload, std::size_t bytes) const noexcept {
@@ -106,7 +113,7 @@ class endpoint {
       next.payload = space_->address_of(payload, bytes);
     }
     ++to.sent;
-    if (how == handover::in_place && next.payload != 0) to.in_place_sent = to.sent;
+    if (next.payload != 0) (how == handover::in_place ? to.in_place_sent : to.staged_sent) = to.sent;
     // Release: the letter and the payload are written before the receiver can see the number.
     next.sequence.store(to.sent, std::memory_order_release);
   }
@@ -118,7 +125,8 @@ class endpoint {
   }
 
   void end_fragment(int lane) noexcept {
-    rings_[lane].mark([&](rank_t peer) { return at(lane, peer).sent; });
+    // Only staged letters: those without a payload are not acknowledged at once.
+    rings_[lane].mark([&](rank_t peer) { return at(lane, peer).staged_sent; });
   }
 
   [[nodiscard]] bool drained(int lane) noexcept {
@@ -144,6 +152,9 @@ class endpoint {
     std::uint64_t received = 0;
     std::uint64_t known_consumed = 0;  // last value read from `returned`
     std::uint64_t in_place_sent = 0;   // number of the last letter that refers to the user's memory
+    std::uint64_t staged_sent = 0;     // and of the last that refers to staging
+    std::uint64_t acknowledged = 0;    // last value written to `receipts`
+    bool owes_receipt = false;         // the letter being read has a payload elsewhere
     std::uint64_t push_target = 0;
     std::uint64_t push_collective = 0;
   };
@@ -165,12 +176,15 @@ class endpoint {
   }
 
   // Whether the peer has consumed the first `count` letters. Looks at shared memory only when the
-  // last look does not answer: in a steady stream once per letters_per_inbox.
+  // last look does not answer.
   [[nodiscard]] static bool acknowledged(pair& with, std::uint64_t count) noexcept {
-    if (COLLX_LIKELY(with.known_consumed >= count)) return true;
+    return COLLX_LIKELY(with.known_consumed >= count) || look_for_receipt(with) >= count;
+  }
+
+  // Kept out of line: it is rare, and what calls it is on the path of every message.
+  COLLX_NEVER_INLINE static std::uint64_t look_for_receipt(pair& with) noexcept {
     // Acquire: pairs with consume(); what the receiver read, it read before we overwrite it.
-    with.known_consumed = with.returned->consumed.load(std::memory_order_acquire);
-    return with.known_consumed >= count;
+    return with.known_consumed = with.returned->consumed.load(std::memory_order_acquire);
   }
 
   // The common sizes as single moves: a call to memcpy costs more than the rest of send().

@@ -13,9 +13,12 @@ namespace collx::inline abi_1::transport::mapped {
 inline constexpr std::size_t line_bytes = 64;
 // Independent streams per pair of ranks: lane 0 for blocking calls, the others for started requests.
 inline constexpr int lane_count = 4;
-// Letters in flight per pair and lane. Schedules declare how many they need (two at most so far);
-// more let a sender run ahead and read the acknowledgement line less often.
-inline constexpr std::uint64_t letters_per_inbox = 8;
+// Letters in flight per pair and lane. Schedules declare how many they need; the rest pays for
+// acknowledging small letters in batches (an acknowledgement costs both sides a cache miss).
+inline constexpr std::uint64_t letters_per_inbox = 16;
+inline constexpr std::uint64_t letters_per_receipt = 8;
+// What a schedule may rely on: letters it may have in flight before the first is acknowledged.
+inline constexpr std::uint64_t depth = letters_per_inbox - letters_per_receipt + 1;
 inline constexpr std::size_t inline_bytes = 32;
 
 // One message from one rank to another: a single cache line, written by the sender, read by the
