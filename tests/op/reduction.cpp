@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operators and the traits that make a callable one.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "collx/op/reduction.hpp"
+
+namespace {
+
+struct not_trivial {
+  std::string text;
+};
+
+auto const captures_a_string = [s = std::string("x")](int a, int b) { return a + b + static_cast<int>(s.size()); };
+struct point {
+  int x, y;
+};
+auto const add_points = [](point a, point b) { return point{a.x + b.x, a.y + b.y}; };
+auto const returns_nothing = [](int, int) {};
+
+}  // namespace
+
+TEST_CASE("what is a reduction over which type") {
+  static_assert(collx::reduction<collx::sum_t, int>);
+  static_assert(collx::reduction<collx::sum_t, long double>);
+  static_assert(collx::reduction<decltype(add_points), point>);
+  static_assert(!collx::reduction<decltype(add_points), int>);
+  static_assert(!collx::reduction<decltype(returns_nothing), int>);
+  static_assert(collx::reduction<collx::bit_and_t, unsigned char>);
+  static_assert(!collx::reduction<collx::bit_and_t, float>);
+  static_assert(!collx::reduction<collx::sum_t, not_trivial>);
+  static_assert(!collx::reduction<std::remove_const_t<decltype(captures_a_string)>, int>);
+  static_assert(collx::reduction<int (*)(int, int), int>);
+  CHECK(true);
+}
+
+TEST_CASE("the operators do what their names say") {
+  CHECK(collx::sum(2, 3) == 5);
+  CHECK(collx::prod(2, 3) == 6);
+  CHECK(collx::min(2, 3) == 2);
+  CHECK(collx::max(2, 3) == 3);
+  CHECK(collx::avg(2, 3) == 5);
+  CHECK(collx::avg.finish(7, 2) == 3);
+  CHECK(collx::avg.finish(-7, 2) == -3);
+  CHECK(collx::avg.finish(7.0, 2) == 3.5);
+  CHECK(collx::bit_and(6, 3) == 2);
+  CHECK(collx::bit_or(6, 3) == 7);
+  CHECK(collx::bit_xor(6, 3) == 5);
+  CHECK(collx::logical_and(6, 0) == 0);
+  CHECK(collx::logical_and(6, 3) == 1);
+  CHECK(collx::logical_or(0, 0) == 0);
+  CHECK(collx::logical_or(6, 0) == 1);
+}
+
+TEST_CASE("small integers wrap around as in their own type") {
+  CHECK(collx::sum(static_cast<unsigned char>(200), static_cast<unsigned char>(100)) == 44);
+  CHECK(collx::prod(static_cast<unsigned short>(300), static_cast<unsigned short>(300)) == 24464);
+}
+
+TEST_CASE("commutativity is a trait: callables commute unless they say otherwise") {
+  static_assert(collx::is_commutative<collx::sum_t>());
+  static_assert(collx::is_commutative<decltype(add_points)>());
+  static_assert(!collx::is_commutative<decltype(collx::ordered(add_points))>());
+  static_assert(collx::reduction<decltype(collx::ordered(add_points)), point>);
+  CHECK(collx::ordered([](int a, int b) { return a - b; })(5, 3) == 2);
+}
+
+TEST_CASE("the accumulate type is a trait too, and finish survives it") {
+  using wide = decltype(collx::accumulate_in<double>(collx::avg));
+  static_assert(std::is_same_v<collx::accumulate_t<wide, float>, double>);
+  static_assert(std::is_same_v<collx::accumulate_t<collx::sum_t, float>, float>);
+  static_assert(collx::is_commutative<wide>());
+  CHECK(wide{}.finish(9.0, 2) == 4.5);
+  CHECK(std::string(wide::name) == "avg");
+}
