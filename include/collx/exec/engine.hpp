@@ -12,7 +12,8 @@
 
 namespace collx::inline abi_1::exec {
 
-// Names a request in flight. A stale one (its slot reused) is told by its generation.
+// Names a request in flight. A stale one (its slot reused) is told by its generation: how it ended is
+// forgotten, but had it failed, so would the communicator have.
 struct ticket {
   std::uint32_t slot = 0;
   std::uint32_t generation = 0;
@@ -106,7 +107,7 @@ class engine {
 
   [[nodiscard]] status test(ticket t) noexcept {
     flight_type& slot = flights_[t.slot];
-    if (slot.generation != t.generation || !slot.occupied) return status::ok;
+    if (slot.generation != t.generation || !slot.occupied) return failure_.code;  // see ticket
     progress();
     if (slot.outcome == status::pending) {
       if (++tests_ % tests_per_look == 0) look_around(slot);
@@ -118,7 +119,7 @@ class engine {
 
   [[nodiscard]] status wait(ticket t) noexcept {
     flight_type& slot = flights_[t.slot];
-    if (slot.generation != t.generation || !slot.occupied) return status::ok;
+    if (slot.generation != t.generation || !slot.occupied) return failure_.code;  // see ticket
     return finish(t.slot);
   }
 
