@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two endpoints of a mapped transport in one thread: credits, letters that wrap around, small and
+// large payloads, lanes that do not disturb each other, and when memory is the sender's again.
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "collx/core/random.hpp"
+#include "collx/transport/threads.hpp"
+
+namespace {
+
+using collx::rank_t;
+using collx::transport::arrival;
+using collx::transport::handover;
+using collx::transport::threads_world;
+using endpoint = collx::transport::threads::endpoint;
+namespace mapped = collx::transport::mapped;
+
+struct two_ends {
+  two_ends() : world(*new threads_world(2, {.staging_bytes = 64 * 1024})) {
+    for (rank_t r = 0; r < 2; ++r) {
+      collx::array<rank_t> members(2);
+      members[1] = 1;
+      ends.push_back(new endpoint(world, r, std::move(members), world.blocks(), world.layout()));
+    }
+  }
+  two_ends(two_ends const&) = delete;
+  ~two_ends() {
+    for (endpoint* each : ends) each->leave();
+    for (endpoint* each : ends) delete each;
+    world.drop();
+  }
+
+  threads_world& world;
+  std::vector<endpoint*> ends;
+};
+
+std::vector<std::byte> bytes_of(std::uint64_t seed, std::size_t count) {
+  collx::replayable_random random(seed);
+  std::vector<std::byte> all(count);
+  for (std::byte& each : all) each = static_cast<std::byte>(random.next());
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("mapped: letters arrive in order, of every size, many times around the inbox") {
+  two_ends pair;
+  endpoint &from = *pair.ends[0], &to = *pair.ends[1];
+  collx::replayable_random random(1);
+  std::uint64_t sent = 0, received = 0;
+  // What is in flight lies in memory of its own until it is consumed.
+  std::vector<std::vector<std::byte>> payloads(4096);
+  while (received < payloads.size()) {
+    if (random.below(2) == 0 && sent < payloads.size() && from.can_send(0, 1)) {
+      payloads[sent] = bytes_of(sent, random.below(80));
+      from.send(0, 1, payloads[sent].data(), payloads[sent].size(), handover::in_place);
+      ++sent;
+    }
+    arrival what;
+    if (random.below(2) == 0 && to.arrived(0, 0, what)) {
+      REQUIRE(received < sent);
+      REQUIRE(what.bytes == payloads[received].size());
+      if (what.bytes != 0) REQUIRE(std::memcmp(what.data, payloads[received].data(), what.bytes) == 0);
+      REQUIRE(to.arrived(0, 0, what));  // repeatable
+      to.consume(0, 0);
+      ++received;
+    } else {
+      REQUIRE(sent - received <= mapped::letters_per_inbox);
+    }
+  }
+}
+
+TEST_CASE("mapped: credits run out when nobody reads, and come back") {
+  two_ends pair;
+  endpoint &from = *pair.ends[0], &to = *pair.ends[1];
+  for (int round = 0; round < 10; ++round) {
+    std::uint64_t sent = 0;
+    std::uint64_t const value = static_cast<std::uint64_t>(round);
+    for (; from.can_send(0, 1); ++sent)
+      from.send(0, 1, reinterpret_cast<std::byte const*>(&value), sizeof value, handover::staged);
+    // A schedule may count on this many, whatever came before.
+    CHECK(sent >= mapped::depth);
+    CHECK(sent <= mapped::letters_per_inbox);
+    CHECK_FALSE(from.can_send(0, 1));
+    arrival what;
+    for (; sent > 0; --sent) {
+      REQUIRE(to.arrived(0, 0, what));
+      std::uint64_t got;
+      std::memcpy(&got, what.data, sizeof got);
+      CHECK(got == value);
+      to.consume(0, 0);
+    }
+    CHECK_FALSE(to.arrived(0, 0, what));
+    CHECK(from.can_send(0, 1));
+  }
+}
+
+TEST_CASE("mapped: a credit that is there stays until it is used") {
+  two_ends pair;
+  for (int i = 0; i < 100; ++i) REQUIRE(pair.ends[0]->can_send(0, 1));
+}
+
+TEST_CASE("mapped: lanes and directions are independent") {
+  two_ends pair;
+  endpoint &from = *pair.ends[0], &to = *pair.ends[1];
+  std::byte const one{1};
+  while (from.can_send(0, 1)) from.send(0, 1, &one, 1, handover::staged);
+  arrival what;
+  for (int lane = 1; lane < endpoint::lane_count; ++lane) {
+    CHECK_FALSE(to.arrived(lane, 0, what));
+    CHECK(from.can_send(lane, 1));
+    auto const number = static_cast<std::byte>(lane);
+    from.send(lane, 1, &number, 1, handover::staged);
+    REQUIRE(to.arrived(lane, 0, what));
+    CHECK(*what.data == number);
+  }
+  CHECK_FALSE(from.arrived(0, 1, what));
+  CHECK(to.can_send(0, 0));
+}
+
+TEST_CASE("mapped: a small payload is copied at once, a large one is read where it lies") {
+  two_ends pair;
+  endpoint &from = *pair.ends[0], &to = *pair.ends[1];
+  std::vector<std::byte> small = bytes_of(1, endpoint::inline_bytes), large = bytes_of(2, endpoint::inline_bytes + 1);
+  std::vector<std::byte> const small_before = small;
+  from.send(0, 1, small.data(), small.size(), handover::in_place);
+  from.send(0, 1, large.data(), large.size(), handover::in_place);
+  small.assign(small.size(), std::byte{0});
+  arrival what;
+  REQUIRE(to.arrived(0, 0, what));
+  CHECK(std::memcmp(what.data, small_before.data(), what.bytes) == 0);
+  to.consume(0, 0);
+  CHECK_FALSE(from.drained(0));
+  REQUIRE(to.arrived(0, 0, what));
+  CHECK(what.data == large.data());
+  CHECK_FALSE(from.drained(0));
+  to.consume(0, 0);
+  CHECK(from.drained(0));
+}
+
+TEST_CASE("mapped: staging is given back once its readers are done with a fragment") {
+  two_ends pair;
+  endpoint &from = *pair.ends[0], &to = *pair.ends[1];
+  std::size_t const half = from.staging_bytes() / 2;
+  for (int fragment = 0; fragment < 20; ++fragment) {
+    std::byte* place = from.stage(0, half);
+    arrival what;
+    while (place == nullptr) {
+      REQUIRE(to.arrived(0, 0, what));
+      to.consume(0, 0);
+      place = from.stage(0, half);
+    }
+    std::memset(place, fragment, half);
+    REQUIRE(from.can_send(0, 1));
+    from.send(0, 1, place, half, handover::staged);
+    from.end_fragment(0);
+    if (fragment < 1) continue;
+    // One fragment behind: what is read was not overwritten by what was staged after it.
+    REQUIRE(to.arrived(0, 0, what));
+    CHECK(what.data[0] == static_cast<std::byte>(fragment - 1));
+    CHECK(what.data[half - 1] == static_cast<std::byte>(fragment - 1));
+    to.consume(0, 0);
+  }
+}
+
+TEST_CASE("mapped: a peer's output can be stored to once its letter of this collective has arrived") {
+  two_ends pair;
+  endpoint &from = *pair.ends[0], &to = *pair.ends[1];
+  std::vector<std::byte> output(100);
+  to.begin(0, nullptr);
+  CHECK(to.push_target(0, 0) == nullptr);
+  from.begin(0, output.data());
+  std::byte const one{1};
+  from.send(0, 1, &one, 1, handover::staged);
+  arrival what;
+  REQUIRE(to.arrived(0, 0, what));
+  CHECK(to.push_target(0, 0) == output.data());
+  to.consume(0, 0);
+  CHECK(to.push_target(0, 0) == output.data());
+  to.begin(0, nullptr);  // the next collective knows nothing of it yet
+  CHECK(to.push_target(0, 0) == nullptr);
+}
+
+TEST_CASE("mapped: the first failure is kept, and ends every wait") {
+  two_ends pair;
+  CHECK(pair.ends[0]->interrupted(1) == collx::status::ok);
+  pair.world.abort(collx::status::timeout, 1, 0);
+  pair.world.abort(collx::status::mismatch, 0, collx::no_rank);
+  CHECK(pair.ends[0]->interrupted(1) == collx::status::aborted);
+  CHECK(pair.world.first_failure().code == collx::status::timeout);
+  CHECK(pair.world.first_failure().reporter == 1);
+  CHECK(pair.world.first_failure().culprit == 0);
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// The staging ring against a model, over random payloads, fragments and late readers: memory that
+// somebody may still read is never handed out, and what fits is never refused for ever.
+#include <doctest/doctest.h>
+
+#include <deque>
+#include <vector>
+
+#include "collx/core/random.hpp"
+#include "collx/transport/staging_ring.hpp"
+
+namespace {
+
+using collx::rank_t;
+using collx::transport::staging_ring;
+
+constexpr std::size_t capacity = 16 * 1024;
+
+struct payload {
+  std::size_t begin, bytes;
+  rank_t reader;
+  std::uint64_t letter;  // the number, at its reader, of the letter that refers to it
+};
+
+// One sender, some readers that acknowledge when they like.
+class model {
+ public:
+  model(std::uint64_t seed, rank_t readers)
+      : random_(seed), memory_(capacity + 64), sent_(static_cast<std::size_t>(readers)),
+        acknowledged_(static_cast<std::size_t>(readers)),
+        snapshots_(staging_ring::mark_count * static_cast<std::size_t>(readers)) {
+    base_ = memory_.data() + (64 - reinterpret_cast<std::uintptr_t>(memory_.data()) % 64) % 64;
+    ring_.attach(base_, capacity, snapshots_.data(), readers);
+  }
+
+  // A fragment of payloads that together, rounded to lines, fit half of the ring: the geometry's rule.
+  void send_fragment() {
+    std::size_t budget = capacity / 2;
+    for (std::uint32_t i = 0, count = 1 + random_.below(6); i < count; ++i) {
+      std::size_t const most = random_.below(3) == 0 ? budget : std::min<std::size_t>(budget, 700);
+      if (most < 64) break;
+      std::size_t const bytes = 1 + random_.below(static_cast<std::uint32_t>(most / 64 * 64));
+      budget -= (bytes + 63) / 64 * 64;
+      send(bytes);
+    }
+    ring_.mark([&](rank_t peer) { return sent_[static_cast<std::size_t>(peer)]; });
+  }
+
+ private:
+  void send(std::size_t bytes) {
+    std::byte* place = nullptr;
+    for (int attempts = 0; (place = allocate(bytes)) == nullptr; ++attempts) {
+      // Whatever was sent in earlier fragments is read some time: then it must fit.
+      REQUIRE(attempts < 100'000);
+      read_one();
+    }
+    REQUIRE(place >= base_);
+    REQUIRE(place + bytes <= base_ + capacity);
+    REQUIRE(reinterpret_cast<std::uintptr_t>(place) % 64 == 0);
+    auto const begin = static_cast<std::size_t>(place - base_);
+    for (payload const& unread : unread_)
+      REQUIRE((begin + bytes <= unread.begin || unread.begin + unread.bytes <= begin));
+    // One payload may go to several readers.
+    for (std::size_t r = 0; r < sent_.size(); ++r)
+      if (r == 0 || random_.below(2) == 0)
+        unread_.push_back({begin, bytes, static_cast<rank_t>(r), ++sent_[r]});
+    while (random_.below(3) != 0) read_one();
+  }
+
+  std::byte* allocate(std::size_t bytes) {
+    return ring_.allocate(bytes, [&](rank_t peer, std::uint64_t count) {
+      return acknowledged_[static_cast<std::size_t>(peer)] >= count;
+    });
+  }
+
+  // A random reader reads its oldest letter.
+  void read_one() {
+    if (unread_.empty()) return;
+    rank_t const reader = unread_[random_.below(static_cast<std::uint32_t>(unread_.size()))].reader;
+    for (auto it = unread_.begin(); it != unread_.end(); ++it)
+      if (it->reader == reader) {
+        acknowledged_[static_cast<std::size_t>(reader)] = it->letter;
+        unread_.erase(it);
+        return;
+      }
+  }
+
+  collx::replayable_random random_;
+  std::vector<std::byte> memory_;
+  std::vector<std::uint64_t> sent_, acknowledged_, snapshots_;
+  std::byte* base_ = nullptr;
+  staging_ring ring_;
+  std::deque<payload> unread_;
+};
+
+}  // namespace
+
+TEST_CASE("staging ring: what is unread is never handed out again, and what is read is") {
+  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    CAPTURE(seed);
+    model ring(seed, 1 + static_cast<rank_t>(seed % 4));
+    for (int fragment = 0; fragment < 100; ++fragment) ring.send_fragment();
+  }
+}
+
+TEST_CASE("staging ring: a payload as large as a fragment may stage, again and again") {
+  std::vector<std::byte> memory(capacity);
+  std::vector<std::uint64_t> snapshots(staging_ring::mark_count);
+  staging_ring ring;
+  ring.attach(memory.data(), capacity, snapshots.data(), 1);
+  std::uint64_t sent = 0;
+  for (int i = 0; i < 100; ++i) {
+    // The reader is always two fragments behind: that is when the oldest half is free.
+    auto const two_behind = [&](rank_t, std::uint64_t count) { return count + 2 <= sent + 1; };
+    REQUIRE(ring.allocate(capacity / 2, two_behind) != nullptr);
+    ++sent;
+    ring.mark([&](rank_t) { return sent; });
+  }
+}
+
+TEST_CASE("staging ring: with nobody reading, it fills up and refuses") {
+  std::vector<std::byte> memory(capacity);
+  std::vector<std::uint64_t> snapshots(staging_ring::mark_count);
+  staging_ring ring;
+  ring.attach(memory.data(), capacity, snapshots.data(), 1);
+  auto const nobody_reads = [](rank_t, std::uint64_t) { return false; };
+  std::uint64_t sent = 0;
+  std::size_t handed_out = 0;
+  while (ring.allocate(1024, nobody_reads) != nullptr) {
+    handed_out += 1024;
+    ++sent;
+    ring.mark([&](rank_t) { return sent; });
+    REQUIRE(handed_out <= capacity);
+  }
+  CHECK(ring.allocate(64, nobody_reads) == nullptr);
+  auto const everything_is_read = [](rank_t, std::uint64_t) { return true; };
+  CHECK(ring.allocate(capacity / 2, everything_is_read) != nullptr);
+}
