@@ -65,6 +65,11 @@ class shm_world {
 
  private:
   void announce() {
+    if (rank_ < 0 || rank_ >= size()) {
+      char text[160];
+      std::snprintf(text, sizeof text, "there is no rank %d of %d; ranks are counted from 0", rank_, size());
+      throw error(status::bad_argument, text);
+    }
     shared_memory::member& me = segment_.of(rank_);
     std::int32_t nobody = 0;
     me.start_time = shared_memory::start_time(getpid());
