@@ -16,8 +16,6 @@ struct launch {
   rank_t size = 1;
   char const* rendezvous = nullptr;
 
-  static constexpr rank_t size_max = 4096;
-
   // With neither RANK nor WORLD_SIZE there is one rank. Throws error (bad_argument) naming what is
   // missing or wrong.
   [[nodiscard]] static launch from_environment() {
@@ -27,7 +25,7 @@ struct launch {
     if (has_rank != has_size)
       throw error(status::bad_argument, has_rank ? "RANK is set but WORLD_SIZE is not; set both, or neither for one rank"
                                                  : "WORLD_SIZE is set but RANK is not; set both, or neither for one rank");
-    found.size = static_cast<rank_t>(environment::number("WORLD_SIZE", 1, 1, size_max));
+    found.size = static_cast<rank_t>(environment::number("WORLD_SIZE", 1, 1, transport::size_max));
     found.rank = static_cast<rank_t>(environment::number("RANK", 0, 0, found.size - 1));
     auto const local = static_cast<rank_t>(environment::number("LOCAL_RANK", found.rank, 0, found.size - 1));
     if (local != found.rank)

@@ -46,12 +46,21 @@ template <class Transport, class RankMain>
 // when all have ended: what rank_main returned (0 if it returns no int), 1 for an exception (whose
 // text goes to stderr), or 128 + signal. A rank
 // dies with this process. Nothing is left behind, whatever happens: the shared memory has no name.
-// `Transport`: shm or a decorator of it. Throws error for a size below 1 and when the system refuses memory or processes.
+// `Transport`: shm or a decorator of it. Throws error for a wrong size and when the system refuses
+// memory or processes.
 template <class Transport = transport::shm, class RankMain>
 exit_codes on_processes(rank_t size, RankMain&& rank_main,
                         transport::settings const& chosen = transport::settings::from_environment()) {
-  if (size < 1) throw error(status::bad_argument, "on_processes: the number of ranks must be at least 1");
+  if (size < 1 || size > transport::size_max)
+    throw error(status::bad_argument, "on_processes: the number of ranks must be at least 1 and at most 4096");
   int const fd = transport::shared_memory::segment::create(size, chosen);
+  try {
+    // What does not fit one address space fails here, once, and not in every rank.
+    (void)transport::shared_memory::segment::attach(fd);
+  } catch (...) {
+    close(fd);
+    throw;
+  }
   std::fflush(nullptr);  // or every child prints what is still buffered
   array<pid_t> ranks(static_cast<std::size_t>(size));
   pid_t const parent = getpid();

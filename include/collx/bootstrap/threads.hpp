@@ -11,11 +11,12 @@ namespace collx::inline abi_1::bootstrap {
 
 // Calls rank_main(communicator&) on `size` threads, one per rank, and returns when all have ended.
 // The first exception of a rank aborts the others (they fail with status::aborted) and is rethrown
-// here. `Transport`: threads or a decorator of it. Throws error (bad_argument) for a size below 1.
+// here. `Transport`: threads or a decorator of it. Throws error (bad_argument) for a wrong size.
 template <class Transport = transport::threads, class RankMain>
 void on_threads(rank_t size, RankMain&& rank_main,
                 transport::settings const& chosen = transport::settings::from_environment()) {
-  if (size < 1) throw error(status::bad_argument, "on_threads: the number of ranks must be at least 1");
+  if (size < 1 || size > transport::size_max)
+    throw error(status::bad_argument, "on_threads: the number of ranks must be at least 1 and at most 4096");
   auto* const world = new transport::threads_world(size, chosen);
   array<std::exception_ptr> failures(static_cast<std::size_t>(size));
   array<communicator<Transport>*> members(static_cast<std::size_t>(size));

@@ -6,6 +6,9 @@
 
 namespace collx::inline abi_1::transport {
 
+// The most ranks of one world on one machine. More are a mistake, and would take it down.
+inline constexpr rank_t size_max = 4096;
+
 struct settings {
   std::uint64_t timeout_us = 30'000'000;   // COLLX_TIMEOUT_US: the longest wait before status::timeout
   std::size_t staging_bytes = 1 << 20;     // COLLX_STAGING_BYTES: per rank and lane, used when touched
