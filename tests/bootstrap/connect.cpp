@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+// connect() as a launcher's processes call it: forked processes with an environment of their own,
+// in any order, late, missing, doubled, wrong, and among strangers at the rendezvous.
+#include <doctest/doctest.h>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "collx/bootstrap/connect.hpp"
+#include "collx/collective/all_gather.hpp"
+#include "collx/core/random.hpp"
+#include "watchdog.hpp"
+
+namespace {
+
+using collx::rank_t;
+using environment = std::map<std::string, std::string>;
+
+constexpr char const* variables[] = {"RANK",           "WORLD_SIZE",       "LOCAL_RANK",         "COLLX_RENDEZVOUS",
+                                     "COLLX_TIMEOUT_US", "COLLX_HEAP_BYTES", "COLLX_STAGING_BYTES"};
+
+// A folder of this test's own.
+class folder {
+ public:
+  folder() {
+    char name[] = "/tmp/collx_connect_XXXXXX";
+    REQUIRE(mkdtemp(name) != nullptr);
+    path_ = name;
+  }
+  folder(folder const&) = delete;
+  ~folder() {
+    (void)unlink(at("meet").c_str());
+    rmdir(path_.c_str());
+  }
+  [[nodiscard]] std::string at(char const* name) const { return path_ + "/" + name; }
+  [[nodiscard]] std::string const& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// A process that connects, and what became of it.
+class process {
+ public:
+  explicit process(environment const& variables_of_it) {
+    int ends[2];
+    REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+    pid_ = fork();
+    REQUIRE(pid_ >= 0);
+    if (pid_ == 0) live(variables_of_it, ends[1]);
+    close(ends[1]);
+    text_ = ends[0];
+  }
+  process(process&& other) noexcept
+      : pid_(std::exchange(other.pid_, 0)), text_(std::exchange(other.text_, -1)) {}
+  process& operator=(process&&) = delete;
+  ~process() {
+    if (pid_ > 0) {
+      kill(pid_, SIGKILL);
+      waitpid(pid_, nullptr, 0);
+    }
+    if (text_ >= 0) close(text_);
+  }
+
+  // Readable once it has something to say.
+  [[nodiscard]] int text() const { return text_; }
+
+  // Waits for its end and returns what it said: "joined as RANK of SIZE", or its error.
+  std::string said() {
+    std::string all;
+    char part[512];
+    for (ssize_t got; (got = read(text_, part, sizeof part)) > 0;) all.append(part, static_cast<std::size_t>(got));
+    int how = 0;
+    waitpid(pid_, &how, 0);
+    pid_ = 0;
+    if (!WIFEXITED(how)) all += "(killed by signal " + std::to_string(WTERMSIG(how)) + ")";
+    return all;
+  }
+
+ private:
+  [[noreturn]] static void live(environment const& mine, int out) {
+    for (char const* name : variables) unsetenv(name);
+    for (auto const& [name, value] : mine) setenv(name.c_str(), value.c_str(), 1);
+    std::string text;
+    {
+      watchdog dog;
+      try {
+        auto world = collx::connect<collx::transport::shm>();
+        rank_t const me = world.rank();
+        std::vector<rank_t> all(static_cast<std::size_t>(world.size()), -1);
+        collx::all_gather(world, std::span<rank_t const>(&me, 1), all);
+        for (std::size_t r = 0; r < all.size(); ++r)
+          if (all[r] != static_cast<rank_t>(r)) throw std::runtime_error("gathered something else");
+        text = "joined as " + std::to_string(me) + " of " + std::to_string(world.size());
+      } catch (std::exception const& failure) {
+        text = failure.what();
+      }
+    }
+    (void)!write(out, text.data(), text.size());
+    _exit(0);
+  }
+
+  pid_t pid_ = 0;
+  int text_ = -1;
+};
+
+environment of_rank(rank_t rank, rank_t size, std::string const& path, std::string const& timeout_us = "20000000") {
+  return {{"RANK", std::to_string(rank)},
+          {"WORLD_SIZE", std::to_string(size)},
+          {"LOCAL_RANK", std::to_string(rank)},
+          {"COLLX_RENDEZVOUS", path},
+          {"COLLX_HEAP_BYTES", std::to_string(1 << 20)},
+          {"COLLX_TIMEOUT_US", timeout_us}};
+}
+
+std::string said_with(environment const& mine) { return process(mine).said(); }
+
+bool holds(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
+
+// Checks that the text is an error that holds all the parts.
+void check_error(std::string const& text, std::vector<std::string> const& parts) {
+  CAPTURE(text);
+  CHECK(text.starts_with("collx: "));
+  for (std::string const& part : parts) CHECK_MESSAGE(holds(text, part), "lacks: " << part);
+}
+
+bool exists(std::string const& path) {
+  struct stat found{};
+  return lstat(path.c_str(), &found) == 0;
+}
+
+// Waits until something is bound at the path: rank 0 has begun to listen.
+void wait_until_bound(std::string const& path) {
+  while (!exists(path)) sched_yield();
+}
+
+int connected_to(std::string const& path) {
+  int const fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::copy(path.begin(), path.end(), address.sun_path);
+  // Bound is not yet listening: refused until then.
+  while (connect(fd, reinterpret_cast<sockaddr const*>(&address), sizeof address) != 0) sched_yield();
+  return fd;
+}
+
+void check_all_joined(std::vector<process>& ranks, std::vector<rank_t> const& order, rank_t size) {
+  for (std::size_t i = 0; i < ranks.size(); ++i)
+    CHECK(ranks[i].said() == "joined as " + std::to_string(order[i]) + " of " + std::to_string(size));
+}
+
+}  // namespace
+
+TEST_CASE("connect: without a launcher there is one rank") {
+  CHECK(said_with({}) == "joined as 0 of 1");
+  CHECK(said_with({{"RANK", "0"}, {"WORLD_SIZE", "1"}}) == "joined as 0 of 1");
+}
+
+TEST_CASE("connect: ranks started in any order meet, again and again at one path") {
+  folder const place;
+  std::string const path = place.at("meet");
+  collx::replayable_random random(1);
+  for (rank_t const size : {2, 2, 3, 5, 8}) {
+    std::vector<rank_t> order;
+    for (rank_t r = 0; r < size; ++r)
+      order.insert(order.begin() + random.below(static_cast<std::uint32_t>(r) + 1), r);
+    std::vector<process> ranks;
+    for (rank_t const r : order) ranks.emplace_back(of_rank(r, size, path));
+    check_all_joined(ranks, order, size);
+    CHECK_FALSE(exists(path));
+  }
+}
+
+TEST_CASE("connect: rank 0 may come last, and so may another") {
+  folder const place;
+  std::string const path = place.at("meet");
+  for (std::vector<rank_t> const& order : {std::vector<rank_t>{1, 2, 0}, std::vector<rank_t>{0, 1, 2}}) {
+    std::vector<process> ranks;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      if (i + 1 == order.size()) poll(nullptr, 0, 50);  // the others are waiting by then, or will be
+      ranks.emplace_back(of_rank(order[i], 3, path));
+    }
+    check_all_joined(ranks, order, 3);
+  }
+}
+
+TEST_CASE("connect: a rank that never comes is named when the time is over") {
+  folder const place;
+  std::string const path = place.at("meet");
+  process zero(of_rank(0, 3, path, "300000")), two(of_rank(2, 3, path, "300000"));
+  check_error(zero.said(), {"rank 1 never came", "start all 3 ranks", "COLLX_TIMEOUT_US"});
+  check_error(two.said(), {});
+  CHECK_FALSE(exists(path));
+}
+
+TEST_CASE("connect: without rank 0 the others say so") {
+  folder const place;
+  check_error(said_with(of_rank(1, 2, place.at("meet"), "100000")),
+              {"rank 1 of 2", "rank 0 does not answer", "COLLX_RENDEZVOUS"});
+}
+
+TEST_CASE("connect: a second process with the same RANK is refused and told why") {
+  folder const place;
+  std::string const path = place.at("meet");
+  process zero(of_rank(0, 3, path)), one(of_rank(1, 3, path)), again(of_rank(1, 3, path));
+  // While rank 2 is missing, the only one to end is the one that was refused.
+  pollfd both[] = {{one.text(), POLLIN, 0}, {again.text(), POLLIN, 0}};
+  REQUIRE(poll(both, 2, -1) == 1);
+  bool const first_refused = both[0].revents != 0;
+  check_error((first_refused ? one : again).said(), {"rank 1 of 3", "taken", "a RANK of its own"});
+  process two(of_rank(2, 3, path));
+  CHECK((first_refused ? again : one).said() == "joined as 1 of 3");
+  CHECK(two.said() == "joined as 2 of 3");
+  CHECK(zero.said() == "joined as 0 of 3");
+}
+
+TEST_CASE("connect: another WORLD_SIZE is refused and named") {
+  folder const place;
+  std::string const path = place.at("meet");
+  process zero(of_rank(0, 2, path)), wrong(of_rank(1, 3, path));
+  check_error(wrong.said(), {"WORLD_SIZE", "give all ranks the same"});
+  process right(of_rank(1, 2, path));
+  CHECK(zero.said() == "joined as 0 of 2");
+  CHECK(right.said() == "joined as 1 of 2");
+}
+
+TEST_CASE("connect: wrong numbers in the environment are refused by name, with what would be right") {
+  auto const with = [](environment changes) {
+    environment all = of_rank(0, 2, "/tmp/never_used");
+    for (auto const& [name, value] : changes) all[name] = value;
+    return said_with(all);
+  };
+  for (char const* wrong : {"", "one", "1x", " ", "0x", "-1", "2", "99999999999999999999", "1.0"}) {
+    CAPTURE(wrong);
+    check_error(with({{"RANK", wrong}}), {"RANK", "whole number from 0 to 1"});
+  }
+  for (char const* wrong : {"0", "-2", "1000000000", "two", ""}) {
+    CAPTURE(wrong);
+    check_error(with({{"WORLD_SIZE", wrong}}), {"WORLD_SIZE", "whole number from 1 to 4096"});
+  }
+  check_error(with({{"COLLX_TIMEOUT_US", "0"}}), {"COLLX_TIMEOUT_US"});
+  check_error(with({{"COLLX_TIMEOUT_US", "soon"}}), {"COLLX_TIMEOUT_US"});
+  check_error(with({{"COLLX_STAGING_BYTES", "1"}}), {"COLLX_STAGING_BYTES"});
+  check_error(with({{"COLLX_HEAP_BYTES", "1 GiB"}}), {"COLLX_HEAP_BYTES"});
+  check_error(with({{"LOCAL_RANK", "1"}}), {"LOCAL_RANK differs from RANK", "one host"});
+}
+
+TEST_CASE("connect: a missing variable is named") {
+  environment all = of_rank(0, 2, "unused");
+  all.erase("COLLX_RENDEZVOUS");
+  check_error(said_with(all), {"COLLX_RENDEZVOUS is not set"});
+  all = of_rank(0, 2, "unused");
+  all.erase("RANK");
+  check_error(said_with(all), {"WORLD_SIZE is set but RANK is not"});
+  all = of_rank(0, 2, "unused");
+  all.erase("WORLD_SIZE");
+  check_error(said_with(all), {"RANK is set but WORLD_SIZE is not"});
+}
+
+TEST_CASE("connect: paths that cannot be a rendezvous are refused with the path") {
+  folder const place;
+  for (rank_t const rank : {0, 1}) {
+    CAPTURE(rank);
+    check_error(said_with(of_rank(rank, 2, "/tmp/" + std::string(200, 'x'), "100000")),
+                {"COLLX_RENDEZVOUS is \"/tmp/xxx", "set it to a path of 1 to 107"});
+    check_error(said_with(of_rank(rank, 2, "", "100000")), {"COLLX_RENDEZVOUS is \"\""});
+    check_error(said_with(of_rank(rank, 2, place.at("no/such/folder"), "100000")), {place.at("no/such/folder")});
+  }
+  check_error(said_with(of_rank(0, 2, "/proc/meet", "100000")), {"/proc/meet"});  // not even for root
+}
+
+TEST_CASE("connect: a file that is no socket is never deleted") {
+  folder const place;
+  std::string const path = place.at("meet");
+  std::ofstream(path) << "precious";
+  check_error(said_with(of_rank(0, 2, path, "200000")), {path, "COLLX_RENDEZVOUS"});
+  std::string content;
+  std::ifstream(path) >> content;
+  CHECK(content == "precious");
+}
+
+TEST_CASE("connect: the socket of a job that was killed is in nobody's way") {
+  folder const place;
+  std::string const path = place.at("meet");
+  {
+    process killed(of_rank(0, 2, path));
+    wait_until_bound(path);
+    close(connected_to(path));
+  }  // SIGKILL
+  CHECK(exists(path));
+  std::vector<process> ranks;
+  ranks.emplace_back(of_rank(0, 2, path));
+  ranks.emplace_back(of_rank(1, 2, path));
+  check_all_joined(ranks, {0, 1}, 2);
+}
+
+TEST_CASE("connect: a path on which another job waits is refused, and that job goes on") {
+  folder const place;
+  std::string const path = place.at("meet");
+  process zero(of_rank(0, 2, path));
+  close(connected_to(path));
+  check_error(said_with(of_rank(0, 2, path, "500000")), {path, "of its own for each job"});
+  process one(of_rank(1, 2, path));
+  CHECK(zero.said() == "joined as 0 of 2");
+  CHECK(one.said() == "joined as 1 of 2");
+}
+
+TEST_CASE("connect: strangers who send nonsense, or nothing, or leave, only cost time") {
+  folder const place;
+  std::string const path = place.at("meet");
+  process zero(of_rank(0, 3, path));
+  collx::replayable_random random(5);
+  std::vector<int> strangers;
+  for (std::size_t const bytes : {1, 4, 24, 24, 200, 0, 0}) {
+    strangers.push_back(connected_to(path));
+    std::string nonsense(bytes, '\0');
+    for (char& each : nonsense) each = static_cast<char>(random.next());
+    (void)!send(strangers.back(), nonsense.data(), nonsense.size(), MSG_NOSIGNAL);
+  }
+  // A right greeting with a rank that is not there.
+  for (rank_t const rank : {-1, 0, 3, 1'000'000}) {
+    strangers.push_back(connected_to(path));
+    collx::bootstrap::detail::hello wrong{};
+    wrong.rank = rank;
+    wrong.size = 3;
+    (void)!send(strangers.back(), &wrong, sizeof wrong, MSG_NOSIGNAL);
+  }
+  close(connected_to(path));
+  std::vector<process> others;
+  others.emplace_back(of_rank(1, 3, path));
+  others.emplace_back(of_rank(2, 3, path));
+  check_all_joined(others, {1, 2}, 3);
+  CHECK(zero.said() == "joined as 0 of 3");
+  for (int const fd : strangers) close(fd);
+}
