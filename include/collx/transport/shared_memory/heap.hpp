@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "collx/core/error.hpp"
@@ -61,8 +62,10 @@ class heap {
       before->bytes += size;
       merge_with_next(before);
     } else {
-      *link = new part{offset, size, *link};
-      merge_with_next(*link);
+      part* const freed = new (std::nothrow) part{offset, size, *link};
+      if (freed == nullptr) return;  // cannot be noted as free: lost to this heap until it ends
+      *link = freed;
+      merge_with_next(freed);
     }
   }
 
