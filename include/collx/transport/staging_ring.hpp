@@ -29,16 +29,16 @@ class staging_ring {
   template <class Acknowledged>
   [[nodiscard]] std::byte* allocate(std::size_t bytes, Acknowledged const& acknowledged) noexcept {
     std::size_t const rounded = (bytes + 63) / 64 * 64;
-    std::uint64_t at = tail_;
-    std::uint64_t const offset = at % capacity_;
-    // Payloads are contiguous: skip the end of the ring if this one does not fit. Small ones turn
-    // round early, so that a stream of them stays in the first-level cache.
-    bool const turn_early = rounded <= small_bytes && offset >= mark_count * small_bytes;
-    if (offset + rounded > capacity_ || turn_early) at += capacity_ - offset;
+    std::uint64_t const at = next_position(rounded);
     while (at + rounded - head_ > capacity_)
       if (!reclaim_oldest(acknowledged)) return nullptr;
     tail_ = at + rounded;
     return memory_ + at % capacity_;
+  }
+
+  // Where the next payload of this size will lie if it can be had at once.
+  [[nodiscard]] std::byte* likely_next(std::size_t bytes) const noexcept {
+    return memory_ + next_position((bytes + 63) / 64 * 64) % capacity_;
   }
 
   // Closes a fragment: everything allocated so far is free once each peer has consumed
@@ -57,6 +57,14 @@ class staging_ring {
 
  private:
   static constexpr std::size_t small_bytes = 4096;
+
+  // Payloads are contiguous: skip the end of the ring if one does not fit. Small ones turn round
+  // early, so that a stream of them stays in the first-level cache.
+  [[nodiscard]] std::uint64_t next_position(std::size_t rounded) const noexcept {
+    std::uint64_t const offset = tail_ % capacity_;
+    bool const turn_early = rounded <= small_bytes && offset >= mark_count * small_bytes;
+    return offset + rounded > capacity_ || turn_early ? tail_ + capacity_ - offset : tail_;
+  }
 
   template <class Acknowledged>
   bool reclaim_oldest(Acknowledged const& acknowledged) noexcept {

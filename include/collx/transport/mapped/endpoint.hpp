@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "collx/core/array.hpp"
+#include "collx/device/cache_hint.hpp"
 #include "collx/transport/concept.hpp"
 #include "collx/transport/mapped/layout.hpp"
 #include "collx/transport/staging_ring.hpp"
@@ -114,8 +115,17 @@ class endpoint {
     }
     ++to.sent;
     if (next.payload != 0) (how == handover::in_place ? to.in_place_sent : to.staged_sent) = to.sent;
+    // The same payload goes to several peers one after the other: hint once.
+    bool const hint = how == handover::staged && bytes > inline_bytes && bytes <= hinted_bytes_max &&
+                      payload != hinted_[lane];
+    if (hint && bytes <= demoted_bytes_max) device::demote(payload, bytes);
     // Release: the letter and the payload are written before the receiver can see the number.
     next.sequence.store(to.sent, std::memory_order_release);
+    if (hint) {
+      // The receivers read the ring's next lines a round ago; take them back while they are busy.
+      hinted_[lane] = payload;
+      device::prefetch_exclusive(rings_[lane].likely_next(bytes), bytes);
+    }
   }
 
   [[nodiscard]] std::byte* push_target(int lane, rank_t peer) noexcept {
@@ -142,6 +152,11 @@ class endpoint {
   }
 
  private:
+  // Measured for one writer and one reader: demoting lines pays up to a page, fetching the next
+  // payload's lines early as long as they do not push out what is in use.
+  static constexpr std::size_t demoted_bytes_max = 4096;
+  static constexpr std::size_t hinted_bytes_max = 16384;
+
   // One lane between this rank and one peer, both directions. Used by this rank only.
   struct alignas(line_bytes) pair {
     letter* inbox = nullptr;                    // in this rank's block
@@ -205,6 +220,7 @@ class endpoint {
   std::byte* own_block_;
   staging_ring rings_[lane_count];
   small_line small_[lane_count];
+  std::byte const* hinted_[lane_count] = {};
   std::uint64_t target_[lane_count] = {};
   std::uint64_t collective_[lane_count] = {};
 };
