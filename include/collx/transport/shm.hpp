@@ -4,6 +4,7 @@
 #pragma once
 
 #include "collx/transport/mapped/membership.hpp"
+#include "collx/transport/mapped/retired_blocks.hpp"
 #include "collx/transport/shared_memory/heap.hpp"
 #include "collx/transport/shared_memory/process.hpp"
 #include "collx/transport/shared_memory/segment.hpp"
@@ -40,9 +41,14 @@ class shm_world {
 
   [[nodiscard]] std::byte* allocate(std::size_t bytes) { return heap_.allocate(bytes); }
   void deallocate(std::byte* p, std::size_t bytes) noexcept { heap_.deallocate(p, bytes); }
-  [[nodiscard]] std::byte* allocate_block(std::size_t bytes) { return heap_.allocate(bytes); }
-  void release_block(std::byte* block, std::size_t bytes) noexcept {
-    if (block != segment_.block(rank_)) heap_.deallocate(block, bytes);
+  [[nodiscard]] std::byte* allocate_block(std::size_t bytes) {
+    retired_.release_unused([&](std::byte* block, std::size_t size) { deallocate(block, size); });
+    return allocate(bytes);
+  }
+  // The block of the world communicator is no part of the heap: it goes with the segment.
+  void retire_block(mapped::farewell& last) noexcept {
+    if (last.block == segment_.block(rank_)) return;
+    retired_.add(last, [&](std::byte* block, std::size_t bytes) { deallocate(block, bytes); });
   }
 
   [[nodiscard]] std::uint64_t address_of(void const* p, std::size_t bytes) const noexcept {
@@ -116,6 +122,7 @@ class shm_world {
 
   shared_memory::segment segment_;
   shared_memory::heap heap_;
+  mapped::retired_blocks retired_;
   array<shared_memory::process_watch> watches_;
   array<std::byte*> blocks_;
   rank_t rank_;

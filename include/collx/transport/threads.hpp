@@ -6,6 +6,7 @@
 
 #include "collx/transport/mapped/alarm.hpp"
 #include "collx/transport/mapped/membership.hpp"
+#include "collx/transport/mapped/retired_blocks.hpp"
 #include "collx/transport/settings.hpp"
 #include "collx/transport/zeroed_pages.hpp"
 
@@ -32,7 +33,9 @@ class threads_world {
   [[nodiscard]] std::byte* allocate(std::size_t bytes) { return map_zeroed(bytes); }
   void deallocate(std::byte* p, std::size_t bytes) noexcept { unmap_zeroed(p, bytes); }
   [[nodiscard]] std::byte* allocate_block(std::size_t bytes) { return allocate(bytes); }
-  void release_block(std::byte* block, std::size_t bytes) noexcept { deallocate(block, bytes); }
+  void retire_block(mapped::farewell& last) noexcept {
+    retired_.add(last, [&](std::byte* block, std::size_t bytes) { deallocate(block, bytes); });
+  }
 
   [[nodiscard]] std::uint64_t address_of(void const* p, std::size_t) const noexcept {
     return reinterpret_cast<std::uintptr_t>(p);
@@ -48,7 +51,8 @@ class threads_world {
  private:
   settings settings_;
   mapped::block_layout layout_;
-  array<std::byte*> blocks_;  // each released by the communicator that owns it
+  array<std::byte*> blocks_;  // each retired by the communicator that owns it
+  mapped::retired_blocks retired_;
   mapped::alarm alarm_;
   std::atomic<std::int32_t> references_{1};
 };

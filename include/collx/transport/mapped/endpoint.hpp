@@ -50,8 +50,20 @@ class endpoint {
   [[nodiscard]] Space& space() const noexcept { return *space_; }
   [[nodiscard]] block_layout const& layout() const noexcept { return layout_; }
 
-  // Gives the shared memory of this communicator back; the endpoint is not used afterwards.
-  void leave() noexcept { space_->release_block(own_block_, layout_.block_bytes()); }
+  // Gives the shared memory of this communicator back, once the other members have left as well. The
+  // endpoint is not used afterwards.
+  void leave() noexcept {
+    farewell& mine = *reinterpret_cast<farewell*>(own_block_ + layout_.end_of_use());
+    mine.members = static_cast<std::uint64_t>(size());
+    mine.block = own_block_;
+    mine.bytes = layout_.block_bytes();
+    for (rank_t peer = 0; peer < size(); ++peer) {
+      std::byte* const theirs = reinterpret_cast<std::byte*>(at(0, peer).outbox) - layout_.inbox(0, rank_);
+      // Release: whatever this rank did with the block comes before.
+      reinterpret_cast<farewell*>(theirs + layout_.end_of_use())->departed.fetch_add(1, std::memory_order_release);
+    }
+    space_->retire_block(mine);
+  }
 
   void begin(int lane, std::byte* output) noexcept {
     target_[lane] = output == nullptr ? 0 : space_->address_of(output, 1);

@@ -40,6 +40,16 @@ struct alignas(line_bytes) acknowledgement {
   std::atomic<std::uint64_t> consumed;
 };
 
+// How the use of a block ends: every member of the communicator counts itself out of every member's
+// block, once. The other fields are its owner's.
+struct alignas(line_bytes) farewell {
+  std::atomic<std::uint64_t> departed;
+  std::uint64_t members;
+  std::byte* block;
+  std::size_t bytes;
+  farewell* next;
+};
+
 // Where things lie in the block of shared memory that one rank contributes to one communicator.
 struct block_layout {
   rank_t size = 1;
@@ -52,8 +62,9 @@ struct block_layout {
   [[nodiscard]] constexpr std::size_t acknowledgement_of(int lane, rank_t sender) const {
     return inbox(lane, sender) + letters_per_inbox * line_bytes;
   }
+  [[nodiscard]] constexpr std::size_t end_of_use() const { return inbox(lane_count, 0); }
   [[nodiscard]] constexpr std::size_t staging(int lane) const {
-    std::size_t const mail = inbox(lane_count, 0);
+    std::size_t const mail = end_of_use() + sizeof(farewell);
     return (mail + 4095) / 4096 * 4096 + static_cast<std::size_t>(lane) * (staging_bytes + scratch_bytes());
   }
   [[nodiscard]] constexpr std::size_t scratch(int lane) const { return staging(lane) + staging_bytes; }
