@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups split off a communicator: who is in them and in which order, groups of groups, groups used
+// at the same time, and what they leave behind.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "collx/collx.hpp"
+#include "watchdog.hpp"
+
+namespace {
+
+using collx::rank_t;
+using collx::status;
+
+void require(bool fine, std::string const& what) {
+  if (!fine) throw std::runtime_error(what);
+}
+
+// The world ranks of a group, in its order, as its members tell each other.
+template <class Transport>
+std::vector<rank_t> members(collx::communicator<Transport>& group, rank_t my_world_rank) {
+  std::vector<rank_t> all(static_cast<std::size_t>(group.size()));
+  collx::all_gather(group, std::span<rank_t const>(&my_world_rank, 1), all);
+  return all;
+}
+
+// The same test of splitting on both kinds of ranks.
+void check_splits(auto& world) {
+  rank_t const me = world.rank(), n = world.size();
+  auto const same = world.split(0, 0);
+  require(same.rank() == me && same.size() == n, "one color keeps everything");
+
+  auto backwards = world.split(5, n - me);
+  require(backwards.rank() == n - 1 - me, "keys order");
+
+  auto odd = world.split(me % 2, 0);
+  std::vector<rank_t> expected;
+  for (rank_t r = me % 2; r < n; r += 2) expected.push_back(r);
+  require(members(odd, me) == expected, "equal keys keep the order");
+
+  auto alone = world.split(me - 100, 7);
+  require(alone.size() == 1 && alone.rank() == 0, "alone, with a negative color");
+  std::vector<int> mine{me};
+  collx::all_reduce(alone, mine);
+  require(mine[0] == me, "sum of one");
+
+  // A group of a group, used together with both.
+  auto quarter = odd.split(odd.rank() / 2, -odd.rank());
+  std::vector<int> a(1000, 1), b(1000, 1), c(1000, 1);
+  auto first = collx::start::all_reduce<collx::algo::ring>(world, a);
+  auto second = collx::start::all_reduce<collx::algo::ring>(odd, b);
+  collx::all_reduce(quarter, c);
+  second.wait();
+  first.wait();
+  require(a == std::vector<int>(1000, n), "world");
+  require(b == std::vector<int>(1000, odd.size()), "group");
+  require(c == std::vector<int>(1000, quarter.size()), "group of a group");
+}
+
+void check_many(auto& world) {
+  for (int round = 0; round < 50; ++round) {
+    auto group = world.split((world.rank() + round) % 2, world.rank());
+    std::vector<int> v(200, 1);
+    collx::all_reduce(group, v);
+    require(v == std::vector<int>(200, group.size()), "round " + std::to_string(round));
+    auto const buffer = group.template allocate<int>(1000);
+    collx::broadcast(group, buffer);
+    // The group ends here, on this rank: others may still be in the middle of the broadcast.
+  }
+}
+
+constexpr collx::transport::settings small{.staging_bytes = 64 * 1024, .heap_bytes = std::size_t{64} << 20};
+
+}  // namespace
+
+TEST_CASE("threads: groups of every kind") {
+  for (rank_t const size : {1, 2, 3, 4, 7}) {
+    watchdog dog;
+    collx::bootstrap::on_threads(size, [](auto& world) { check_splits(world); });
+  }
+}
+
+TEST_CASE("shm: groups of every kind") {
+  for (rank_t const size : {1, 2, 3, 4, 7})
+    for (int const code : collx::bootstrap::on_processes(size, [](auto& world) {
+           watchdog dog;
+           check_splits(world);
+         }, small))
+      CHECK(code == 0);
+}
+
+TEST_CASE("threads: many groups, one after the other") {
+  watchdog dog;
+  collx::bootstrap::on_threads(4, [](auto& world) { check_many(world); }, small);
+}
+
+TEST_CASE("shm: many groups, one after the other, out of little symmetric memory") {
+  for (int const code : collx::bootstrap::on_processes(4, [](auto& world) {
+         watchdog dog;
+         check_many(world);
+       }, small))
+    CHECK(code == 0);
+}
+
+TEST_CASE("a group inherits the deadline, and an abort of the world reaches it") {
+  watchdog dog;
+  collx::bootstrap::on_threads(2, [](auto& world) {
+    world.timeout_us(7'000'000);
+    auto group = world.split(0, 0);
+    require(group.timeout_us() == 7'000'000, "timeout");
+    if (world.rank() == 0) return world.abort();
+    std::vector<int> v(10);
+    require(collx::try_all_reduce(group, v) == status::aborted, "aborted");
+  });
+}
+
+TEST_CASE("a failure in a group names ranks of the group") {
+  watchdog dog;
+  collx::bootstrap::on_threads(3, [](auto& world) {
+    // Ranks 2 and 1 of the world are ranks 0 and 1 of the group.
+    auto group = world.split(world.rank() != 0, -world.rank());
+    group.timeout_us(30'000);
+    if (world.rank() != 2) return;
+    std::vector<int> v(10);
+    require(collx::try_all_reduce(group, v) == status::timeout, "timeout");
+    require(group.failure().rank == 0 && group.failure().peer == 1, "ranks of the group");
+  });
+}
