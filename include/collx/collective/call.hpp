@@ -152,6 +152,17 @@ template <class Chosen, class Contract, class T, class Op>
 template <class Contract>
 inline constexpr bool needs_elements = !std::is_same_v<Contract, contract::barrier>;
 
+// Whether the schedule exists for this many ranks, and one element per chunk fits what a fragment may
+// stage. Only large elements and large worlds can fail that with the least staging memory there is.
+template <schedule S, class T, class Endpoint>
+[[nodiscard]] bool can_run(Endpoint const& endpoint) noexcept {
+  rank_t const size = endpoint.size();
+  if (!S::supports(size)) return false;
+  if (sizeof(T) <= 128 && size <= 64) return true;
+  std::size_t const staged = (sizeof(T) + 63) / 64 * 64 * static_cast<std::size_t>(exec::largest_staged<S>(size));
+  return staged <= endpoint.staging_bytes() / 2;
+}
+
 // The noexcept form: runs to the end. The outcome is also in failure() unless it is bad_argument or
 // not_supported, which leave the communicator as it was.
 template <class Algorithm, class Contract, class T, class Op, class Endpoint>
@@ -161,7 +172,7 @@ template <class Algorithm, class Contract, class T, class Op, class Endpoint>
   if (needs_elements<Contract> && args.count == 0 && engine.checker() == nullptr) return engine.failure().code;
   return with_algorithm<Contract, Algorithm, Op>(engine, args.count * sizeof(T), [&]<class Chosen>() noexcept {
     using S = schedule_for<Contract, Chosen>;
-    if (COLLX_UNLIKELY(!S::supports(engine.endpoint().size()))) return status::not_supported;
+    if (COLLX_UNLIKELY((!can_run<S, T>(engine.endpoint())))) return status::not_supported;
     exec::call const what = describe<Chosen>(args);
     if (COLLX_UNLIKELY(engine.checker() != nullptr))
       if (status const agreed = engine.checker()(engine, what); agreed != status::ok) return agreed;
@@ -176,10 +187,12 @@ template <class Algorithm, class Contract, class T, class Op, class Endpoint>
   throw error(status::bad_argument, text);
 }
 
-[[noreturn]] COLLX_NEVER_INLINE inline void throw_unsupported(char const* collective, rank_t size) {
-  char text[200];
-  std::snprintf(text, sizeof text, "%s: this algorithm has no schedule for %d ranks; docs/algorithms.md says for "
-                "how many it has", collective, size);
+[[noreturn]] COLLX_NEVER_INLINE inline void throw_unsupported(char const* collective, rank_t size,
+                                                              std::size_t element_bytes) {
+  char text[400];
+  std::snprintf(text, sizeof text, "%s: this algorithm has no schedule for %d ranks (docs/algorithms.md says for how "
+                "many it has), or an element of %zu bytes is too large for its staging memory; set "
+                "COLLX_STAGING_BYTES to more", collective, size, element_bytes);
   throw error(status::not_supported, text);
 }
 
@@ -189,7 +202,7 @@ void run_or_throw(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> co
   status const outcome = run<Algorithm>(engine, args);
   if (COLLX_LIKELY(outcome == status::ok)) return;
   if (outcome == status::bad_argument) throw_refusal(Contract::name, args.fault, args.given, args.needed);
-  if (outcome == status::not_supported) throw_unsupported(Contract::name, engine.endpoint().size());
+  if (outcome == status::not_supported) throw_unsupported(Contract::name, engine.endpoint().size(), sizeof(T));
   throw error(engine.failure());
 }
 
@@ -200,7 +213,7 @@ template <class Algorithm, class Contract, class T, class Op, class Endpoint>
   if (needs_elements<Contract> && args.count == 0 && engine.checker() == nullptr) return {};
   return with_algorithm<Contract, Algorithm, Op>(engine, args.count * sizeof(T), [&]<class Chosen>() {
     using S = schedule_for<Contract, Chosen>;
-    if (!S::supports(engine.endpoint().size())) throw_unsupported(Contract::name, engine.endpoint().size());
+    if (!can_run<S, T>(engine.endpoint())) throw_unsupported(Contract::name, engine.endpoint().size(), sizeof(T));
     exec::call const what = describe<Chosen>(args);
     if (engine.checker() != nullptr && engine.checker()(engine, what) != status::ok) throw error(engine.failure());
     return request<Endpoint>(
