@@ -175,6 +175,30 @@ TEST_CASE("an algorithm that cannot serve this number of ranks says so, and noth
   });
 }
 
+TEST_CASE("elements too large for the staging memory are refused, and one that just fits is not") {
+  struct page {
+    unsigned char bytes[4096];
+  };
+  struct book {
+    page pages[10];
+  };
+  watchdog dog;
+  auto const first = [](auto const& a, auto const&) { return a; };
+  for (int const code : collx::bootstrap::on_processes(
+           4,
+           [&](auto& comm) {
+             std::vector<page> pages(9);
+             collx::all_reduce<collx::algo::ring>(comm, pages, first);
+             std::vector<book> books(9);
+             require(collx::try_all_reduce<collx::algo::ring>(comm, books, first) == status::not_supported, "try_");
+             require_error(status::not_supported, {"40960 bytes", "COLLX_STAGING_BYTES"},
+                           [&] { (void)collx::start::all_reduce<collx::algo::ring>(comm, books, first); });
+             collx::barrier(comm);
+           },
+           {.staging_bytes = 64 * 1024}))
+    CHECK(code == 0);
+}
+
 TEST_CASE("a mismatch of counts that messages show is an error on every rank, without any checking") {
   watchdog dog;
   std::atomic<int> mismatches{0}, told{0};
