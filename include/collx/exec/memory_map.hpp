@@ -41,13 +41,14 @@ class memory_map {
         window_{p.rank * strides.input_stride, p.rank * strides.output_stride, 0},
         base_{input, output, scratch},
         whole_bytes_(cut.count() * element_bytes),
-        large_(whole_bytes_ > device::stream_bytes_min()) {}
+        streams_(whole_bytes_ > device::stream_bytes_min() && input != output) {}
 
   [[nodiscard]] problem const& where() const noexcept { return problem_; }
   [[nodiscard]] std::size_t fragments() const noexcept { return cut_.fragments(); }
   [[nodiscard]] std::size_t element_bytes() const noexcept { return element_bytes_; }
-  // Whether the vector and its result are larger than the cache.
-  [[nodiscard]] bool large() const noexcept { return large_; }
+  // Whether results are stored past the caches: large ones, unless the call is in place. Its lines
+  // were just read, and to stream to lines that a cache holds is slower than to store.
+  [[nodiscard]] bool streams() const noexcept { return streams_; }
   [[nodiscard]] std::byte* output() const noexcept { return base_[static_cast<int>(place::output)]; }
 
   // The run that the k-th peer of a step touches.
@@ -99,7 +100,7 @@ class memory_map {
   std::int32_t window_[3];
   std::byte* base_[3];
   std::size_t whole_bytes_;
-  bool large_;
+  bool streams_;
 };
 
 }  // namespace collx::inline abi_1::exec

@@ -232,8 +232,8 @@ class step_machine {
     if (plan.pushes)
       for (std::int32_t k = 0; k < step.to.count; ++k)
         if (std::byte* const to = pushed_target(step, step.to.member(k, size()))) destinations[count++] = to;
-    // Complete results of a large vector are not read again soon; what is staged is, at once.
-    std::int32_t const streamed = step.complete && memory_.large() && !plan.in_place ? count : 0;
+    // A complete result is not read again soon; what is staged is, at once.
+    std::int32_t const streamed = step.complete && memory_.streams() && !plan.in_place ? count : 0;
     if (plan.stages) destinations[count++] = staged_ + staged_at;
     combine_(destinations, count, work_.sources.data(), step.from.count, bytes, op, step.complete, size(), streamed);
   }
@@ -333,7 +333,7 @@ class step_machine {
     for (std::int32_t i = 0; i < to.pieces; ++i) {
       byte_extent const part = memory_.piece(to, i, fragment_);
       // A result that goes on to others from here is read again at once: keep it in the cache.
-      device::copy(to.data + part.begin, from, part.bytes, memory_.large() && !forwards);
+      device::copy(to.data + part.begin, from, part.bytes, memory_.streams() && !forwards);
       from += part.bytes;
     }
   }
