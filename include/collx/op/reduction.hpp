@@ -40,16 +40,19 @@ struct accumulate_of<Op, T> { using type = typename Op::template accumulate<T>; 
 template <class Op, class T>
 using accumulate_t = typename detail::accumulate_of<Op, T>::type;
 
-// The casts undo integral promotion: char + char is an int.
+// The casts undo integral promotion: char + char is an int. The requirements make an element type that
+// lacks the operation an error at the call, not deep inside.
 struct sum_t {
   static constexpr char const* name = "sum";
   template <class T>
+    requires requires(T const& a, T const& b) { static_cast<T>(a + b); }
   COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a + b); }
 };
 
 struct prod_t {
   static constexpr char const* name = "prod";
   template <class T>
+    requires requires(T const& a, T const& b) { static_cast<T>(a * b); }
   COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a * b); }
 };
 
@@ -57,12 +60,14 @@ struct prod_t {
 struct min_t {
   static constexpr char const* name = "min";
   template <class T>
+    requires requires(T const& a, T const& b) { static_cast<bool>(b < a); }
   COLLX_HD constexpr T operator()(T const& a, T const& b) const { return b < a ? b : a; }
 };
 
 struct max_t {
   static constexpr char const* name = "max";
   template <class T>
+    requires requires(T const& a, T const& b) { static_cast<bool>(a < b); }
   COLLX_HD constexpr T operator()(T const& a, T const& b) const { return a < b ? b : a; }
 };
 
@@ -70,6 +75,7 @@ struct max_t {
 struct avg_t {
   static constexpr char const* name = "avg";
   template <class T>
+    requires requires(T const& a, T const& b) { static_cast<T>(a + b); }
   COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a + b); }
   template <class T>
   COLLX_HD constexpr T finish(T const& total, rank_t size) const {
@@ -101,12 +107,14 @@ struct bit_xor_t {
 struct logical_and_t {
   static constexpr char const* name = "land";
   template <class T>
+    requires requires(T const& a, T const& b) { static_cast<T>(a && b); }
   COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a && b); }
 };
 
 struct logical_or_t {
   static constexpr char const* name = "lor";
   template <class T>
+    requires requires(T const& a, T const& b) { static_cast<T>(a || b); }
   COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a || b); }
 };
 
@@ -129,6 +137,7 @@ struct ordered {
   F f;
   explicit constexpr ordered(F callable) : f(callable) {}
   template <class T>
+    requires requires(F const& g, T const& a, T const& b) { { g(a, b) } -> std::convertible_to<T>; }
   COLLX_HD constexpr T operator()(T const& a, T const& b) const { return f(a, b); }
 };
 
