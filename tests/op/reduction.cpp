@@ -30,6 +30,11 @@ TEST_CASE("what is a reduction over which type") {
   static_assert(collx::reduction<collx::bit_and_t, unsigned char>);
   static_assert(!collx::reduction<collx::bit_and_t, float>);
   static_assert(!collx::reduction<collx::sum_t, not_trivial>);
+  static_assert(!collx::reduction<collx::sum_t, point>);
+  static_assert(!collx::reduction<collx::prod_t, point>);
+  static_assert(!collx::reduction<collx::max_t, point>);
+  static_assert(!collx::reduction<collx::avg_t, point>);
+  static_assert(!collx::reduction<collx::logical_or_t, point>);
   static_assert(!collx::reduction<std::remove_const_t<decltype(captures_a_string)>, int>);
   static_assert(collx::reduction<int (*)(int, int), int>);
   CHECK(true);
@@ -63,6 +68,7 @@ TEST_CASE("commutativity is a trait: callables commute unless they say otherwise
   static_assert(collx::is_commutative<decltype(add_points)>());
   static_assert(!collx::is_commutative<decltype(collx::ordered(add_points))>());
   static_assert(collx::reduction<decltype(collx::ordered(add_points)), point>);
+  static_assert(!collx::reduction<decltype(collx::ordered(add_points)), int>);
   CHECK(collx::ordered([](int a, int b) { return a - b; })(5, 3) == 2);
 }
 
