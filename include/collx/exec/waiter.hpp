@@ -56,7 +56,7 @@ class waiter {
     return now - started_us_ >= timeout_us_ ? status::timeout : status::ok;
   }
 
-  static constexpr std::uint32_t spins_without_pause = 16;
+  static constexpr std::uint32_t spins_without_pause = 64;
   static constexpr std::uint32_t yields_per_look = 64;
 
   std::uint32_t spins_;

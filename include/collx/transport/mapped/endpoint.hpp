@@ -80,7 +80,11 @@ class endpoint {
     if (next.sequence.load(std::memory_order_acquire) != with.received + 1) return false;
     what.bytes = next.bytes;
     with.owes_receipt = next.payload != 0;
-    what.data = next.payload == 0 ? next.inlined : space_->at(next.payload);
+    if (next.payload == 0) {
+      what.data = next.inlined;
+      return true;
+    }
+    what.data = space_->at(next.payload);
     with.push_target = next.target;
     with.push_collective = collective_[lane];
     return true;
@@ -118,21 +122,21 @@ class endpoint {
     pair& to = at(lane, peer);
     letter& next = to.outbox[to.sent % letters_per_inbox];
     next.bytes = static_cast<std::uint32_t>(bytes);
-    next.target = target_[lane];
-    if (bytes <= inline_bytes && how != handover::pushed) {
+    if (COLLX_LIKELY(bytes <= inline_bytes && how != handover::pushed)) {
       next.payload = 0;
       copy_small(next.inlined, payload, bytes);
-    } else {
-      next.payload = space_->address_of(payload, bytes);
+      // Release: the letter is written before the receiver can see its number.
+      next.sequence.store(++to.sent, std::memory_order_release);
+      return;
     }
-    ++to.sent;
-    if (next.payload != 0) (how == handover::in_place ? to.in_place_sent : to.staged_sent) = to.sent;
+    next.payload = space_->address_of(payload, bytes);
+    next.target = target_[lane];
+    (how == handover::in_place ? to.in_place_sent : to.staged_sent) = to.sent + 1;
     // The same payload goes to several peers one after the other: hint once.
-    bool const hint = how == handover::staged && bytes > inline_bytes && bytes <= hinted_bytes_max &&
-                      payload != hinted_[lane];
+    bool const hint = how == handover::staged && bytes <= hinted_bytes_max && payload != hinted_[lane];
     if (hint && bytes <= demoted_bytes_max) device::demote(payload, bytes);
     // Release: the letter and the payload are written before the receiver can see the number.
-    next.sequence.store(to.sent, std::memory_order_release);
+    next.sequence.store(++to.sent, std::memory_order_release);
     if (hint) {
       // The receivers read the ring's next lines a round ago; take them back while they are busy.
       hinted_[lane] = payload;

@@ -27,7 +27,7 @@ struct alignas(line_bytes) letter {
   // The number of the letter that lies here, counted from 1 per pair and lane; stored last.
   std::atomic<std::uint64_t> sequence;
   std::uint64_t payload;  // shared address, 0: the payload is `inlined`
-  std::uint64_t target;   // shared address of the sender's own output buffer, 0: not reachable
+  std::uint64_t target;   // with a payload: shared address of the sender's output, 0: not reachable
   std::uint32_t bytes;
   std::uint32_t reserved;
   std::byte inlined[inline_bytes];
