@@ -41,11 +41,14 @@ class memory_map {
         window_{p.rank * strides.input_stride, p.rank * strides.output_stride, 0},
         base_{input, output, scratch},
         whole_bytes_(cut.count() * element_bytes),
-        streams_(whole_bytes_ > device::stream_bytes_min() && input != output) {}
+        in_place_(overlap(p, cut, element_bytes, strides, input, output)),
+        streams_(whole_bytes_ > device::stream_bytes_min() && !in_place_) {}
 
   [[nodiscard]] problem const& where() const noexcept { return problem_; }
   [[nodiscard]] std::size_t fragments() const noexcept { return cut_.fragments(); }
   [[nodiscard]] std::size_t element_bytes() const noexcept { return element_bytes_; }
+  // Whether input and output are the same memory (also where a sharded window is part of a whole).
+  [[nodiscard]] bool in_place() const noexcept { return in_place_; }
   // Whether results are stored past the caches: large ones, unless the call is in place. Its lines
   // were just read, and to stream to lines that a cache holds is slower than to store.
   [[nodiscard]] bool streams() const noexcept { return streams_; }
@@ -71,6 +74,14 @@ class memory_map {
   }
 
  private:
+  // Arguments were checked: buffers overlap as the contract's in-place form has it, or not at all.
+  [[nodiscard]] static bool overlap(problem p, geometry const& cut, std::size_t element_bytes, windows const& strides,
+                                    std::byte const* input, std::byte const* output) noexcept {
+    if (strides.input_stride == strides.output_stride) return input == output;
+    std::size_t const own = static_cast<std::size_t>(p.rank) * cut.count() * element_bytes;
+    return strides.input_stride == 0 ? input + own == output : output + own == input;
+  }
+
   [[nodiscard]] COLLX_NEVER_INLINE run find_part(region const& r, std::int32_t k,
                                                  std::size_t fragment) const noexcept {
     int const which = static_cast<int>(r.where);
@@ -100,7 +111,7 @@ class memory_map {
   std::int32_t window_[3];
   std::byte* base_[3];
   std::size_t whole_bytes_;
-  bool streams_;
+  bool in_place_, streams_;
 };
 
 }  // namespace collx::inline abi_1::exec

@@ -272,7 +272,9 @@ class step_machine {
   [[nodiscard]] bool direct(run const& payload, bool must_copy) const noexcept {
     if (payload.pieces != 1) return false;
     if (payload.bytes <= Endpoint::inline_bytes) return true;
-    return !must_copy && payload.where != place::scratch && endpoint_.reachable(payload.data, payload.bytes);
+    // What a step must copy is what a later one overwrites; nobody overwrites a separate input.
+    bool const stays = !must_copy || (payload.where == place::input && !memory_.in_place());
+    return stays && payload.where != place::scratch && endpoint_.reachable(payload.data, payload.bytes);
   }
 
   // A peer's own target for the chunks this step pushes, or null where it cannot be stored to.
