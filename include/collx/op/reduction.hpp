@@ -107,15 +107,19 @@ struct bit_xor_t {
 struct logical_and_t {
   static constexpr char const* name = "land";
   template <class T>
-    requires requires(T const& a, T const& b) { static_cast<T>(a && b); }
-  COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a && b); }
+    requires requires(T const& a) { static_cast<T>(static_cast<bool>(a)); }
+  COLLX_HD constexpr T operator()(T const& a, T const& b) const {
+    return static_cast<T>(static_cast<bool>(a) && static_cast<bool>(b));
+  }
 };
 
 struct logical_or_t {
   static constexpr char const* name = "lor";
   template <class T>
-    requires requires(T const& a, T const& b) { static_cast<T>(a || b); }
-  COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a || b); }
+    requires requires(T const& a) { static_cast<T>(static_cast<bool>(a)); }
+  COLLX_HD constexpr T operator()(T const& a, T const& b) const {
+    return static_cast<T>(static_cast<bool>(a) || static_cast<bool>(b));
+  }
 };
 
 inline constexpr sum_t sum{};
