@@ -320,7 +320,7 @@ TEST_CASE("connect: strangers who send nonsense, or nothing, or leave, only cost
   process zero(of_rank(0, 3, path));
   collx::replayable_random random(5);
   std::vector<int> strangers;
-  for (std::size_t const bytes : {1, 4, 24, 24, 200, 0, 0}) {
+  for (std::size_t const bytes : {1u, 4u, 24u, 24u, 200u, 0u, 0u}) {
     strangers.push_back(connected_to(path));
     std::string nonsense(bytes, '\0');
     for (char& each : nonsense) each = static_cast<char>(random.next());

@@ -136,7 +136,7 @@ TEST_CASE("where ranks agree, checking changes nothing, also in groups that were
     comm.checking(collx::checking_level::communication);
     auto half = comm.split(comm.rank() % 2, 0);
     if (half.checking() != collx::checking_level::communication) throw std::runtime_error("split forgets");
-    for (std::size_t const count : {0, 1, 1000}) {
+    for (std::size_t const count : {0u, 1u, 1000u}) {
       sum<int>(comm, count);
       sum<int>(half, count);
       collx::barrier(comm);

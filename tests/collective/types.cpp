@@ -76,7 +76,7 @@ void check_one(communicator& comm, std::size_t count) {
 
 template <class T, class Op, class Algorithm = collx::algo::direct_two_shot>
 void check(communicator& comm) {
-  for (std::size_t const count : {1, 61, 700}) check_one<T, Op, Algorithm>(comm, count);
+  for (std::size_t const count : {1u, 61u, 700u}) check_one<T, Op, Algorithm>(comm, count);
 }
 
 // Which operator meets which type is decided in device/ and op/, and tested there for all of them;
@@ -156,7 +156,7 @@ TEST_CASE("an average is divided once, whatever the algorithm, and only where th
 
 TEST_CASE("lambdas with captures are operators") {
   on_ranks(3, [](communicator& comm) {
-    int const modulus = 97;
+    int modulus = 97;
     std::vector<int> values(50);
     std::iota(values.begin(), values.end(), comm.rank() * 50);
     collx::all_reduce(comm, values, [modulus](int a, int b) { return (a + b) % modulus; });
@@ -212,7 +212,7 @@ TEST_CASE("structs of sizes that divide no cache line") {
     auto const brighter = [](colour x, colour y) {
       return colour{std::max(x.r, y.r), std::max(x.g, y.g), std::max(x.b, y.b)};
     };
-    for (std::size_t const count : {1, 5, 3001}) {
+    for (std::size_t const count : {1u, 5u, 3001u}) {
       auto const level = static_cast<unsigned char>(comm.rank());
       std::vector<colour> pixels(count, colour{level, static_cast<unsigned char>(4 - level), 7});
       collx::all_reduce<collx::algo::ring>(comm, pixels, brighter);

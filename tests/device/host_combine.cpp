@@ -80,7 +80,7 @@ T reference(collx::array<T> const& values, Op const& op) {
 
 template <class T, class Op>
 void check_operator(Op const& op) {
-  for (std::size_t const source_count : {2, 3, 5}) {
+  for (std::size_t const source_count : {2u, 3u, 5u}) {
     std::size_t const count = 67;
     std::vector<collx::array<T>> values;  // vector<bool> holds no bool
     for (std::size_t s = 0; s < source_count; ++s) values.emplace_back(count);
@@ -129,7 +129,7 @@ TEST_CASE("combine: 1 to 9 sources, 0 to 5 destinations, counts around vectors a
   // Blocks, if an implementation has them, have a power of two of bytes.
   for (std::size_t source_count = 1; source_count <= 9; ++source_count)
     for (std::size_t destination_count = 0; destination_count <= 5; ++destination_count)
-      for (std::size_t const count : {0, 1, 3, 16, 17, 255, 256, 257, 511, 512, 513, 1025, 4099})
+      for (std::size_t const count : {0u, 1u, 3u, 16u, 17u, 255u, 256u, 257u, 511u, 512u, 513u, 1025u, 4099u})
         for (bool const first_is_source : {false, true}) {
           CAPTURE(source_count);
           CAPTURE(destination_count);

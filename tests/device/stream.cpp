@@ -11,7 +11,7 @@ TEST_CASE("copy: every size and alignment around a few cache lines, streamed and
   collx::replayable_random random(1);
   std::vector<std::byte> from(4096), expected(4096), to(4096);
   for (std::byte& each : from) each = static_cast<std::byte>(random.next());
-  for (std::size_t const bytes : {0, 1, 63, 64, 65, 1000, 1023, 1024, 1025, 1088, 2000, 3000})
+  for (std::size_t const bytes : {0u, 1u, 63u, 64u, 65u, 1000u, 1023u, 1024u, 1025u, 1088u, 2000u, 3000u})
     for (std::size_t shift = 0; shift < 64; ++shift)
       for (bool const large : {false, true}) {
         std::fill(to.begin(), to.end(), std::byte{0x5A});

@@ -104,8 +104,8 @@ struct fits_staging {
   void operator()() {
     for (rank_t size = 1; size <= 33; ++size) {
       if (!Schedule::supports(size)) continue;
-      for (std::size_t const element_bytes : {1, 3, 4, 8, 24})
-        for (std::size_t const count : {1, 100, 5000, 100'000}) {
+      for (std::size_t const element_bytes : {1u, 3u, 4u, 8u, 24u})
+        for (std::size_t const count : {1u, 100u, 5000u, 100'000u}) {
           cut const how{count, element_bytes, Schedule::chunk_count(size), size, Contract::sharded,
                         collx::exec::largest_staged<Schedule>(size), cases::staging_bytes};
           CAPTURE(Contract::name);
@@ -160,17 +160,17 @@ TEST_CASE("geometry: chunks cover every element once and in order, exhaustively 
     for (rank_t size = 1; size <= 5; ++size)
       for (std::int32_t per_rank = 1; per_rank <= 3; ++per_rank)
         for (std::size_t count = 0; count <= 40; ++count)
-          for (std::size_t const element_bytes : {1, 8, 12})
+          for (std::size_t const element_bytes : {1u, 8u, 12u})
             // Staging for one element per chunk, for a few, and for everything.
-            for (std::size_t const staging : {512, 1024, 4096})
+            for (std::size_t const staging : {512u, 1024u, 4096u})
               check({count, element_bytes, size * per_rank, size, sharded, size * per_rank, staging});
 }
 
 TEST_CASE("geometry: the same for larger vectors, where parts begin on cache lines") {
   for (bool const sharded : {false, true})
     for (rank_t const size : {1, 2, 3, 8, 33})
-      for (std::size_t const count : {1000, 4096, 10007})
-        for (std::size_t const element_bytes : {1, 3, 4, 16})
+      for (std::size_t const count : {1000u, 4096u, 10007u})
+        for (std::size_t const element_bytes : {1u, 3u, 4u, 16u})
           for (std::size_t const staging : {cases::staging_bytes, std::size_t{1} << 20})
             check({count, element_bytes, size, size, sharded, 2 * size, staging});
 }

@@ -12,12 +12,12 @@ struct not_trivial {
   std::string text;
 };
 
-auto const captures_a_string = [s = std::string("x")](int a, int b) { return a + b + static_cast<int>(s.size()); };
+[[maybe_unused]] auto const captures_a_string = [s = std::string("x")](int a, int b) { return a + b + static_cast<int>(s.size()); };
 struct point {
   int x, y;
 };
-auto const add_points = [](point a, point b) { return point{a.x + b.x, a.y + b.y}; };
-auto const returns_nothing = [](int, int) {};
+[[maybe_unused]] auto const add_points = [](point a, point b) { return point{a.x + b.x, a.y + b.y}; };
+[[maybe_unused]] auto const returns_nothing = [](int, int) {};
 
 }  // namespace
 

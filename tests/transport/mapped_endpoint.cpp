@@ -166,15 +166,14 @@ TEST_CASE("mapped: staging is given back once its readers are done with a fragme
   }
 }
 
-TEST_CASE("mapped: a peer's output can be stored to once its letter of this collective has arrived") {
+TEST_CASE("mapped: a peer's output can be stored to once a payload of this collective has come from it") {
   two_ends pair;
   endpoint &from = *pair.ends[0], &to = *pair.ends[1];
-  std::vector<std::byte> output(100);
+  std::vector<std::byte> output(100), payload(100);
   to.begin(0, nullptr);
   CHECK(to.push_target(0, 0) == nullptr);
   from.begin(0, output.data());
-  std::byte const one{1};
-  from.send(0, 1, &one, 1, handover::staged);
+  from.send(0, 1, payload.data(), payload.size(), handover::in_place);
   arrival what;
   REQUIRE(to.arrived(0, 0, what));
   CHECK(to.push_target(0, 0) == output.data());
