@@ -65,6 +65,10 @@ COLLX_WIDE_VECTORS void combine_lanes_wide(T* first, T* second, T const* a, T co
   combine_lanes<Destinations, Finish>(first, second, a, b, count, op, size);
 }
 
+// How far ahead of a streaming loop its sources are fetched: the hardware stops at page ends, which
+// come often in two sources and two outputs. Worth 5 % from 128 KiB on; twice as far is no better.
+inline constexpr std::size_t prefetch_lines = 8;
+
 // The same, past the caches for the first `Streamed` outputs, which begin on a cache line.
 template <int Destinations, int Streamed, bool Finish, class T, class Op>
 COLLX_WIDE_VECTORS void combine_lines_streamed(T* first, T* second, T const* a, T const* b, std::size_t count,
@@ -73,6 +77,8 @@ COLLX_WIDE_VECTORS void combine_lines_streamed(T* first, T* second, T const* a, 
   alignas(line_bytes) T x[lanes];
   std::size_t at = 0;
   for (; at + lanes <= count; at += lanes) {
+    __builtin_prefetch(a + at + prefetch_lines * lanes);
+    __builtin_prefetch(b + at + prefetch_lines * lanes);
     combine_lane<lanes, 1, Finish>(x, x, a + at, b + at, op, size);
     stream_line(first + at, x);
     if constexpr (Destinations == 2 && Streamed == 2) stream_line(second + at, x);

@@ -274,7 +274,8 @@ class step_machine {
     if (payload.bytes <= Endpoint::inline_bytes) return true;
     // What a step must copy is what a later one overwrites; nobody overwrites a separate input.
     bool const stays = !must_copy || (payload.where == place::input && !memory_.in_place());
-    return stays && payload.where != place::scratch && endpoint_.reachable(payload.data, payload.bytes);
+    return stays && payload.where != place::scratch && payload.bytes >= lend_bytes_min &&
+           endpoint_.reachable(payload.data, payload.bytes);
   }
 
   // A peer's own target for the chunks this step pushes, or null where it cannot be stored to.
@@ -344,6 +345,8 @@ class step_machine {
   [[nodiscard]] rank_t rank() const noexcept { return memory_.where().rank; }
   [[nodiscard]] rank_t size() const noexcept { return memory_.where().size; }
 
+  // Below this a copy is cheaper than to wait until the receivers have read the original.
+  static constexpr std::size_t lend_bytes_min = 1024;
   // Below this a receiver's own copy is cheaper than a store into lines it holds.
   static constexpr std::size_t push_bytes_min = 256;
 
