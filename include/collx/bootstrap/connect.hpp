@@ -18,7 +18,7 @@ struct launch {
 
   // With neither RANK nor WORLD_SIZE there is one rank. Throws error (bad_argument) naming what is
   // missing or wrong.
-  [[nodiscard]] static launch from_environment() {
+  [[nodiscard]] COLLX_COLD static launch from_environment() {
     launch found;
     bool const has_rank = std::getenv("RANK") != nullptr, has_size = std::getenv("WORLD_SIZE") != nullptr;
     if (!has_rank && !has_size) return found;
@@ -44,7 +44,7 @@ struct launch {
 // The communicator of all processes of this job. Every rank calls it once; returns when all have.
 // Throws error: bad_argument for a wrong environment, timeout naming a rank that never came.
 template <class Transport>
-[[nodiscard]] communicator<Transport> connect(
+[[nodiscard]] COLLX_COLD communicator<Transport> connect(
     transport::settings const& chosen = transport::settings::from_environment()) {
   static_assert(std::is_same_v<Transport, transport::shm>, "collx: connect() starts processes of one host: "
                                                            "connect<transport::shm>()");

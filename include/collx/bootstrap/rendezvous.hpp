@@ -103,7 +103,7 @@ enum class verdict : std::uint32_t { welcome = 1, wrong_version, wrong_size, ran
   return true;
 }
 
-[[noreturn]] inline void throw_rendezvous(char const* path, rank_t rank, rank_t size, status code, char const* what) {
+[[noreturn]] COLLX_COLD inline void throw_rendezvous(char const* path, rank_t rank, rank_t size, status code, char const* what) {
   char text[500];
   std::snprintf(text, sizeof text, "rendezvous at %.120s, rank %d of %d: %s", path, rank, size, what);
   throw error(code, text);
@@ -117,7 +117,7 @@ class host {
         seen_(static_cast<std::size_t>(size)) {}
   ~host() { unlink(path_); }
 
-  void serve(int segment_fd) {
+  COLLX_COLD void serve(int segment_fd) {
     for (rank_t missing = size_ - 1; missing > 0;) {
       if (!ready_before(socket_.get(), POLLIN, deadline_us_)) give_up();
       owned_fd const guest(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
@@ -126,7 +126,7 @@ class host {
   }
 
  private:
-  [[nodiscard]] static owned_fd listen_at(char const* path) {
+  [[nodiscard]] COLLX_COLD static owned_fd listen_at(char const* path) {
     sockaddr_un const address = address_of(path);
     owned_fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (fd.get() < 0) transport::shared_memory::throw_system("socket", "raise the limit on descriptors");
@@ -180,7 +180,7 @@ class host {
 };
 
 // The other ranks' side: asks until rank 0 answers. Returns the descriptor of the segment.
-[[nodiscard]] inline owned_fd ask(char const* path, rank_t rank, rank_t size, std::uint64_t deadline_us) {
+[[nodiscard]] COLLX_COLD inline owned_fd ask(char const* path, rank_t rank, rank_t size, std::uint64_t deadline_us) {
   sockaddr_un const address = address_of(path);
   for (;;) {
     owned_fd const fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -213,7 +213,7 @@ class host {
 
 // Called by every rank with the same path, size and settings. Returns a descriptor of the shared
 // segment, which the caller owns. Throws error when not all ranks come within the time-out.
-[[nodiscard]] inline detail::owned_fd meet_at(char const* path, rank_t rank, rank_t size,
+[[nodiscard]] COLLX_COLD inline detail::owned_fd meet_at(char const* path, rank_t rank, rank_t size,
                                               transport::settings const& chosen) {
   std::uint64_t const deadline_us = now_us() + chosen.timeout_us;
   if (rank != 0) return detail::ask(path, rank, size, deadline_us);

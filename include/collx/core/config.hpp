@@ -25,11 +25,14 @@
 #if defined(__GNUC__) || defined(__clang__)
 #define COLLX_ALWAYS_INLINE inline __attribute__((always_inline))
 #define COLLX_NEVER_INLINE __attribute__((noinline))
+// Set-up and failures: compiled for size, which also halves what compiling them costs.
+#define COLLX_COLD __attribute__((noinline, cold))
 #define COLLX_LIKELY(condition) __builtin_expect(static_cast<bool>(condition), 1)
 #define COLLX_UNLIKELY(condition) __builtin_expect(static_cast<bool>(condition), 0)
 #else
 #define COLLX_ALWAYS_INLINE inline
 #define COLLX_NEVER_INLINE
+#define COLLX_COLD
 #define COLLX_LIKELY(condition) (condition)
 #define COLLX_UNLIKELY(condition) (condition)
 #endif

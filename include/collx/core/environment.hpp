@@ -10,7 +10,7 @@
 
 namespace collx::inline abi_1::environment {
 
-[[noreturn]] inline void refuse(char const* variable, char const* value, std::int64_t low, std::int64_t high) {
+[[noreturn]] COLLX_COLD inline void refuse(char const* variable, char const* value, std::int64_t low, std::int64_t high) {
   char text[400];
   std::snprintf(text, sizeof text, "environment variable %s is \"%s\"; set it to a whole number from %lld to %lld, "
                 "or unset it", variable, value, static_cast<long long>(low), static_cast<long long>(high));

@@ -56,12 +56,12 @@ namespace detail {
 // allocates nothing beyond what the language runtime does.
 class error : public std::exception {
  public:
-  error(status code, char const* text) noexcept {
+  COLLX_COLD error(status code, char const* text) noexcept {
     report_.code = code;
     append("collx: %s", text);
   }
 
-  explicit error(failure_report const& report) noexcept : report_(report) {
+  COLLX_COLD explicit error(failure_report const& report) noexcept : report_(report) {
     append("collx: %s<%s> #%llu on rank %d: %s", report.collective, report.algorithm, number(report.sequence),
            report.rank, name(report.code));
     if (report.peer != no_rank) append(", peer %d", report.peer);

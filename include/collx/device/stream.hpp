@@ -49,20 +49,24 @@ COLLX_WIDE_VECTORS inline void copy_streamed_lines(std::byte* to, std::byte cons
 
 #endif
 
-// memcpy that streams what is `large` (of a vector of stream_bytes_min() or more).
-inline void copy(std::byte* to, std::byte const* from, std::size_t bytes, bool large) noexcept {
+#if defined(COLLX_WIDE_VECTORS)
+COLLX_NEVER_INLINE inline void copy_streamed(std::byte* to, std::byte const* from, std::size_t bytes) noexcept {
+  std::size_t const head = (line_bytes - reinterpret_cast<std::uintptr_t>(to) % line_bytes) % line_bytes;
+  std::size_t const lines = (bytes - head) / line_bytes * line_bytes;
+  std::memcpy(to, from, head);
+  copy_streamed_lines(to + head, from + head, lines);
+  std::memcpy(to + head + lines, from + head + lines, bytes - head - lines);
+  fence_streams();
+}
+#endif
+
+// memcpy, past the caches if `streamed` and the processor can.
+inline void copy(std::byte* to, std::byte const* from, std::size_t bytes, bool streamed) noexcept {
   if (bytes == 0) return;
 #if defined(COLLX_WIDE_VECTORS)
-  if (large && cpu::wide_vectors && bytes >= 16 * line_bytes) {
-    std::size_t const head = (line_bytes - reinterpret_cast<std::uintptr_t>(to) % line_bytes) % line_bytes;
-    std::size_t const lines = (bytes - head) / line_bytes * line_bytes;
-    std::memcpy(to, from, head);
-    copy_streamed_lines(to + head, from + head, lines);
-    std::memcpy(to + head + lines, from + head + lines, bytes - head - lines);
-    return fence_streams();
-  }
+  if (streamed && cpu::wide_vectors && bytes >= 16 * line_bytes) return copy_streamed(to, from, bytes);
 #else
-  (void)large;
+  (void)streamed;
 #endif
   std::memcpy(to, from, bytes);
 }

@@ -41,7 +41,7 @@ class engine {
   static constexpr std::uint32_t request_count = 16;
 
   template <class... Arguments>
-  explicit engine(std::uint64_t timeout_us, std::uint32_t spins, Arguments&&... arguments)
+  COLLX_COLD explicit engine(std::uint64_t timeout_us, std::uint32_t spins, Arguments&&... arguments)
       : endpoint_(static_cast<Arguments&&>(arguments)...), timeout_us_(timeout_us), spins_(spins) {
     for (workspace& work : work_) work = workspace(endpoint_.size());
   }
@@ -123,13 +123,13 @@ class engine {
     return finish(t.slot);
   }
 
-  void finish_all() noexcept {
+  COLLX_COLD void finish_all() noexcept {
     for (std::uint32_t i = 0; i < request_count; ++i)
       if (flights_[i].occupied) (void)finish(i);
   }
 
   // Moves every request in flight as far as it goes without waiting.
-  void progress() noexcept {
+  COLLX_NEVER_INLINE void progress() noexcept {
     endpoint_.progress();
     for (std::uint32_t i = 0; in_flight_ != 0 && i < request_count; ++i) {
       flight_type& slot = flights_[i];
@@ -138,7 +138,7 @@ class engine {
     }
   }
 
-  void abort(status code) noexcept { endpoint_.space().abort(code, endpoint_.world_rank(endpoint_.rank()), no_rank); }
+  COLLX_COLD void abort(status code) noexcept { endpoint_.space().abort(code, endpoint_.world_rank(endpoint_.rank()), no_rank); }
 
   // Where everything in flight stands: calls f(collective, sequence, cursor) for each.
   template <class F>
@@ -158,7 +158,7 @@ class engine {
   }
 
   // Keeps a failure, if it is the first, and tells the other ranks.
-  COLLX_NEVER_INLINE void record(status outcome, failure_report report, cursor const& at) noexcept {
+  COLLX_COLD void record(status outcome, failure_report report, cursor const& at) noexcept {
     report.code = outcome;
     report.rank = endpoint_.rank();
     report.peer = at.waits_for;
@@ -178,7 +178,7 @@ class engine {
   }
 
  private:
-  COLLX_NEVER_INLINE void fail(status outcome, call const& what, cursor const& at) noexcept {
+  COLLX_COLD void fail(status outcome, call const& what, cursor const& at) noexcept {
     failure_report report = report_for(what);
     report.elapsed_us = waited_us_;
     record(outcome, report, at);
@@ -209,7 +209,7 @@ class engine {
   }
 
   // The same wait, for a request: everything in flight moves along.
-  [[nodiscard]] status finish(std::uint32_t index) noexcept {
+  COLLX_NEVER_INLINE status finish(std::uint32_t index) noexcept {
     flight_type& slot = flights_[index];
     wait_until([&] { return slot.outcome != status::pending; }, slot);
     slot.occupied = false;
@@ -217,7 +217,7 @@ class engine {
   }
 
   // Requests on one lane run one after the other, in the order they were started.
-  void wait_for_lane(std::uint32_t index) noexcept {
+  COLLX_NEVER_INLINE void wait_for_lane(std::uint32_t index) noexcept {
     flight_type& slot = flights_[index];
     wait_until(
         [&] {
@@ -257,7 +257,7 @@ class engine {
     if (slot.outcome == status::pending) complete(slot, why);
   }
 
-  void complete(flight_type& slot, status outcome) noexcept {
+  COLLX_NEVER_INLINE void complete(flight_type& slot, status outcome) noexcept {
     slot.outcome = outcome;
     --in_flight_;
     if (outcome == status::ok) {

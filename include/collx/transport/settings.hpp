@@ -23,7 +23,7 @@ struct settings {
 #endif
 
   // Throws error (bad_argument) naming the variable that is wrong.
-  [[nodiscard]] static settings from_environment() {
+  [[nodiscard]] COLLX_COLD static settings from_environment() {
     settings chosen;
     auto const read = [](char const* variable, auto& value, std::int64_t low, std::int64_t high) {
       value = static_cast<std::remove_reference_t<decltype(value)>>(

@@ -16,7 +16,7 @@ class shm_world {
  public:
   // Joins as `rank`. Returns when all ranks have joined; throws error (timeout) naming those that
   // have not. `fd` is the caller's.
-  shm_world(int fd, rank_t rank)
+  COLLX_COLD shm_world(int fd, rank_t rank)
       : segment_(shared_memory::segment::attach(fd)),
         heap_(segment_.heap(rank), segment_.chosen().heap_bytes),
         watches_(static_cast<std::size_t>(segment_.size())),
@@ -70,7 +70,7 @@ class shm_world {
   [[nodiscard]] mapped::first_failure first_failure() const noexcept { return segment_.head().alarm.read(); }
 
  private:
-  void announce() {
+  COLLX_COLD void announce() {
     if (rank_ < 0 || rank_ >= size()) {
       char text[160];
       std::snprintf(text, sizeof text, "there is no rank %d of %d; ranks are counted from 0", rank_, size());
@@ -89,7 +89,7 @@ class shm_world {
     segment_.head().joined.fetch_add(1, std::memory_order_release);
   }
 
-  void wait_for_everybody() {
+  COLLX_COLD void wait_for_everybody() {
     exec::waiter patience(0, chosen().timeout_us);
     // Acquire: pairs with announce(), so that every member's record is complete.
     while (segment_.head().joined.load(std::memory_order_acquire) < size()) {

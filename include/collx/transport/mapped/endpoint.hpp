@@ -25,7 +25,7 @@ class endpoint {
 
   // `members[i]`: the world rank of rank i here. `blocks[i]`: where its block of shared memory lies
   // in this rank's address space; zeroed by its owner before anybody else uses it.
-  endpoint(Space& space, rank_t rank, array<rank_t> members, std::byte* const* blocks, block_layout layout)
+  COLLX_COLD endpoint(Space& space, rank_t rank, array<rank_t> members, std::byte* const* blocks, block_layout layout)
       : space_(&space),
         rank_(rank),
         layout_(layout),

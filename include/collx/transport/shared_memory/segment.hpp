@@ -18,7 +18,7 @@
 
 namespace collx::inline abi_1::transport::shared_memory {
 
-[[noreturn]] inline void throw_system(char const* what, char const* advice) {
+[[noreturn]] COLLX_COLD inline void throw_system(char const* what, char const* advice) {
   char text[400];
   std::snprintf(text, sizeof text, "%s: %s; %s", what, std::strerror(errno), advice);
   throw error(status::system_failure, text);
@@ -50,7 +50,7 @@ struct header {
 class segment {
  public:
   // Makes the memory; the descriptor is passed on by fork or by a rendezvous.
-  [[nodiscard]] static int create(rank_t size, settings const& chosen) {
+  [[nodiscard]] COLLX_COLD static int create(rank_t size, settings const& chosen) {
     int const fd = static_cast<int>(syscall(SYS_memfd_create, "collx", 1u /* MFD_CLOEXEC */));
     if (fd < 0) throw_system("memfd_create", "the kernel must be 3.17 or newer and allow it");
     segment const shape(size, chosen);
@@ -74,7 +74,7 @@ class segment {
   }
 
   // Maps the segment behind `fd`, which stays the caller's.
-  [[nodiscard]] static segment attach(int fd) {
+  [[nodiscard]] COLLX_COLD static segment attach(int fd) {
     header head{};
     if (pread(fd, static_cast<void*>(&head), sizeof head, 0) != static_cast<ssize_t>(sizeof head) ||
         head.magic != header::magic_value || head.version != header::version_value || head.size < 1)
