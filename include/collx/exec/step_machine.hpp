@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "collx/device/cache_hint.hpp"
 #include "collx/device/stream.hpp"
 #include "collx/exec/memory_map.hpp"
 #include "collx/exec/workspace.hpp"
@@ -84,7 +85,8 @@ class step_machine {
   status perform(primitive const& step, void const* op) noexcept {
     if (step.from.empty()) return originate(step);
     if (phase_ == phase::begin) {
-      if constexpr (!Endpoint::is_mapped) announce(step);
+      if constexpr (Endpoint::is_mapped) prepare_target(step);
+      else announce(step);
       phase_ = phase::receive;
     }
     return step.reduce ? reduce(step, op) : relay(step);
@@ -134,6 +136,14 @@ class step_machine {
       bool const straight = !step.reduce && step.store && target.pieces == 1;
       endpoint_.expect(lane_, peer, straight ? target.data : nullptr, target.bytes);
     }
+  }
+
+  // The message is still on its way: have the lines of its result at hand when it comes.
+  void prepare_target(primitive const& step) noexcept {
+    if (!step.store || step.target.per_peer != 0 || memory_.in_place()) return;
+    run const target = find(step.target, 0);
+    if (target.pieces == 1 && target.bytes <= prepared_bytes_max)
+      device::prefetch_exclusive(target.data, target.bytes);
   }
 
   // Fan-in: every source in one pass, to the target, to peers' targets and to staging at once.
@@ -345,6 +355,8 @@ class step_machine {
   [[nodiscard]] rank_t rank() const noexcept { return memory_.where().rank; }
   [[nodiscard]] rank_t size() const noexcept { return memory_.where().size; }
 
+  // Results up to this size are fetched into the first-level cache before they are written.
+  static constexpr std::size_t prepared_bytes_max = 4096;
   // Below this a copy is cheaper than to wait until the receivers have read the original.
   static constexpr std::size_t lend_bytes_min = 1024;
   // Below this a receiver's own copy is cheaper than a store into lines it holds.
