@@ -17,7 +17,9 @@ class symmetric_buffer {
   symmetric_buffer(World& world, std::size_t count)
       : world_(&world), data_(reinterpret_cast<T*>(world.allocate(count * sizeof(T)))), count_(count) {}
   symmetric_buffer(symmetric_buffer&& other) noexcept
-      : world_(other.world_), data_(std::exchange(other.data_, nullptr)), count_(std::exchange(other.count_, 0)) {}
+      : world_(other.world_),
+        data_(std::exchange(other.data_, nullptr)),
+        count_(std::exchange(other.count_, 0)) {}
   symmetric_buffer& operator=(symmetric_buffer&& other) noexcept {
     std::swap(world_, other.world_);
     std::swap(data_, other.data_);
@@ -116,7 +118,8 @@ class request {
  public:
   request() = default;
   request(exec::engine<Endpoint>& engine, exec::ticket t) noexcept : engine_(&engine), ticket_(t) {}
-  request(request&& other) noexcept : engine_(std::exchange(other.engine_, nullptr)), ticket_(other.ticket_) {}
+  request(request&& other) noexcept
+      : engine_(std::exchange(other.engine_, nullptr)), ticket_(other.ticket_) {}
   request& operator=(request&& other) noexcept {
     std::swap(engine_, other.engine_);
     std::swap(ticket_, other.ticket_);

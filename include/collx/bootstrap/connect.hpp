@@ -23,18 +23,21 @@ struct launch {
     bool const has_rank = std::getenv("RANK") != nullptr, has_size = std::getenv("WORLD_SIZE") != nullptr;
     if (!has_rank && !has_size) return found;
     if (has_rank != has_size)
-      throw error(status::bad_argument, has_rank ? "RANK is set but WORLD_SIZE is not; set both, or neither for one rank"
-                                                 : "WORLD_SIZE is set but RANK is not; set both, or neither for one rank");
+      throw error(status::bad_argument,
+                  has_rank ? "RANK is set but WORLD_SIZE is not; set both, or neither for one rank"
+                           : "WORLD_SIZE is set but RANK is not; set both, or neither for one rank");
     found.size = static_cast<rank_t>(environment::number("WORLD_SIZE", 1, 1, transport::size_max));
     found.rank = static_cast<rank_t>(environment::number("RANK", 0, 0, found.size - 1));
     auto const local = static_cast<rank_t>(environment::number("LOCAL_RANK", found.rank, 0, found.size - 1));
     if (local != found.rank)
-      throw error(status::not_supported, "LOCAL_RANK differs from RANK: transport::shm joins ranks of one host only; "
-                                         "start all ranks on one host");
+      throw error(status::not_supported,
+                  "LOCAL_RANK differs from RANK: transport::shm joins ranks of one host only; "
+                  "start all ranks on one host");
     found.rendezvous = std::getenv("COLLX_RENDEZVOUS");
     if (found.rendezvous == nullptr && found.size > 1)
-      throw error(status::bad_argument, "COLLX_RENDEZVOUS is not set; set it, on every rank, to the path of a socket "
-                                        "that rank 0 may create, one of its own for each job");
+      throw error(status::bad_argument,
+                  "COLLX_RENDEZVOUS is not set; set it, on every rank, to the path of a socket "
+                  "that rank 0 may create, one of its own for each job");
     return found;
   }
 };

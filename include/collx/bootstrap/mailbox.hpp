@@ -10,7 +10,8 @@ namespace collx::inline abi_1::bootstrap {
 template <class Transport = transport::mailbox>
 class mailbox_ranks {
  public:
-  mailbox_ranks(rank_t size, std::uint64_t seed, transport::settings const& chosen = {}, std::uint64_t depth = 2)
+  mailbox_ranks(rank_t size, std::uint64_t seed, transport::settings const& chosen = {},
+                std::uint64_t depth = 2)
       : world_(new transport::mailbox_world(size, seed, chosen, depth)),
         members_(static_cast<std::size_t>(size)) {
     auto* const everybody = world_->open(size);

@@ -52,7 +52,8 @@ template <class Transport = transport::shm, class RankMain>
 exit_codes on_processes(rank_t size, RankMain&& rank_main,
                         transport::settings const& chosen = transport::settings::from_environment()) {
   if (size < 1 || size > transport::size_max)
-    throw error(status::bad_argument, "on_processes: the number of ranks must be at least 1 and at most 4096");
+    throw error(status::bad_argument,
+                "on_processes: the number of ranks must be at least 1 and at most 4096");
   int const fd = transport::shared_memory::segment::create(size, chosen);
   try {
     // What does not fit one address space fails here, once, and not in every rank.
@@ -72,7 +73,8 @@ exit_codes on_processes(rank_t size, RankMain&& rank_main,
       detail::live_as_rank<Transport>(fd, r, rank_main);
     }
     if (child < 0) {
-      for (rank_t started = 0; started < r; ++started) kill(ranks[static_cast<std::size_t>(started)], SIGKILL);
+      for (rank_t started = 0; started < r; ++started)
+        kill(ranks[static_cast<std::size_t>(started)], SIGKILL);
       for (rank_t started = 0; started < r; ++started)
         waitpid(ranks[static_cast<std::size_t>(started)], nullptr, 0);
       close(fd);

@@ -47,8 +47,10 @@ enum class verdict : std::uint32_t { welcome = 1, wrong_version, wrong_size, ran
   address.sun_family = AF_UNIX;
   if (std::strlen(path) >= sizeof address.sun_path || path[0] == '\0') {
     char text[300];
-    std::snprintf(text, sizeof text, "COLLX_RENDEZVOUS is \"%.120s\"; set it to a path of 1 to %zu characters in a "
-                  "folder that all ranks can write to", path, sizeof address.sun_path - 1);
+    std::snprintf(text, sizeof text,
+                  "COLLX_RENDEZVOUS is \"%.120s\"; set it to a path of 1 to %zu characters in a "
+                  "folder that all ranks can write to",
+                  path, sizeof address.sun_path - 1);
     throw error(status::bad_argument, text);
   }
   std::strcpy(address.sun_path, path);
@@ -99,11 +101,13 @@ enum class verdict : std::uint32_t { welcome = 1, wrong_version, wrong_size, ran
   if (recvmsg(from, &message, MSG_CMSG_CLOEXEC) != static_cast<ssize_t>(sizeof answer)) return false;
   fd = -1;
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part))
-    if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS) std::memcpy(&fd, CMSG_DATA(part), sizeof fd);
+    if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS)
+      std::memcpy(&fd, CMSG_DATA(part), sizeof fd);
   return true;
 }
 
-[[noreturn]] COLLX_COLD inline void throw_rendezvous(char const* path, rank_t rank, rank_t size, status code, char const* what) {
+[[noreturn]] COLLX_COLD inline void throw_rendezvous(char const* path, rank_t rank, rank_t size, status code,
+                                                     char const* what) {
   char text[500];
   std::snprintf(text, sizeof text, "rendezvous at %.120s, rank %d of %d: %s", path, rank, size, what);
   throw error(code, text);
@@ -139,7 +143,8 @@ class host {
       bool const stale = !in_use && lstat(path, &found) == 0 && S_ISSOCK(found.st_mode);
       if (stale) unlink(path);
       if (!stale || bind(fd.get(), where, sizeof address) != 0)
-        throw_rendezvous(path, 0, 0, status::system_failure, "the path cannot be bound; give COLLX_RENDEZVOUS a "
+        throw_rendezvous(path, 0, 0, status::system_failure,
+                         "the path cannot be bound; give COLLX_RENDEZVOUS a "
                          "path of its own for each job, in a folder that can be written to");
     }
     if (listen(fd.get(), 128) != 0) transport::shared_memory::throw_system("listen", "see errno");
@@ -159,7 +164,8 @@ class host {
                         : from.rank < 1 || from.rank >= size_         ? verdict::rank_taken
                         : seen_[static_cast<std::size_t>(from.rank)] ? verdict::rank_taken
                                                                      : verdict::welcome;
-    if (!send_verdict(guest, say, say == verdict::welcome ? segment_fd : -1) || say != verdict::welcome) return false;
+    if (!send_verdict(guest, say, say == verdict::welcome ? segment_fd : -1) || say != verdict::welcome)
+      return false;
     return seen_[static_cast<std::size_t>(from.rank)] = true;
   }
 
@@ -167,8 +173,10 @@ class host {
     rank_t missing = 1;
     while (seen_[static_cast<std::size_t>(missing)]) ++missing;
     char text[200];
-    std::snprintf(text, sizeof text, "rank %d never came; start all %d ranks with the same COLLX_RENDEZVOUS, or "
-                  "raise COLLX_TIMEOUT_US", missing, size_);
+    std::snprintf(text, sizeof text,
+                  "rank %d never came; start all %d ranks with the same COLLX_RENDEZVOUS, or "
+                  "raise COLLX_TIMEOUT_US",
+                  missing, size_);
     throw_rendezvous(path_, 0, size_, status::timeout, text);
   }
 
@@ -180,7 +188,8 @@ class host {
 };
 
 // The other ranks' side: asks until rank 0 answers. Returns the descriptor of the segment.
-[[nodiscard]] COLLX_COLD inline owned_fd ask(char const* path, rank_t rank, rank_t size, std::uint64_t deadline_us) {
+[[nodiscard]] COLLX_COLD inline owned_fd ask(char const* path, rank_t rank, rank_t size,
+                                             std::uint64_t deadline_us) {
   sockaddr_un const address = address_of(path);
   for (;;) {
     owned_fd const fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -194,10 +203,11 @@ class host {
       if (send(fd.get(), &me, sizeof me, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof me) &&
           ready_before(fd.get(), POLLIN, deadline_us) && receive_verdict(fd.get(), say, segment_fd)) {
         if (say == verdict::welcome && segment_fd >= 0) return owned_fd(segment_fd);
-        char const* const why = say == verdict::wrong_version ? "rank 0 runs another version of collx; use one version"
-                                : say == verdict::wrong_size
-                                    ? "rank 0 was started with another WORLD_SIZE; give all ranks the same"
-                                    : "this rank is taken or out of range; give every process a RANK of its own";
+        char const* const why =
+            say == verdict::wrong_version ? "rank 0 runs another version of collx; use one version"
+            : say == verdict::wrong_size
+                ? "rank 0 was started with another WORLD_SIZE; give all ranks the same"
+                : "this rank is taken or out of range; give every process a RANK of its own";
         throw_rendezvous(path, rank, size, status::bad_argument, why);
       }
     }

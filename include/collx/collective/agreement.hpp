@@ -54,7 +54,8 @@ inline void copy_name(char (&to)[32], char const* from) noexcept { std::snprintf
   if (mine.element_type != theirs.element_type) return names("element type", "one type", "another");
   if (mine.op_type != theirs.op_type) return names("operator", mine.op, theirs.op);
   if (mine.root != theirs.root) return numbers("root", mine.root, theirs.root);
-  if (std::strcmp(mine.algorithm, theirs.algorithm) != 0) return names("algorithm", mine.algorithm, theirs.algorithm);
+  if (std::strcmp(mine.algorithm, theirs.algorithm) != 0)
+    return names("algorithm", mine.algorithm, theirs.algorithm);
   return false;
 }
 
@@ -87,7 +88,8 @@ template <class Endpoint>
 
 template <class Transport>
 void communicator<Transport>::checking(checking_level level) {
-  engine_->checker(level == checking_level::communication ? &detail::agree<typename Transport::endpoint> : nullptr);
+  engine_->checker(level == checking_level::communication ? &detail::agree<typename Transport::endpoint>
+                                                          : nullptr);
 }
 
 }  // namespace collx::inline abi_1

@@ -41,13 +41,14 @@ struct invocation {
   rank_t root = 0;
   [[no_unique_address]] Op op;
   char const* fault = nullptr;
-  std::size_t given = 0, needed = 0;
+  std::int64_t given = 0, needed = 0;  // signed: a root may be negative
 
-  void refuse(char const* what, std::size_t has, std::size_t wants) noexcept {
+  template <class Number>
+  void refuse(char const* what, Number has, Number wants) noexcept {
     if (fault != nullptr) return;
     fault = what;
-    given = has;
-    needed = wants;
+    given = static_cast<std::int64_t>(has);
+    needed = static_cast<std::int64_t>(wants);
   }
 
   void require_count(char const* what, std::size_t has, std::size_t wants) noexcept {
@@ -57,8 +58,8 @@ struct invocation {
   void require_root(problem p, rank_t wanted) noexcept {
     root = wanted;
     if (wanted < 0 || wanted >= p.size)
-      refuse("the root must be a rank of the communicator, less than its size", static_cast<std::size_t>(wanted),
-             static_cast<std::size_t>(p.size));
+      refuse("the root must be a rank of the communicator, less than its size",
+             wanted, p.size);
   }
 
   // The buffers either are the same memory, chunk for chunk, or do not overlap. `shift`: where the
@@ -69,26 +70,32 @@ struct invocation {
     bool const overlap = in < out + out_count * sizeof(T) && out < in + in_count * sizeof(T);
     bool const in_place = in == out + static_cast<std::uintptr_t>(shift) * sizeof(T);
     if (overlap && !in_place)
-      refuse("input and output overlap; pass the same memory, as this collective defines in place, or separate "
-             "buffers", in_count, out_count);
+      refuse(
+          "input and output overlap; pass the same memory, as this collective defines in place, or separate "
+          "buffers",
+          in_count, out_count);
   }
 };
 
-[[nodiscard]] COLLX_ALWAYS_INLINE problem where(auto const& comm) noexcept { return {comm.rank(), comm.size(), 0}; }
+[[nodiscard]] COLLX_ALWAYS_INLINE problem where(auto const& comm) noexcept {
+  return {comm.rank(), comm.size(), 0};
+}
 
 // Binds the buffers, and checks by name what their types are.
 template <class Contract, class In, class Out, class Op>
 [[nodiscard]] auto bind_buffers(In& in, Out& out, Op const& op) noexcept {
   using T = element_t<Out>;
   static_assert(std::is_same_v<element_t<In>, T>, "collx: input and output must have the same element type");
-  static_assert(!std::is_const_v<std::remove_pointer_t<decltype(out.data())>>, "collx: the output must not be const");
+  static_assert(!std::is_const_v<std::remove_pointer_t<decltype(out.data())>>,
+                "collx: the output must not be const");
   return invocation<Contract, T, Op>{in.data(), out.data(), 0, 0, op};
 }
 
 template <class Contract, class In, class Out, class Op>
 [[nodiscard]] auto bind_reduction(In& in, Out& out, Op const& op) noexcept {
-  static_assert(reduction<Op, element_t<Out>>,
-                "collx: the operator must be callable as T(T, T) for the element type, and trivially copyable");
+  static_assert(
+      reduction<Op, element_t<Out>>,
+      "collx: the operator must be callable as T(T, T) for the element type, and trivially copyable");
   return bind_buffers<Contract>(in, out, op);
 }
 
@@ -116,12 +123,14 @@ template <class Contract, class Algorithm, class Op, class Endpoint, class F>
   if constexpr (std::is_same_v<Algorithm, automatic>) {
     return tune::choose<Contract, Endpoint, is_commutative<Op>()>(bytes, engine.endpoint().size(), f);
   } else {
-    static_assert(algorithm_for<Algorithm, Contract>,
-                  "collx: this algorithm offers no schedule for this collective; docs/algorithms.md lists which do");
+    static_assert(
+        algorithm_for<Algorithm, Contract>,
+        "collx: this algorithm offers no schedule for this collective; docs/algorithms.md lists which do");
     if constexpr (algorithm_for<Algorithm, Contract>) {
-      static_assert(is_commutative<Op>() || keeps_rank_order<schedule_for<Contract, Algorithm>>(),
-                    "collx: this operator is not commutative and this algorithm does not combine in rank order; "
-                    "choose one that does (docs/algorithms.md)");
+      static_assert(
+          is_commutative<Op>() || keeps_rank_order<schedule_for<Contract, Algorithm>>(),
+          "collx: this operator is not commutative and this algorithm does not combine in rank order; "
+          "choose one that does (docs/algorithms.md)");
       return f.template operator()<Algorithm>();
     }
   }
@@ -137,7 +146,8 @@ template <class Algorithm>
 template <class T>
 [[nodiscard]] consteval std::uint64_t type_number() {
   std::uint64_t hash = 14695981039346656037ULL;
-  for (char const* c = __PRETTY_FUNCTION__; *c != 0; ++c) hash = (hash ^ static_cast<unsigned char>(*c)) * 1099511628211ULL;
+  for (char const* c = __PRETTY_FUNCTION__; *c != 0; ++c)
+    hash = (hash ^ static_cast<unsigned char>(*c)) * 1099511628211ULL;
   return hash;
 }
 
@@ -145,7 +155,8 @@ template <class Chosen, class Contract, class T, class Op>
 [[nodiscard]] exec::call describe(invocation<Contract, T, Op> const& args) noexcept {
   char const* op = "a callable";
   if constexpr (requires { Op::name; }) op = Op::name;
-  return {Contract::name, algorithm_name<Chosen>(), op, type_number<T>(), type_number<Op>(), args.count, args.root};
+  return {Contract::name, algorithm_name<Chosen>(), op, type_number<T>(), type_number<Op>(), args.count,
+          args.root};
 }
 
 // With nothing to move there is nothing to do; but a barrier, of count 0, is all about its messages.
@@ -159,7 +170,8 @@ template <schedule S, class T, class Endpoint>
   rank_t const size = endpoint.size();
   if (!S::supports(size)) return false;
   if (sizeof(T) <= 128 && size <= 64) return true;
-  std::size_t const staged = (sizeof(T) + 63) / 64 * 64 * static_cast<std::size_t>(exec::largest_staged<S>(size));
+  std::size_t const staged =
+      (sizeof(T) + 63) / 64 * 64 * static_cast<std::size_t>(exec::largest_staged<S>(size));
   return staged <= endpoint.staging_bytes() / 2;
 }
 
@@ -169,30 +181,35 @@ template <class Algorithm, class Contract, class T, class Op, class Endpoint>
 [[nodiscard]] status run(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> const& args) noexcept {
   if (COLLX_UNLIKELY(args.fault != nullptr)) return status::bad_argument;
   // With checking on, a count of 0 is compared as any other: the peers' may not be 0.
-  if (needs_elements<Contract> && args.count == 0 && engine.checker() == nullptr) return engine.failure().code;
-  return with_algorithm<Contract, Algorithm, Op>(engine, args.count * sizeof(T), [&]<class Chosen>() noexcept {
-    using S = schedule_for<Contract, Chosen>;
-    if (COLLX_UNLIKELY((!can_run<S, T>(engine.endpoint())))) return status::not_supported;
-    exec::call const what = describe<Chosen>(args);
-    if (COLLX_UNLIKELY(engine.checker() != nullptr))
-      if (status const agreed = engine.checker()(engine, what); agreed != status::ok) return agreed;
-    return engine.run(what, [&](int lane) noexcept { return make_executor<S>(engine, lane, args); });
-  });
+  if (needs_elements<Contract> && args.count == 0 && engine.checker() == nullptr)
+    return engine.failure().code;
+  return with_algorithm<Contract, Algorithm, Op>(
+      engine, args.count * sizeof(T), [&]<class Chosen>() noexcept {
+        using S = schedule_for<Contract, Chosen>;
+        if (COLLX_UNLIKELY((!can_run<S, T>(engine.endpoint())))) return status::not_supported;
+        exec::call const what = describe<Chosen>(args);
+        if (COLLX_UNLIKELY(engine.checker() != nullptr))
+          if (status const agreed = engine.checker()(engine, what); agreed != status::ok) return agreed;
+        return engine.run(what, [&](int lane) noexcept { return make_executor<S>(engine, lane, args); });
+      });
 }
 
-[[noreturn]] COLLX_NEVER_INLINE inline void throw_refusal(char const* collective, char const* what,
-                                                          std::size_t given, std::size_t needed) {
+[[noreturn]] COLLX_COLD inline void throw_refusal(char const* collective, char const* what,
+                                                  std::int64_t given, std::int64_t needed) {
   char text[400];
-  std::snprintf(text, sizeof text, "%s: %s (given %zu, needed %zu)", collective, what, given, needed);
+  std::snprintf(text, sizeof text, "%s: %s (given %lld, needed %lld)", collective, what,
+                static_cast<long long>(given), static_cast<long long>(needed));
   throw error(status::bad_argument, text);
 }
 
-[[noreturn]] COLLX_NEVER_INLINE inline void throw_unsupported(char const* collective, rank_t size,
+[[noreturn]] COLLX_COLD inline void throw_unsupported(char const* collective, rank_t size,
                                                               std::size_t element_bytes) {
   char text[400];
-  std::snprintf(text, sizeof text, "%s: this algorithm has no schedule for %d ranks (docs/algorithms.md says for how "
+  std::snprintf(text, sizeof text,
+                "%s: this algorithm has no schedule for %d ranks (docs/algorithms.md says for how "
                 "many it has), or an element of %zu bytes is too large for its staging memory; set "
-                "COLLX_STAGING_BYTES to more", collective, size, element_bytes);
+                "COLLX_STAGING_BYTES to more",
+                collective, size, element_bytes);
   throw error(status::not_supported, text);
 }
 
@@ -202,20 +219,24 @@ void run_or_throw(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> co
   status const outcome = run<Algorithm>(engine, args);
   if (COLLX_LIKELY(outcome == status::ok)) return;
   if (outcome == status::bad_argument) throw_refusal(Contract::name, args.fault, args.given, args.needed);
-  if (outcome == status::not_supported) throw_unsupported(Contract::name, engine.endpoint().size(), sizeof(T));
+  if (outcome == status::not_supported)
+    throw_unsupported(Contract::name, engine.endpoint().size(), sizeof(T));
   throw error(engine.failure());
 }
 
 // The started form: bad arguments throw here, everything later comes out of the request.
 template <class Algorithm, class Contract, class T, class Op, class Endpoint>
-[[nodiscard]] request<Endpoint> begin(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> const& args) {
+[[nodiscard]] request<Endpoint> begin(exec::engine<Endpoint>& engine,
+                                      invocation<Contract, T, Op> const& args) {
   if (args.fault != nullptr) throw_refusal(Contract::name, args.fault, args.given, args.needed);
   if (needs_elements<Contract> && args.count == 0 && engine.checker() == nullptr) return {};
   return with_algorithm<Contract, Algorithm, Op>(engine, args.count * sizeof(T), [&]<class Chosen>() {
     using S = schedule_for<Contract, Chosen>;
-    if (!can_run<S, T>(engine.endpoint())) throw_unsupported(Contract::name, engine.endpoint().size(), sizeof(T));
+    if (!can_run<S, T>(engine.endpoint()))
+      throw_unsupported(Contract::name, engine.endpoint().size(), sizeof(T));
     exec::call const what = describe<Chosen>(args);
-    if (engine.checker() != nullptr && engine.checker()(engine, what) != status::ok) throw error(engine.failure());
+    if (engine.checker() != nullptr && engine.checker()(engine, what) != status::ok)
+      throw error(engine.failure());
     return request<Endpoint>(
         engine, engine.start(what, [&](int lane) noexcept { return make_executor<S>(engine, lane, args); }));
   });

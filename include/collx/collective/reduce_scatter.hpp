@@ -20,8 +20,10 @@ template <buffer_like In, buffer_like Out, class Op = sum_t>
   auto args = bind_reduction<contract::reduce_scatter>(in, out, op);
   args.count = out.size();
   auto const size = static_cast<std::size_t>(p.size);
-  args.require_count("the input must have as many elements as all outputs together", in.size(), size * out.size());
-  args.refuse_overlap(in.size(), out.size(), -static_cast<std::ptrdiff_t>(static_cast<std::size_t>(p.rank) * out.size()));
+  args.require_count("the input must have as many elements as all outputs together", in.size(),
+                     size * out.size());
+  args.refuse_overlap(in.size(), out.size(),
+                      -static_cast<std::ptrdiff_t>(static_cast<std::size_t>(p.rank) * out.size()));
   return args;
 }
 
@@ -29,19 +31,22 @@ template <buffer_like In, buffer_like Out, class Op = sum_t>
 
 template <class Algorithm = automatic, class Transport, class... Arguments>
 void reduce_scatter(communicator<Transport>& comm, Arguments&&... arguments) {
-  detail::run_or_throw<Algorithm>(comm.engine(), detail::bind_reduce_scatter(detail::where(comm), arguments...));
+  detail::run_or_throw<Algorithm>(comm.engine(),
+                                  detail::bind_reduce_scatter(detail::where(comm), arguments...));
 }
 
 template <class Algorithm = automatic, class Transport, class... Arguments>
 [[nodiscard]] status try_reduce_scatter(communicator<Transport>& comm, Arguments&&... arguments) noexcept {
-  return detail::run<Algorithm>(comm.engine(), detail::bind_reduce_scatter(detail::where(comm), arguments...));
+  return detail::run<Algorithm>(comm.engine(),
+                                detail::bind_reduce_scatter(detail::where(comm), arguments...));
 }
 
 namespace start {
 
 template <class Algorithm = automatic, class Transport, class... Arguments>
 [[nodiscard]] auto reduce_scatter(communicator<Transport>& comm, Arguments&&... arguments) {
-  return detail::begin<Algorithm>(comm.engine(), detail::bind_reduce_scatter(detail::where(comm), arguments...));
+  return detail::begin<Algorithm>(comm.engine(),
+                                  detail::bind_reduce_scatter(detail::where(comm), arguments...));
 }
 
 }  // namespace start

@@ -15,13 +15,16 @@ struct split_record {
 };
 
 // Ranks of the new group, in the order (key, old rank). Returns how many there are.
-[[nodiscard]] inline rank_t members_of(array<split_record> const& all, std::int32_t color, array<rank_t>& members) {
+[[nodiscard]] inline rank_t members_of(array<split_record> const& all, std::int32_t color,
+                                       array<rank_t>& members) {
   rank_t count = 0;
   for (std::size_t r = 0; r < all.size(); ++r) {
     if (all[r].color != color) continue;
     // Insertion keeps old ranks in order among equal keys.
     rank_t at = count++;
-    for (; at > 0 && all[static_cast<std::size_t>(members[static_cast<std::size_t>(at - 1)])].key > all[r].key; --at)
+    for (;
+         at > 0 && all[static_cast<std::size_t>(members[static_cast<std::size_t>(at - 1)])].key > all[r].key;
+         --at)
       members[static_cast<std::size_t>(at)] = members[static_cast<std::size_t>(at - 1)];
     members[static_cast<std::size_t>(at)] = static_cast<rank_t>(r);
   }

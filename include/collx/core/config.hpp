@@ -40,7 +40,9 @@
 // Compiles a function for processors with 512-bit vectors; call it only where cpu::wide_vectors says
 // so (device/cpu.hpp). What it inlines is compiled for them too.
 #if defined(__x86_64__) && defined(__clang__)
-#define COLLX_WIDE_VECTORS __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"), min_vector_width(512)))
+#define COLLX_WIDE_VECTORS \
+  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"), min_vector_width(512)))
 #elif defined(__x86_64__) && defined(__GNUC__)
-#define COLLX_WIDE_VECTORS __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
+#define COLLX_WIDE_VECTORS \
+  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
 #endif

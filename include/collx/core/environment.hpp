@@ -10,10 +10,13 @@
 
 namespace collx::inline abi_1::environment {
 
-[[noreturn]] COLLX_COLD inline void refuse(char const* variable, char const* value, std::int64_t low, std::int64_t high) {
+[[noreturn]] COLLX_COLD inline void refuse(char const* variable, char const* value, std::int64_t low,
+                                           std::int64_t high) {
   char text[400];
-  std::snprintf(text, sizeof text, "environment variable %s is \"%s\"; set it to a whole number from %lld to %lld, "
-                "or unset it", variable, value, static_cast<long long>(low), static_cast<long long>(high));
+  std::snprintf(text, sizeof text,
+                "environment variable %s is \"%s\"; set it to a whole number from %lld to %lld, "
+                "or unset it",
+                variable, value, static_cast<long long>(low), static_cast<long long>(high));
   throw error(status::bad_argument, text);
 }
 
@@ -26,7 +29,8 @@ namespace collx::inline abi_1::environment {
   char* end = nullptr;
   errno = 0;
   long long const value = std::strtoll(text, &end, 10);
-  if (errno != 0 || end == text || *end != '\0' || value < low || value > high) refuse(variable, text, low, high);
+  if (errno != 0 || end == text || *end != '\0' || value < low || value > high)
+    refuse(variable, text, low, high);
   return value;
 }
 

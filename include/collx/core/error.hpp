@@ -68,7 +68,8 @@ class error : public std::exception {
     if (report.reported_by != no_rank && report.reported_by != report.rank)
       append(" (first reported by rank %d)", report.reported_by);
     if (report.differs_in != nullptr) {
-      append(" was called with another %s: %s here, %s there; ", report.differs_in, report.here, report.there);
+      append(" was called with another %s: %s here, %s there; ", report.differs_in, report.here,
+             report.there);
     } else {
       append(", step %d of %d, %llu bytes", report.step, report.step_count, number(report.bytes));
       if (report.code == status::mismatch) append(" expected and %llu received", number(report.peer_bytes));

@@ -35,7 +35,8 @@ template <class T, class Op>
 // N elements from two sources to one or two outputs, in registers. Local arrays rather than
 // references: a destination may be a source, and the compiler need not ask.
 template <std::size_t N, int Destinations, bool Finish, class T, class Op>
-COLLX_ALWAYS_INLINE void combine_lane(T* first, T* second, T const* a, T const* b, Op const& op, rank_t size) {
+COLLX_ALWAYS_INLINE void combine_lane(T* first, T* second, T const* a, T const* b, Op const& op,
+                                      rank_t size) {
   T x[N], y[N];
   std::memcpy(x, a, sizeof x);
   std::memcpy(y, b, sizeof y);
@@ -48,8 +49,8 @@ COLLX_ALWAYS_INLINE void combine_lane(T* first, T* second, T const* a, T const* 
 }
 
 template <int Destinations, bool Finish, class T, class Op>
-COLLX_ALWAYS_INLINE void combine_lanes(T* first, T* second, T const* a, T const* b, std::size_t count, Op const& op,
-                                       rank_t size) {
+COLLX_ALWAYS_INLINE void combine_lanes(T* first, T* second, T const* a, T const* b, std::size_t count,
+                                       Op const& op, rank_t size) {
   constexpr std::size_t lanes = lane_elements<T>;
   std::size_t at = 0;
   for (; at + lanes <= count; at += lanes)
@@ -99,8 +100,8 @@ template <class T>
 }
 
 template <int Destinations, int Streamed, bool Finish, class T, class Op>
-[[nodiscard]] bool combine_streamed(T* first, T* second, T const* a, T const* b, std::size_t count, Op const& op,
-                                    rank_t size) {
+[[nodiscard]] bool combine_streamed(T* first, T* second, T const* a, T const* b, std::size_t count,
+                                    Op const& op, rank_t size) {
   std::ptrdiff_t const to_line = elements_to_line(first, second, Streamed);
   if (to_line < 0 || static_cast<std::size_t>(to_line) > count) return false;
   std::size_t const head = static_cast<std::size_t>(to_line);
@@ -119,7 +120,8 @@ void combine_two(T* first, T* second, T const* a, T const* b, std::size_t count,
   if (count >= 4 * lane_elements<T> && cpu::wide_vectors) {
     if constexpr (Destinations == 2)
       if (streamed == 2 && combine_streamed<2, 2, Finish>(first, second, a, b, count, op, size)) return;
-    if (streamed >= 1 && combine_streamed<Destinations, 1, Finish>(first, second, a, b, count, op, size)) return;
+    if (streamed >= 1 && combine_streamed<Destinations, 1, Finish>(first, second, a, b, count, op, size))
+      return;
     return combine_lanes_wide<Destinations, Finish>(first, second, a, b, count, op, size);
   }
 #else
@@ -130,8 +132,9 @@ void combine_two(T* first, T* second, T const* a, T const* b, std::size_t count,
 
 // Folds sources[0 .. source_count) into `block`, wide: partial results stay in the accumulate type.
 template <class T, class Op>
-COLLX_ALWAYS_INLINE void fold_lanes(accumulate_t<Op, T>* block, T const* const* sources, std::int32_t source_count,
-                                    std::size_t at, std::size_t count, Op const& op) {
+COLLX_ALWAYS_INLINE void fold_lanes(accumulate_t<Op, T>* block, T const* const* sources,
+                                    std::int32_t source_count, std::size_t at, std::size_t count,
+                                    Op const& op) {
   using wide = accumulate_t<Op, T>;
   constexpr std::size_t lanes = lane_elements<wide>;
   if constexpr (std::is_same_v<wide, T>) std::memcpy(block, sources[0] + at, count * sizeof(T));
@@ -154,8 +157,9 @@ COLLX_ALWAYS_INLINE void fold_lanes(accumulate_t<Op, T>* block, T const* const* 
 
 #if defined(COLLX_WIDE_VECTORS)
 template <class T, class Op>
-COLLX_WIDE_VECTORS void fold_wide(accumulate_t<Op, T>* block, T const* const* sources, std::int32_t source_count,
-                                  std::size_t at, std::size_t count, Op const& op) {
+COLLX_WIDE_VECTORS void fold_wide(accumulate_t<Op, T>* block, T const* const* sources,
+                                  std::int32_t source_count, std::size_t at, std::size_t count,
+                                  Op const& op) {
   fold_lanes(block, sources, source_count, at, count, op);
 }
 #endif
@@ -189,11 +193,11 @@ void combine(T* const* destinations, std::int32_t destination_count, T const* co
       T* const second = destinations[Destinations - 1];
       if constexpr (finishes && std::is_same_v<wide, T>) {
         if (complete)
-          return detail::combine_two<Destinations, true>(destinations[0], second, sources[0], sources[1], count, op,
-                                                         size, streamed);
+          return detail::combine_two<Destinations, true>(destinations[0], second, sources[0], sources[1],
+                                                         count, op, size, streamed);
       }
-      detail::combine_two<Destinations, false>(destinations[0], second, sources[0], sources[1], count, op, size,
-                                               streamed);
+      detail::combine_two<Destinations, false>(destinations[0], second, sources[0], sources[1], count, op,
+                                               size, streamed);
     };
     if (destination_count == 1) return two.template operator()<1>();
     if (destination_count == 2) return two.template operator()<2>();

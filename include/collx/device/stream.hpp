@@ -43,14 +43,16 @@ COLLX_WIDE_VECTORS inline void stream_line(void* to, void const* from) noexcept 
 // Makes streamed lines visible before any later store: a release store alone does not.
 inline void fence_streams() noexcept { asm volatile("sfence" ::: "memory"); }
 
-COLLX_WIDE_VECTORS inline void copy_streamed_lines(std::byte* to, std::byte const* from, std::size_t bytes) noexcept {
+COLLX_WIDE_VECTORS inline void copy_streamed_lines(std::byte* to, std::byte const* from,
+                                                   std::size_t bytes) noexcept {
   for (std::size_t at = 0; at < bytes; at += line_bytes) stream_line(to + at, from + at);
 }
 
 #endif
 
 #if defined(COLLX_WIDE_VECTORS)
-COLLX_NEVER_INLINE inline void copy_streamed(std::byte* to, std::byte const* from, std::size_t bytes) noexcept {
+COLLX_NEVER_INLINE inline void copy_streamed(std::byte* to, std::byte const* from,
+                                             std::size_t bytes) noexcept {
   std::size_t const head = (line_bytes - reinterpret_cast<std::uintptr_t>(to) % line_bytes) % line_bytes;
   std::size_t const lines = (bytes - head) / line_bytes * line_bytes;
   std::memcpy(to, from, head);

@@ -134,11 +134,14 @@ class engine {
     for (std::uint32_t i = 0; in_flight_ != 0 && i < request_count; ++i) {
       flight_type& slot = flights_[i];
       if (!slot.running || slot.outcome != status::pending) continue;
-      if (status const outcome = slot.advance(*slot.machine); outcome != status::pending) complete(slot, outcome);
+      if (status const outcome = slot.advance(*slot.machine); outcome != status::pending)
+        complete(slot, outcome);
     }
   }
 
-  COLLX_COLD void abort(status code) noexcept { endpoint_.space().abort(code, endpoint_.world_rank(endpoint_.rank()), no_rank); }
+  COLLX_COLD void abort(status code) noexcept {
+    endpoint_.space().abort(code, endpoint_.world_rank(endpoint_.rank()), no_rank);
+  }
 
   // Where everything in flight stands: calls f(collective, sequence, cursor) for each.
   template <class F>
@@ -184,7 +187,8 @@ class engine {
     record(outcome, report, at);
   }
 
-  COLLX_NEVER_INLINE status wait_for(machine_type& executor, status (*advance)(machine_type&) noexcept) noexcept {
+  COLLX_NEVER_INLINE status wait_for(machine_type& executor,
+                                     status (*advance)(machine_type&) noexcept) noexcept {
     waiter patience(spins_, timeout_us_);
     cursor last_seen = executor.where();
     for (;;) {
@@ -222,7 +226,8 @@ class engine {
     wait_until(
         [&] {
           for (flight_type const& other : flights_)
-            if (&other != &slot && other.running && other.outcome == status::pending && other.lane == slot.lane)
+            if (&other != &slot && other.running && other.outcome == status::pending &&
+                other.lane == slot.lane)
               return false;
           return true;
         },

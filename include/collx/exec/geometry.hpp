@@ -90,16 +90,20 @@ class geometry {
   [[nodiscard]] constexpr std::size_t fragments() const { return fragments_; }
   [[nodiscard]] constexpr std::size_t count() const { return count_; }
   // One fragment of one chunk: everything there is.
-  [[nodiscard]] constexpr bool undivided() const { return fragments_ == 1 && chunks_per_block_ == 1 && !sharded_; }
+  [[nodiscard]] constexpr bool undivided() const {
+    return fragments_ == 1 && chunks_per_block_ == 1 && !sharded_;
+  }
 
   // Where a chunk of a fragment lies in a buffer whose window begins at chunk `window_first`.
-  [[nodiscard]] constexpr extent chunk(std::size_t fragment, std::int32_t c, std::int32_t window_first) const {
+  [[nodiscard]] constexpr extent chunk(std::size_t fragment, std::int32_t c,
+                                       std::int32_t window_first) const {
     std::size_t const begin = fragment * fragment_count_;
     if (!sharded_) {
       extent const part = split(fragment, c);
       return {begin + part.begin, part.count};
     }
-    if (chunks_per_block_ == 1) return {static_cast<std::size_t>(c - window_first) * count_ + begin, length(fragment)};
+    if (chunks_per_block_ == 1)
+      return {static_cast<std::size_t>(c - window_first) * count_ + begin, length(fragment)};
     extent const part = split(fragment, c % chunks_per_block_);
     auto const block = static_cast<std::size_t>(c / chunks_per_block_ - window_first / chunks_per_block_);
     return {block * count_ + begin + part.begin, part.count};

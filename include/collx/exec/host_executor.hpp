@@ -13,9 +13,9 @@ namespace collx::inline abi_1::exec {
 namespace detail {
 
 template <class T, class Op>
-void combine_as(std::byte* const* destinations, std::int32_t destination_count, std::byte const* const* sources,
-                std::int32_t source_count, std::size_t bytes, void const* op, bool complete, rank_t size,
-                std::int32_t streamed) noexcept {
+void combine_as(std::byte* const* destinations, std::int32_t destination_count,
+                std::byte const* const* sources, std::int32_t source_count, std::size_t bytes, void const* op,
+                bool complete, rank_t size, std::int32_t streamed) noexcept {
   device::combine(reinterpret_cast<T* const*>(destinations), destination_count,
                   reinterpret_cast<T const* const*>(sources), source_count, bytes / sizeof(T),
                   *static_cast<Op const*>(op), complete, size, streamed);
@@ -42,11 +42,12 @@ template <class Contract>
 // Where schedule S finds its chunks in these buffers. `input` may be null where the contract gives
 // this rank none, and likewise output and scratch. staging_bytes is the same on every rank.
 template <schedule S, class T>
-[[nodiscard]] memory_map map_memory(problem p, T const* input, T* output, std::byte* scratch, std::size_t count,
-                                    std::size_t staging_bytes) noexcept {
+[[nodiscard]] memory_map map_memory(problem p, T const* input, T* output, std::byte* scratch,
+                                    std::size_t count, std::size_t staging_bytes) noexcept {
   using contract = typename S::contract;
   std::int32_t const chunks = S::chunk_count(p.size);
-  geometry const cut(count, sizeof(T), chunks, p.size, contract::sharded, largest_staged<S>(p.size), staging_bytes);
+  geometry const cut(count, sizeof(T), chunks, p.size, contract::sharded, largest_staged<S>(p.size),
+                     staging_bytes);
   return {p, cut, chunks, sizeof(T), detail::windows_of<contract>(p.size, chunks),
           // Only written where the call is in place, and then it is the output.
           reinterpret_cast<std::byte*>(const_cast<T*>(input)), reinterpret_cast<std::byte*>(output), scratch};
@@ -60,7 +61,8 @@ class host_executor : public step_machine<Endpoint> {
  public:
   // `map()` returns the memory_map of the call (map_memory<S>).
   template <class Map>
-  host_executor(Endpoint& endpoint, int lane, workspace& work, Map const& map, Op const& op, Trace trace = {}) noexcept
+  host_executor(Endpoint& endpoint, int lane, workspace& work, Map const& map, Op const& op,
+                Trace trace = {}) noexcept
       : machine(endpoint, lane, work, map, detail::combine_for<typename S::contract, T, Op>()),
         op_(op),
         trace_(trace) {

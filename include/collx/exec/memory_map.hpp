@@ -55,7 +55,8 @@ class memory_map {
   [[nodiscard]] std::byte* output() const noexcept { return base_[static_cast<int>(place::output)]; }
 
   // The run that the k-th peer of a step touches.
-  [[nodiscard]] COLLX_ALWAYS_INLINE run find(region const& r, std::int32_t k, std::size_t fragment) const noexcept {
+  [[nodiscard]] COLLX_ALWAYS_INLINE run find(region const& r, std::int32_t k,
+                                             std::size_t fragment) const noexcept {
     if (COLLX_LIKELY(cut_.undivided() && r.count == 1))
       return {base_[static_cast<int>(r.where)], whole_bytes_, 1, 0, r.where};
     return find_part(r, k, fragment);
@@ -75,8 +76,9 @@ class memory_map {
 
  private:
   // Arguments were checked: buffers overlap as the contract's in-place form has it, or not at all.
-  [[nodiscard]] static bool overlap(problem p, geometry const& cut, std::size_t element_bytes, windows const& strides,
-                                    std::byte const* input, std::byte const* output) noexcept {
+  [[nodiscard]] static bool overlap(problem p, geometry const& cut, std::size_t element_bytes,
+                                    windows const& strides, std::byte const* input,
+                                    std::byte const* output) noexcept {
     if (strides.input_stride == strides.output_stride) return input == output;
     std::size_t const own = static_cast<std::size_t>(p.rank) * cut.count() * element_bytes;
     return strides.input_stride == 0 ? input + own == output : output + own == input;
@@ -91,7 +93,8 @@ class memory_map {
     run found{base_[which], 0, whole && r.count != 0 ? 1 : r.count, first, r.where};
     if (found.pieces == 1) {
       extent const begin = locate(r.where, fragment, first, window_[which]);
-      extent const last = r.count == 1 ? begin : locate(r.where, fragment, first + r.count - 1, window_[which]);
+      extent const last =
+          r.count == 1 ? begin : locate(r.where, fragment, first + r.count - 1, window_[which]);
       found.data += begin.begin * element_bytes_;
       found.bytes = (last.begin + last.count - begin.begin) * element_bytes_;
     } else {
@@ -100,7 +103,8 @@ class memory_map {
     return found;
   }
 
-  [[nodiscard]] extent locate(place where, std::size_t fragment, std::int32_t c, std::int32_t window) const noexcept {
+  [[nodiscard]] extent locate(place where, std::size_t fragment, std::int32_t c,
+                              std::int32_t window) const noexcept {
     return where == place::scratch ? cut_.scratch_chunk(fragment, c) : cut_.chunk(fragment, c, window);
   }
 

@@ -37,8 +37,9 @@ struct flight {
 
   template <class Executor, class Make>
   void install(Make const& make) noexcept {
-    static_assert(sizeof(Executor) <= slot_bytes, "collx: the operator's captures are too large to be started; "
-                                                  "capture a pointer, or use the blocking call");
+    static_assert(sizeof(Executor) <= slot_bytes,
+                  "collx: the operator's captures are too large to be started; "
+                  "capture a pointer, or use the blocking call");
     static_assert(std::is_trivially_destructible_v<Executor>);
     machine = ::new (static_cast<void*>(storage)) Executor(make());
     advance = &advance_as<Executor, Endpoint>;

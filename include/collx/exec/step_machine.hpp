@@ -30,8 +30,9 @@ struct cursor {
 
 // device::combine for one element type and operator. Null where a contract reduces nothing.
 using combine_function = void (*)(std::byte* const* destinations, std::int32_t destination_count,
-                                  std::byte const* const* sources, std::int32_t source_count, std::size_t bytes,
-                                  void const* op, bool complete, rank_t size, std::int32_t streamed) noexcept;
+                                  std::byte const* const* sources, std::int32_t source_count,
+                                  std::size_t bytes, void const* op, bool complete, rank_t size,
+                                  std::int32_t streamed) noexcept;
 
 // The rule is the fused one that the verifier assumes: a step waits for all its messages and all
 // its credits, then reads, combines, stores and sends at once.
@@ -226,7 +227,8 @@ class step_machine {
     std::size_t done = 0;
     for (std::int32_t piece = 0; piece < target.pieces; ++piece) {
       byte_extent const result = memory_.piece(target, piece, fragment_);
-      work_.sources[static_cast<std::size_t>(self)] = operand.data + memory_.piece(operand, piece, fragment_).begin;
+      work_.sources[static_cast<std::size_t>(self)] =
+          operand.data + memory_.piece(operand, piece, fragment_).begin;
       combine_piece(step, target.data + result.begin, done, result.bytes, plan, op);
       for (std::int32_t k = 0; k < step.from.count; ++k)
         if (k != self) work_.sources[static_cast<std::size_t>(k)] += result.bytes;
@@ -245,7 +247,8 @@ class step_machine {
     // A complete result is not read again soon; what is staged is, at once.
     std::int32_t const streamed = step.complete && memory_.streams() && !plan.in_place ? count : 0;
     if (plan.stages) destinations[count++] = staged_ + staged_at;
-    combine_(destinations, count, work_.sources.data(), step.from.count, bytes, op, step.complete, size(), streamed);
+    combine_(destinations, count, work_.sources.data(), step.from.count, bytes, op, step.complete, size(),
+             streamed);
   }
 
   // ---- sending ---------------------------------------------------------------------------------
@@ -351,7 +354,9 @@ class step_machine {
     }
   }
 
-  [[nodiscard]] run find(region const& r, std::int32_t k) const noexcept { return memory_.find(r, k, fragment_); }
+  [[nodiscard]] run find(region const& r, std::int32_t k) const noexcept {
+    return memory_.find(r, k, fragment_);
+  }
   [[nodiscard]] rank_t rank() const noexcept { return memory_.where().rank; }
   [[nodiscard]] rank_t size() const noexcept { return memory_.where().size; }
 

@@ -42,7 +42,9 @@ class waiter {
     started_us_ = 0;
   }
 
-  [[nodiscard]] std::uint64_t elapsed_us() const noexcept { return started_us_ == 0 ? 0 : now_us() - started_us_; }
+  [[nodiscard]] std::uint64_t elapsed_us() const noexcept {
+    return started_us_ == 0 ? 0 : now_us() - started_us_;
+  }
 
  private:
   template <class Interrupted>

@@ -38,7 +38,8 @@ struct cost {
 // each hand, so a cycle of them deadlocks with 1), `documented_cost(size, root)` (where the cost
 // depends on the root; documented_cost(size) is then that of the worst root).
 template <class S>
-concept schedule = std::is_empty_v<S> && std::is_trivially_copyable_v<S> && requires(problem p, rank_t n, std::int32_t i) {
+concept schedule = std::is_empty_v<S> && std::is_trivially_copyable_v<S> &&
+    requires(problem p, rank_t n, std::int32_t i) {
   typename S::contract;
   { S::supports(n) } -> std::same_as<bool>;
   { S::chunk_count(n) } -> std::same_as<std::int32_t>;
@@ -92,6 +93,9 @@ template <class Contract, class Algorithm>
 using schedule_for = typename schedule_of<Contract, Algorithm>::type;
 
 template <class Algorithm, class Contract>
-concept algorithm_for = requires { typename schedule_of<Contract, Algorithm>::type; } && schedule<schedule_for<Contract, Algorithm>>;
+concept algorithm_for = requires {
+  typename schedule_of<Contract, Algorithm>::type;
+}
+&&schedule<schedule_for<Contract, Algorithm>>;
 
 }  // namespace collx::inline abi_1

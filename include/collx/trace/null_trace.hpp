@@ -8,7 +8,8 @@
 namespace collx::inline abi_1::trace {
 
 struct null_trace {
-  constexpr void step(problem, std::size_t /*fragment*/, std::int32_t /*index*/, primitive const&) const noexcept {}
+  constexpr void step(problem, std::size_t /*fragment*/, std::int32_t /*index*/,
+                      primitive const&) const noexcept {}
 };
 
 }  // namespace collx::inline abi_1::trace

@@ -46,8 +46,8 @@ enum class handover : std::uint8_t {
 //   progress()                 moves bytes along; called while waiting
 //   interrupted(peer)          ok, or why waiting for that peer is pointless. Slow; called rarely.
 template <class E>
-concept endpoint = requires(E& e, int lane, rank_t peer, std::byte* to, std::byte const* from, std::size_t bytes,
-                            arrival& what, handover how) {
+concept endpoint = requires(E& e, int lane, rank_t peer, std::byte* to, std::byte const* from,
+                            std::size_t bytes, arrival& what, handover how) {
   { e.rank() } noexcept -> std::same_as<rank_t>;
   { e.size() } noexcept -> std::same_as<rank_t>;
   { E::lane_count } -> std::convertible_to<int>;

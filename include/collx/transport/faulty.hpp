@@ -17,7 +17,7 @@ namespace collx::inline abi_1::transport {
 struct fault_plan {
   std::uint64_t seed = 0;
   std::uint32_t delay_polls_max = 0;   // a message is seen up to so many looks late
-  std::uint32_t refuse_one_in = 0;     // one in so many credits is shown only when asked for again; at least 2
+  std::uint32_t refuse_one_in = 0;  // one in so many credits is shown only when asked for again; at least 2
   std::uint64_t stop_at_send = 0;      // from its n-th send on this rank does nothing any more; 0: never
   bool kill_process = false;           // it ends by SIGKILL then, instead of only going quiet
 };
@@ -81,7 +81,8 @@ class faulty_endpoint : public Endpoint {
   static constexpr std::uint32_t not_drawn = 0xffffffff;
 
   [[nodiscard]] std::size_t index(int lane, rank_t peer) const noexcept {
-    return static_cast<std::size_t>(lane) * static_cast<std::size_t>(this->size()) + static_cast<std::size_t>(peer);
+    return static_cast<std::size_t>(lane) * static_cast<std::size_t>(this->size()) +
+           static_cast<std::size_t>(peer);
   }
 
   void stop() noexcept {

@@ -103,7 +103,8 @@ class mailbox_world {
   }
 
   [[nodiscard]] std::byte* allocate(std::size_t bytes) {
-    return static_cast<std::byte*>(std::memset(::operator new(bytes + 1, std::align_val_t{64}), 0, bytes + 1));
+    return static_cast<std::byte*>(
+        std::memset(::operator new (bytes + 1, std::align_val_t{64}), 0, bytes + 1));
   }
   void deallocate(std::byte* p, std::size_t) noexcept { ::operator delete(p, std::align_val_t{64}); }
 
@@ -139,7 +140,9 @@ class mailbox_world {
   }
 
   [[nodiscard]] status interrupted() const noexcept { return alarm_.raised() ? status::aborted : status::ok; }
-  void abort(status code, rank_t reporter, rank_t culprit) noexcept { alarm_.raise({code, reporter, culprit}); }
+  void abort(status code, rank_t reporter, rank_t culprit) noexcept {
+    alarm_.raise({code, reporter, culprit});
+  }
   [[nodiscard]] mapped::first_failure first_failure() const noexcept { return alarm_.read(); }
 
  private:
@@ -179,7 +182,9 @@ class mailbox_endpoint {
 
   [[nodiscard]] rank_t rank() const noexcept { return rank_; }
   [[nodiscard]] rank_t size() const noexcept { return group_->size; }
-  [[nodiscard]] rank_t world_rank(rank_t member) const noexcept { return members_[static_cast<std::size_t>(member)]; }
+  [[nodiscard]] rank_t world_rank(rank_t member) const noexcept {
+    return members_[static_cast<std::size_t>(member)];
+  }
   [[nodiscard]] std::size_t staging_bytes() const noexcept { return world_->chosen().staging_bytes; }
   [[nodiscard]] mailbox_world& space() const noexcept { return *world_; }
   [[nodiscard]] mailbox_detail::group& group() const noexcept { return *group_; }
@@ -274,10 +279,12 @@ struct mailbox_membership {
   using engine_type = exec::engine<endpoint>;
 
   // `everybody` was opened for the whole world.
-  [[nodiscard]] static engine_type* join_world(mailbox_world& world, mailbox_detail::group& everybody, rank_t rank) {
+  [[nodiscard]] static engine_type* join_world(mailbox_world& world, mailbox_detail::group& everybody,
+                                               rank_t rank) {
     array<rank_t> members(static_cast<std::size_t>(world.size()));
     for (rank_t r = 0; r < world.size(); ++r) members[static_cast<std::size_t>(r)] = r;
-    return new engine_type(world.chosen().timeout_us, 0u, world, everybody, static_cast<array<rank_t>&&>(members), rank);
+    return new engine_type(world.chosen().timeout_us, 0u, world, everybody,
+                           static_cast<array<rank_t>&&>(members), rank);
   }
 
   // The first member of a new group makes it; the token is its address in this one process.

@@ -80,10 +80,12 @@ class shm_world {
     std::int32_t nobody = 0;
     me.start_time = shared_memory::start_time(getpid());
     // Release: the start time is there for whoever sees the pid.
-    if (!me.process.compare_exchange_strong(nobody, getpid(), std::memory_order_release, std::memory_order_relaxed)) {
+    if (!me.process.compare_exchange_strong(nobody, getpid(), std::memory_order_release,
+                                            std::memory_order_relaxed)) {
       char text[200];
-      std::snprintf(text, sizeof text, "rank %d is already taken by process %d; give every process a RANK of its own",
-                    rank_, nobody);
+      std::snprintf(text, sizeof text,
+                    "rank %d is already taken by process %d; give every process a RANK of its own", rank_,
+                    nobody);
       throw error(status::bad_argument, text);
     }
     segment_.head().joined.fetch_add(1, std::memory_order_release);
@@ -100,8 +102,10 @@ class shm_world {
       for (rank_t r = 0; missing == no_rank && r < size(); ++r)
         if (segment_.of(r).process.load(std::memory_order_relaxed) == 0) missing = r;
       char text[240];
-      std::snprintf(text, sizeof text, "rank %d of %d: start-up: %s: rank %d %s; start all %d ranks, or raise "
-                    "COLLX_TIMEOUT_US", rank_, size(), name(why), missing,
+      std::snprintf(text, sizeof text,
+                    "rank %d of %d: start-up: %s: rank %d %s; start all %d ranks, or raise "
+                    "COLLX_TIMEOUT_US",
+                    rank_, size(), name(why), missing,
                     why == status::peer_lost ? "ended before all had joined" : "never joined", size());
       throw error(why, text);
     }

@@ -74,7 +74,8 @@ class staging_ring {
       head_ = tail_;
       return true;
     }
-    std::uint64_t const* const snapshot = snapshots_ + oldest_ % mark_count * static_cast<std::uint64_t>(size_);
+    std::uint64_t const* const snapshot =
+        snapshots_ + oldest_ % mark_count * static_cast<std::uint64_t>(size_);
     for (rank_t peer = 0; peer < size_; ++peer)
       if (!acknowledged(peer, snapshot[peer])) return false;
     head_ = position_[oldest_ % mark_count];

@@ -44,8 +44,12 @@ class threads_world {
     return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address));
   }
 
-  [[nodiscard]] status interrupted(rank_t) const noexcept { return alarm_.raised() ? status::aborted : status::ok; }
-  void abort(status code, rank_t reporter, rank_t culprit) noexcept { alarm_.raise({code, reporter, culprit}); }
+  [[nodiscard]] status interrupted(rank_t) const noexcept {
+    return alarm_.raised() ? status::aborted : status::ok;
+  }
+  void abort(status code, rank_t reporter, rank_t culprit) noexcept {
+    alarm_.raise({code, reporter, culprit});
+  }
   [[nodiscard]] mapped::first_failure first_failure() const noexcept { return alarm_.read(); }
 
  private:

@@ -30,7 +30,8 @@ template <class Contract>
 struct mapped_table { using type = table<row<algo::direct_one_shot>>; };
 template <>
 struct mapped_table<contract::all_reduce> {
-  using type = table<row<algo::direct_one_shot, 8192, 2>, row<algo::direct_one_shot, 4096, 8>, row<algo::direct_two_shot>>;
+  using type = table<row<algo::direct_one_shot, 8192, 2>, row<algo::direct_one_shot, 4096, 8>,
+                     row<algo::direct_two_shot>>;
 };
 template <>
 struct mapped_table<contract::barrier> { using type = table<row<algo::direct_one_shot>>; };

@@ -25,7 +25,8 @@ class endpoint {
 
   // `members[i]`: the world rank of rank i here. `blocks[i]`: where its block of shared memory lies
   // in this rank's address space; zeroed by its owner before anybody else uses it.
-  COLLX_COLD endpoint(Space& space, rank_t rank, array<rank_t> members, std::byte* const* blocks, block_layout layout)
+  COLLX_COLD endpoint(Space& space, rank_t rank, array<rank_t> members, std::byte* const* blocks,
+                      block_layout layout)
       : space_(&space),
         rank_(rank),
         layout_(layout),
@@ -45,7 +46,9 @@ class endpoint {
 
   [[nodiscard]] rank_t rank() const noexcept { return rank_; }
   [[nodiscard]] rank_t size() const noexcept { return layout_.size; }
-  [[nodiscard]] rank_t world_rank(rank_t member) const noexcept { return members_[static_cast<std::size_t>(member)]; }
+  [[nodiscard]] rank_t world_rank(rank_t member) const noexcept {
+    return members_[static_cast<std::size_t>(member)];
+  }
   [[nodiscard]] std::size_t staging_bytes() const noexcept { return layout_.staging_bytes; }
   [[nodiscard]] Space& space() const noexcept { return *space_; }
   [[nodiscard]] block_layout const& layout() const noexcept { return layout_; }
@@ -60,7 +63,8 @@ class endpoint {
     for (rank_t peer = 0; peer < size(); ++peer) {
       std::byte* const theirs = reinterpret_cast<std::byte*>(at(0, peer).outbox) - layout_.inbox(0, rank_);
       // Release: whatever this rank did with the block comes before.
-      reinterpret_cast<farewell*>(theirs + layout_.end_of_use())->departed.fetch_add(1, std::memory_order_release);
+      reinterpret_cast<farewell*>(theirs + layout_.end_of_use())
+          ->departed.fetch_add(1, std::memory_order_release);
     }
     space_->retire_block(mine);
   }
@@ -199,11 +203,13 @@ class endpoint {
     with.inbox = reinterpret_cast<letter*>(own_block_ + layout_.inbox(lane, peer));
     with.outbox = reinterpret_cast<letter*>(theirs + layout_.inbox(lane, rank_));
     with.receipts = reinterpret_cast<acknowledgement*>(own_block_ + layout_.acknowledgement_of(lane, peer));
-    with.returned = reinterpret_cast<acknowledgement const*>(theirs + layout_.acknowledgement_of(lane, rank_));
+    with.returned =
+        reinterpret_cast<acknowledgement const*>(theirs + layout_.acknowledgement_of(lane, rank_));
   }
 
   [[nodiscard]] pair& at(int lane, rank_t peer) noexcept {
-    return peers_[static_cast<std::size_t>(lane) * static_cast<std::size_t>(size()) + static_cast<std::size_t>(peer)];
+    return peers_[static_cast<std::size_t>(lane) * static_cast<std::size_t>(size()) +
+                  static_cast<std::size_t>(peer)];
   }
 
   // Whether the peer has consumed the first `count` letters. Looks at shared memory only when the

@@ -56,7 +56,8 @@ struct block_layout {
   std::size_t staging_bytes = 0;
 
   [[nodiscard]] constexpr std::size_t inbox(int lane, rank_t sender) const {
-    return (static_cast<std::size_t>(lane) * static_cast<std::size_t>(size) + static_cast<std::size_t>(sender)) *
+    return (static_cast<std::size_t>(lane) * static_cast<std::size_t>(size) +
+            static_cast<std::size_t>(sender)) *
            (letters_per_inbox + 1) * line_bytes;
   }
   [[nodiscard]] constexpr std::size_t acknowledgement_of(int lane, rank_t sender) const {

@@ -18,7 +18,8 @@ namespace collx::inline abi_1::transport::shared_memory {
 // pages: large buffers are what it is for, and a freed one is given back to the system.
 class heap {
  public:
-  heap(std::byte* begin, std::size_t bytes) : begin_(begin), bytes_(bytes), free_(new part{0, bytes, nullptr}) {}
+  heap(std::byte* begin, std::size_t bytes)
+      : begin_(begin), bytes_(bytes), free_(new part{0, bytes, nullptr}) {}
   heap(heap const&) = delete;
   ~heap() {
     while (free_ != nullptr) delete std::exchange(free_, free_->next);

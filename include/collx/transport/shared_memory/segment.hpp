@@ -78,11 +78,14 @@ class segment {
     header head{};
     if (pread(fd, static_cast<void*>(&head), sizeof head, 0) != static_cast<ssize_t>(sizeof head) ||
         head.magic != header::magic_value || head.version != header::version_value || head.size < 1)
-      throw error(status::system_failure, "the descriptor is no segment of this version; all ranks must run the "
-                                          "same version of collx");
+      throw error(status::system_failure,
+                  "the descriptor is no segment of this version; all ranks must run the "
+                  "same version of collx");
     segment mine(head.size, head.chosen);
-    void* const p = mmap(nullptr, mine.total_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-    if (p == MAP_FAILED) throw_system("mapping the shared segment", "set COLLX_HEAP_BYTES to less, on every rank");
+    void* const p =
+        mmap(nullptr, mine.total_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (p == MAP_FAILED)
+      throw_system("mapping the shared segment", "set COLLX_HEAP_BYTES to less, on every rank");
     mine.base_ = static_cast<std::byte*>(p);
     return mine;
   }
@@ -127,7 +130,9 @@ class segment {
   [[nodiscard]] std::size_t header_bytes() const noexcept {
     return (line_of_header + static_cast<std::size_t>(size_) * sizeof(member) + 4095) / 4096 * 4096;
   }
-  [[nodiscard]] std::size_t region_bytes() const noexcept { return layout_.block_bytes() + chosen_.heap_bytes; }
+  [[nodiscard]] std::size_t region_bytes() const noexcept {
+    return layout_.block_bytes() + chosen_.heap_bytes;
+  }
 
   std::byte* base_ = nullptr;
   rank_t size_;
