@@ -38,11 +38,12 @@
 #endif
 
 // Compiles a function for processors with 512-bit vectors; call it only where cpu::wide_vectors says
-// so (device/cpu.hpp). What it inlines is compiled for them too.
+// so (device/cpu.hpp). What it inlines is compiled for them too. Not with the address sanitizer of GCC
+// before 14: detect_stack_use_after_return then misaligns their locals (GCC bug 110027), and they crash.
 #if defined(__x86_64__) && defined(__clang__)
 #define COLLX_WIDE_VECTORS \
   __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"), min_vector_width(512)))
-#elif defined(__x86_64__) && defined(__GNUC__)
+#elif defined(__x86_64__) && defined(__GNUC__) && !(defined(__SANITIZE_ADDRESS__) && __GNUC__ < 14)
 #define COLLX_WIDE_VECTORS \
   __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
 #endif
