@@ -30,8 +30,7 @@ class watchdog {
   // Watches a rank until what is returned ends: `auto const watched = dog.watch(comm);`
   template <class Transport>
   [[nodiscard]] auto watch(collx::communicator<Transport>& comm) {
-    add({&comm, comm.rank(),
-         [](void* p) { static_cast<collx::communicator<Transport>*>(p)->abort(); },
+    add({&comm, comm.rank(), [](void* p) { static_cast<collx::communicator<Transport>*>(p)->abort(); },
          [](void* p) { print(*static_cast<collx::communicator<Transport>*>(p)); }});
     struct forgets {
       watchdog* dog;
@@ -77,17 +76,16 @@ class watchdog {
   template <class Transport>
   static void print(collx::communicator<Transport> const& comm) {
     collx::rank_t const rank = comm.rank();
-    comm.engine().for_each_in_flight(
-        [&](char const* collective, std::uint64_t sequence, collx::exec::cursor const& at) {
-          std::fprintf(stderr, "  rank %d: %s #%llu: fragment %zu, step %d of %d, waits for rank %d, %zu bytes\n",
-                       rank, collective, static_cast<unsigned long long>(sequence), at.fragment, at.step,
-                       at.step_count, at.waits_for, at.bytes);
-        });
+    comm.engine().for_each_in_flight([&](char const* collective, std::uint64_t sequence,
+                                         collx::exec::cursor const& at) {
+      std::fprintf(stderr, "  rank %d: %s #%llu: fragment %zu, step %d of %d, waits for rank %d, %zu bytes\n",
+                   rank, collective, static_cast<unsigned long long>(sequence), at.fragment, at.step,
+                   at.step_count, at.waits_for, at.bytes);
+    });
     if (comm.failure().code == collx::status::ok)
       std::fprintf(stderr, "  rank %d: does not wait (before its collective #%llu, or computing)\n", rank,
                    static_cast<unsigned long long>(comm.engine().sequence()));
-    else
-      std::fprintf(stderr, "  rank %d: %s\n", rank, collx::error(comm.failure()).what());
+    else std::fprintf(stderr, "  rank %d: %s\n", rank, collx::error(comm.failure()).what());
   }
 
   std::chrono::seconds patience_;

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // connect() as a launcher's processes call it: forked processes with an environment of their own,
 // in any order, late, missing, doubled, wrong, and among strangers at the rendezvous.
-#include <doctest/doctest.h>
-
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
+#include "collx/bootstrap/connect.hpp"
 
 #include <algorithm>
 #include <fstream>
@@ -15,7 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "collx/bootstrap/connect.hpp"
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
 #include "collx/collective/all_gather.hpp"
 #include "collx/core/random.hpp"
 #include "watchdog.hpp"
@@ -25,8 +25,13 @@ namespace {
 using collx::rank_t;
 using environment = std::map<std::string, std::string>;
 
-constexpr char const* variables[] = {"RANK",           "WORLD_SIZE",       "LOCAL_RANK",         "COLLX_RENDEZVOUS",
-                                     "COLLX_TIMEOUT_US", "COLLX_HEAP_BYTES", "COLLX_STAGING_BYTES"};
+constexpr char const* variables[] = {"RANK",
+                                     "WORLD_SIZE",
+                                     "LOCAL_RANK",
+                                     "COLLX_RENDEZVOUS",
+                                     "COLLX_TIMEOUT_US",
+                                     "COLLX_HEAP_BYTES",
+                                     "COLLX_STAGING_BYTES"};
 
 // A folder of this test's own.
 class folder {
@@ -78,7 +83,8 @@ class process {
   std::string said() {
     std::string all;
     char part[512];
-    for (ssize_t got; (got = read(text_, part, sizeof part)) > 0;) all.append(part, static_cast<std::size_t>(got));
+    for (ssize_t got; (got = read(text_, part, sizeof part)) > 0;)
+      all.append(part, static_cast<std::size_t>(got));
     int how = 0;
     waitpid(pid_, &how, 0);
     pid_ = 0;
@@ -113,7 +119,8 @@ class process {
   int text_ = -1;
 };
 
-environment of_rank(rank_t rank, rank_t size, std::string const& path, std::string const& timeout_us = "20000000") {
+environment of_rank(rank_t rank, rank_t size, std::string const& path,
+                    std::string const& timeout_us = "20000000") {
   return {{"RANK", std::to_string(rank)},
           {"WORLD_SIZE", std::to_string(size)},
           {"LOCAL_RANK", std::to_string(rank)},
@@ -134,7 +141,7 @@ void check_error(std::string const& text, std::vector<std::string> const& parts)
 }
 
 bool exists(std::string const& path) {
-  struct stat found{};
+  struct stat found {};
   return lstat(path.c_str(), &found) == 0;
 }
 
@@ -273,7 +280,8 @@ TEST_CASE("connect: paths that cannot be a rendezvous are refused with the path"
     check_error(said_with(of_rank(rank, 2, "/tmp/" + std::string(200, 'x'), "100000")),
                 {"COLLX_RENDEZVOUS is \"/tmp/xxx", "set it to a path of 1 to 107"});
     check_error(said_with(of_rank(rank, 2, "", "100000")), {"COLLX_RENDEZVOUS is \"\""});
-    check_error(said_with(of_rank(rank, 2, place.at("no/such/folder"), "100000")), {place.at("no/such/folder")});
+    check_error(said_with(of_rank(rank, 2, place.at("no/such/folder"), "100000")),
+                {place.at("no/such/folder")});
   }
   check_error(said_with(of_rank(0, 2, "/proc/meet", "100000")), {"/proc/meet"});  // not even for root
 }

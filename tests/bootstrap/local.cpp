@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // on_threads and on_processes: sizes that are refused, ranks that throw, exit, or are killed, and
 // worlds inside worlds.
-#include <doctest/doctest.h>
+#include "collx/bootstrap/local.hpp"
 
 #include <atomic>
 #include <string>
 #include <vector>
 
-#include "collx/bootstrap/local.hpp"
+#include <doctest/doctest.h>
+
 #include "collx/collective/all_reduce.hpp"
 #include "collx/collective/barrier.hpp"
 #include "watchdog.hpp"
@@ -148,7 +149,8 @@ TEST_CASE("worlds inside worlds: threads in threads, threads in processes, proce
   });
   auto const codes = on_processes(2, [](auto& outer) {
     on_threads(3, [](auto& inner) { require(sum_of_ranks(inner) == 6, "threads"); });
-    for (int const code : on_processes(2, [](auto& inner) { require(sum_of_ranks(inner) == 3, "processes"); }))
+    for (int const code :
+         on_processes(2, [](auto& inner) { require(sum_of_ranks(inner) == 3, "processes"); }))
       require(code == 0, "an inner process failed");
     require(sum_of_ranks(outer) == 3, "outer");
   });

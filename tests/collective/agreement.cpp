@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // checking_level::communication: every argument in which ranks can differ is found before any data
 // move, and both values are named, on every rank.
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include "collx/collx.hpp"
 #include "watchdog.hpp"
@@ -18,8 +18,8 @@ using communicator = collx::communicator<collx::transport::threads>;
 
 // Rank 1 of 3 calls `wrong`, the others `right`; every rank must be told of the difference.
 template <class Right, class Wrong>
-void check_found(std::string const& differs_in, std::string const& one, std::string const& other, Right const& right,
-                 Wrong const& wrong) {
+void check_found(std::string const& differs_in, std::string const& one, std::string const& other,
+                 Right const& right, Wrong const& wrong) {
   watchdog dog;
   std::vector<std::string> texts(3);
   std::vector<status> codes(3, status::ok);
@@ -64,21 +64,25 @@ void sum(communicator& comm, std::size_t count = 10) {
 }  // namespace
 
 TEST_CASE("another count is found") {
-  check_found("count", "10", "11", [](auto& c) { sum<int>(c); }, [](auto& c) { sum<int>(c, 11); });
+  check_found(
+      "count", "10", "11", [](auto& c) { sum<int>(c); }, [](auto& c) { sum<int>(c, 11); });
 }
 
 TEST_CASE("a count of 0 on one rank only is found") {
-  check_found("count", "10", "0", [](auto& c) { sum<int>(c); }, [](auto& c) { sum<int>(c, 0); });
+  check_found(
+      "count", "10", "0", [](auto& c) { sum<int>(c); }, [](auto& c) { sum<int>(c, 0); });
 }
 
 TEST_CASE("another collective is found") {
-  check_found("collective", "all_reduce", "broadcast", [](auto& c) { sum<int>(c); },
-              [](auto& c) {
-                std::vector<int> v(10);
-                collx::broadcast(c, v);
-              });
-  check_found("collective", "all_reduce", "barrier", [](auto& c) { sum<int>(c); },
-              [](auto& c) { collx::barrier(c); });
+  check_found(
+      "collective", "all_reduce", "broadcast", [](auto& c) { sum<int>(c); },
+      [](auto& c) {
+        std::vector<int> v(10);
+        collx::broadcast(c, v);
+      });
+  check_found(
+      "collective", "all_reduce", "barrier", [](auto& c) { sum<int>(c); },
+      [](auto& c) { collx::barrier(c); });
 }
 
 TEST_CASE("another operator is found") {
@@ -94,7 +98,8 @@ TEST_CASE("another operator is found") {
 
 TEST_CASE("another element type of the same size is found") {
   // Types have numbers only; the words are the same on both sides.
-  check_found("element type", "", "", [](auto& c) { sum<int>(c); }, [](auto& c) { sum<float>(c); });
+  check_found(
+      "element type", "", "", [](auto& c) { sum<int>(c); }, [](auto& c) { sum<float>(c); });
 }
 
 TEST_CASE("another root is found") {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Wrong arguments: refused before anything is sent, with what was given and what is needed, and the
 // next collective works as if nothing had happened.
-#include <doctest/doctest.h>
-
 #include <array>
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include "collx/collx.hpp"
 #include "watchdog.hpp"
@@ -28,7 +28,8 @@ void require_error(status code, std::vector<std::string> const& parts, F const& 
   } catch (collx::error const& failure) {
     std::string const text = failure.what();
     require(failure.code() == code, text);
-    for (std::string const& part : parts) require(text.find(part) != std::string::npos, text + " lacks: " + part);
+    for (std::string const& part : parts)
+      require(text.find(part) != std::string::npos, text + " lacks: " + part);
     return;
   }
   throw std::runtime_error("no error; should hold: " + parts[0]);
@@ -89,11 +90,14 @@ TEST_CASE("a root that is no rank is refused with its number") {
   on_ranks(2, [](communicator& comm) {
     std::vector<int> v(5);
     for (rank_t const root : {-1, 2, 1'000'000}) {
-      require_error(status::bad_argument, {"broadcast", "root", "needed 2"}, [&] { collx::broadcast(comm, v, root); });
-      require_error(status::bad_argument, {"reduce", "root"}, [&] { collx::reduce(comm, v, collx::sum, root); });
+      require_error(status::bad_argument, {"broadcast", "root", "needed 2"},
+                    [&] { collx::broadcast(comm, v, root); });
+      require_error(status::bad_argument, {"reduce", "root"},
+                    [&] { collx::reduce(comm, v, collx::sum, root); });
       require(collx::try_broadcast(comm, v, root) == status::bad_argument, "try_broadcast");
       require(collx::try_reduce(comm, v, collx::sum, root) == status::bad_argument, "try_reduce");
-      require_error(status::bad_argument, {"broadcast"}, [&] { (void)collx::start::broadcast(comm, v, root); });
+      require_error(status::bad_argument, {"broadcast"},
+                    [&] { (void)collx::start::broadcast(comm, v, root); });
     }
   });
 }
@@ -190,7 +194,8 @@ TEST_CASE("elements too large for the staging memory are refused, and one that j
              std::vector<page> pages(9);
              collx::all_reduce<collx::algo::ring>(comm, pages, first);
              std::vector<book> books(9);
-             require(collx::try_all_reduce<collx::algo::ring>(comm, books, first) == status::not_supported, "try_");
+             require(collx::try_all_reduce<collx::algo::ring>(comm, books, first) == status::not_supported,
+                     "try_");
              require_error(status::not_supported, {"40960 bytes", "COLLX_STAGING_BYTES"},
                            [&] { (void)collx::start::all_reduce<collx::algo::ring>(comm, books, first); });
              collx::barrier(comm);

@@ -44,14 +44,16 @@ void for_each(rank_t size, F const& f) {
   std::size_t number = 0;
   for (std::size_t const count : counts<Contract>(size))
     for (rank_t const root : roots<Contract>(size))
-      for (bool const in_place : {false, true}) f(oracle::setting{size, count, in_place, root, ++number % 512});
+      for (bool const in_place : {false, true})
+        f(oracle::setting{size, count, in_place, root, ++number % 512});
 }
 
 template <class Algorithm, class Contract>
 std::string describe(oracle::setting const& how) {
   char text[200];
-  std::snprintf(text, sizeof text, "%s<%s>, %d ranks, count %zu, root %d, %s", Contract::name, Algorithm::name,
-                how.size, how.count, how.root, how.in_place ? "in place" : "separate buffers");
+  std::snprintf(text, sizeof text, "%s<%s>, %d ranks, count %zu, root %d, %s", Contract::name,
+                Algorithm::name, how.size, how.count, how.root,
+                how.in_place ? "in place" : "separate buffers");
   return text;
 }
 

@@ -13,7 +13,8 @@ namespace each_rank {
 using collx::rank_t;
 
 inline std::size_t memory_count(rank_t size) {
-  return 64 + (1 + static_cast<std::size_t>(size)) * (9001 / static_cast<std::size_t>(size) + 497) + 2 * 10007;
+  return 64 + (1 + static_cast<std::size_t>(size)) * (9001 / static_cast<std::size_t>(size) + 497) +
+         2 * 10007;
 }
 
 // Walks the cases that `wanted(setting)` picks, with its data in `memory`; throws at the first

@@ -25,7 +25,9 @@ struct blocking {
 template <class Algorithm>
 struct started {
   static auto all_reduce(auto&... arguments) { return collx::start::all_reduce<Algorithm>(arguments...); }
-  static auto reduce_scatter(auto&... arguments) { return collx::start::reduce_scatter<Algorithm>(arguments...); }
+  static auto reduce_scatter(auto&... arguments) {
+    return collx::start::reduce_scatter<Algorithm>(arguments...);
+  }
   static auto all_gather(auto&... arguments) { return collx::start::all_gather<Algorithm>(arguments...); }
   static auto broadcast(auto&... arguments) { return collx::start::broadcast<Algorithm>(arguments...); }
   static auto reduce(auto&... arguments) { return collx::start::reduce<Algorithm>(arguments...); }
@@ -34,7 +36,9 @@ struct started {
 template <class Algorithm>
 struct tried {
   static auto all_reduce(auto&... arguments) { return collx::try_all_reduce<Algorithm>(arguments...); }
-  static auto reduce_scatter(auto&... arguments) { return collx::try_reduce_scatter<Algorithm>(arguments...); }
+  static auto reduce_scatter(auto&... arguments) {
+    return collx::try_reduce_scatter<Algorithm>(arguments...);
+  }
   static auto all_gather(auto&... arguments) { return collx::try_all_gather<Algorithm>(arguments...); }
   static auto broadcast(auto&... arguments) { return collx::try_broadcast<Algorithm>(arguments...); }
   static auto reduce(auto&... arguments) { return collx::try_reduce<Algorithm>(arguments...); }

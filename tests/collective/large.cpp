@@ -4,12 +4,12 @@
 // ctest: LABELS large
 // ctest: TIMEOUT 600
 // ctest: RUN_SERIAL ON
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
+
+#include <doctest/doctest.h>
 
 #include "collx/algo/ring.hpp"
 #include "collx/bootstrap/threads.hpp"

@@ -18,8 +18,10 @@ using request = collx::request<mailbox::endpoint>;
 // next one finds.
 struct all_ranks {
   explicit all_ranks(rank_t n)
-      : size(n), ranks(n, static_cast<std::uint64_t>(n), {.staging_bytes = cases::staging_bytes}),
-        memory(static_cast<std::size_t>(n), std::vector<oracle::element>(oracle::reference::index_count * 2)) {}
+      : size(n),
+        ranks(n, static_cast<std::uint64_t>(n), {.staging_bytes = cases::staging_bytes}),
+        memory(static_cast<std::size_t>(n),
+               std::vector<oracle::element>(oracle::reference::index_count * 2)) {}
 
   template <class Algorithm, class Contract, class Schedule>
   void operator()() {

@@ -3,7 +3,6 @@
 // one kind on some ranks and the other on the rest: ranks cannot know what the others pass.
 // ctest: TIMEOUT 300
 #include <doctest/doctest.h>
-
 #include <sys/mman.h>
 
 #include "collective/each_rank.hpp"

@@ -16,14 +16,14 @@ TEST_CASE("threads: every schedule of 1 to 17 ranks gives what the reference giv
   for (rank_t size = 1; size <= 17; ++size) {
     CAPTURE(size);
     watchdog dog;
-    collx::bootstrap::on_threads(
-        size,
-        [&](collx::communicator<threads>& comm) {
-          auto const watched = dog.watch(comm);
-          std::vector<oracle::element> memory(memory_count(size));
-          done += walk<forms::blocking>(comm, memory.data(), [](oracle::setting const&) { return true; });
-        },
-        {.staging_bytes = cases::staging_bytes});
+    collx::bootstrap::on_threads(size,
+                                 [&](collx::communicator<threads>& comm) {
+                                   auto const watched = dog.watch(comm);
+                                   std::vector<oracle::element> memory(memory_count(size));
+                                   done += walk<forms::blocking>(comm, memory.data(),
+                                                                 [](oracle::setting const&) { return true; });
+                                 },
+                                 {.staging_bytes = cases::staging_bytes});
   }
   MESSAGE("collectives, counted on every rank: " << done.load());
 }

@@ -95,7 +95,8 @@ class participant {
   participant(setting const& how, rank_t rank, element* memory) : memory_(memory) {
     std::size_t const inputs = in_count(how, rank), outputs = out_count(how, rank);
     std::size_t const behind_input = how.in_place ? guards : 2 * guards + inputs;
-    image_.assign(how.in_place ? 2 * guards + std::max(inputs, outputs) : 3 * guards + inputs + outputs, guard);
+    image_.assign(how.in_place ? 2 * guards + std::max(inputs, outputs) : 3 * guards + inputs + outputs,
+                  guard);
     std::size_t in_at = guards, out_at = behind_input;
     auto const r = static_cast<std::size_t>(rank);
     if constexpr (Contract::sharded)
@@ -123,8 +124,9 @@ class participant {
     std::size_t i = 0;
     while (memory_[i] == image_[i]) ++i;
     char text[200];
-    std::snprintf(text, sizeof text, "element %td of the output (%zu elements): is (%u, %u), should be (%u, %u)",
-                  memory_ + i - out_.data(), out_.size(), memory_[i].a, memory_[i].b, image_[i].a, image_[i].b);
+    std::snprintf(
+        text, sizeof text, "element %td of the output (%zu elements): is (%u, %u), should be (%u, %u)",
+        memory_ + i - out_.data(), out_.size(), memory_[i].a, memory_[i].b, image_[i].a, image_[i].b);
     return text;
   }
 

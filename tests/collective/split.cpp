@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups split off a communicator: who is in them and in which order, groups of groups, groups used
 // at the same time, and what they leave behind.
-#include <doctest/doctest.h>
-
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include "collx/collx.hpp"
 #include "watchdog.hpp"
@@ -84,23 +84,30 @@ TEST_CASE("threads: groups of every kind") {
 
 TEST_CASE("shm: groups of every kind") {
   for (rank_t const size : {1, 2, 3, 4, 7})
-    for (int const code : collx::bootstrap::on_processes(size, [](auto& world) {
-           watchdog dog;
-           check_splits(world);
-         }, small))
+    for (int const code : collx::bootstrap::on_processes(
+             size,
+             [](auto& world) {
+               watchdog dog;
+               check_splits(world);
+             },
+             small))
       CHECK(code == 0);
 }
 
 TEST_CASE("threads: many groups, one after the other") {
   watchdog dog;
-  collx::bootstrap::on_threads(4, [](auto& world) { check_many(world); }, small);
+  collx::bootstrap::on_threads(
+      4, [](auto& world) { check_many(world); }, small);
 }
 
 TEST_CASE("shm: many groups, one after the other, out of little symmetric memory") {
-  for (int const code : collx::bootstrap::on_processes(4, [](auto& world) {
-         watchdog dog;
-         check_many(world);
-       }, small))
+  for (int const code : collx::bootstrap::on_processes(
+           4,
+           [](auto& world) {
+             watchdog dog;
+             check_many(world);
+           },
+           small))
     CHECK(code == 0);
 }
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // All arithmetic element types, all operators of the library, structs of odd sizes, lambdas and
-// accumulate types through whole collectives. What the right values are is computed here in plain long long and long double.
-#include <doctest/doctest.h>
-
+// accumulate types through whole collectives. What the right values are is computed here in plain long long
+// and long double.
 #include <numeric>
 #include <stdexcept>
 #include <string>
 #include <typeinfo>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include "collx/algo/all.hpp"
 #include "collx/bootstrap/threads.hpp"
@@ -68,9 +69,10 @@ void check_one(communicator& comm, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     for (rank_t r = 0; r < comm.size(); ++r) of_ranks[static_cast<std::size_t>(r)] = value<T>(r, i);
     if (out[i] != expected<T, Op>(of_ranks))
-      throw std::runtime_error(std::string(Op::name) + " of " + typeid(T).name() + ", " + std::to_string(comm.size()) +
-                               " ranks, element " + std::to_string(i) + " of " + std::to_string(count) + ": is " +
-                               std::to_string(out[i]) + ", should be " + std::to_string(expected<T, Op>(of_ranks)));
+      throw std::runtime_error(std::string(Op::name) + " of " + typeid(T).name() + ", " +
+                               std::to_string(comm.size()) + " ranks, element " + std::to_string(i) + " of " +
+                               std::to_string(count) + ": is " + std::to_string(out[i]) + ", should be " +
+                               std::to_string(expected<T, Op>(of_ranks)));
   }
 }
 
@@ -121,9 +123,10 @@ void require(bool fine, char const* what) {
 TEST_CASE("all arithmetic types, summed and compared") {
   for (rank_t const size : {1, 2, 3, 5})
     on_ranks(size, [](communicator& comm) {
-      [&]<class... Ts>(collx::type_list<Ts...>) { (check_some<Ts>(comm), ...); }(
-          collx::type_list<bool, char, signed char, unsigned char, short, unsigned short, int, unsigned, long,
-                           unsigned long, long long, unsigned long long, float, double, long double>{});
+      [&]<class... Ts>(collx::type_list<Ts...>) {
+        (check_some<Ts>(comm), ...);
+      }(collx::type_list<bool, char, signed char, unsigned char, short, unsigned short, int, unsigned, long,
+                         unsigned long, long long, unsigned long long, float, double, long double>{});
     });
 }
 
@@ -150,7 +153,8 @@ TEST_CASE("an average is divided once, whatever the algorithm, and only where th
       }
     };
     collx::for_each_schedule<collx::algo::all,
-                             collx::type_list<collx::contract::all_reduce, collx::contract::reduce>>(average_with);
+                             collx::type_list<collx::contract::all_reduce, collx::contract::reduce>>(
+        average_with);
   });
 }
 
@@ -160,11 +164,13 @@ TEST_CASE("lambdas with captures are operators") {
     std::vector<int> values(50);
     std::iota(values.begin(), values.end(), comm.rank() * 50);
     collx::all_reduce(comm, values, [modulus](int a, int b) { return (a + b) % modulus; });
-    for (int i = 0; i < 50; ++i) require(values[static_cast<std::size_t>(i)] == (3 * i + 150) % modulus, "lambda");
+    for (int i = 0; i < 50; ++i)
+      require(values[static_cast<std::size_t>(i)] == (3 * i + 150) % modulus, "lambda");
   });
 }
 
-TEST_CASE("a matrix product, which does not commute, comes out in rank order on every algorithm that keeps it") {
+TEST_CASE(
+    "a matrix product, which does not commute, comes out in rank order on every algorithm that keeps it") {
   struct matrix {
     std::int64_t m[4];
     bool operator==(matrix const&) const = default;
@@ -192,7 +198,8 @@ TEST_CASE("a matrix product, which does not commute, comes out in rank order on 
         }
       };
       collx::for_each_schedule<collx::algo::all,
-                               collx::type_list<collx::contract::all_reduce, collx::contract::reduce>>(multiply_with);
+                               collx::type_list<collx::contract::all_reduce, collx::contract::reduce>>(
+          multiply_with);
       // And where the library chooses.
       std::vector<matrix> values(20, factor(comm.rank()));
       collx::all_reduce(comm, values, product);
@@ -236,10 +243,12 @@ TEST_CASE("accumulate_in: a fan-in holds its partial results in the wider type")
     std::vector<float> values(40, comm.rank() == 0 ? 16777216.0f : 1.0f);
     std::vector<float> narrow(40), wide(40);
     collx::all_reduce<collx::algo::direct_two_shot>(comm, values, narrow, collx::sum);
-    collx::all_reduce<collx::algo::direct_two_shot>(comm, values, wide, collx::accumulate_in<double>(collx::sum));
+    collx::all_reduce<collx::algo::direct_two_shot>(comm, values, wide,
+                                                    collx::accumulate_in<double>(collx::sum));
     require(narrow == std::vector<float>(40, 16777216.0f), "float");
     require(wide == std::vector<float>(40, 16777220.0f), "double");
-    collx::all_reduce<collx::algo::direct_one_shot>(comm, values, wide, collx::accumulate_in<double>(collx::avg));
+    collx::all_reduce<collx::algo::direct_one_shot>(comm, values, wide,
+                                                    collx::accumulate_in<double>(collx::avg));
     require(wide == std::vector<float>(40, static_cast<float>(16777220.0 / 5)), "average in double");
     // Around a ring values travel as floats: how much is lost depends on where the sum began.
     collx::all_reduce<collx::algo::ring>(comm, values, wide, collx::accumulate_in<double>(collx::sum));

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers from the environment: exact, within bounds, or an error that names the variable.
-#include <doctest/doctest.h>
+#include "collx/core/environment.hpp"
 
 #include <string>
 
-#include "collx/core/environment.hpp"
+#include <doctest/doctest.h>
+
 #include "collx/transport/settings.hpp"
 
 namespace {
@@ -37,8 +38,8 @@ TEST_CASE("what is a number within the bounds is taken, what is not set has its 
 }
 
 TEST_CASE("everything else is refused with the variable, the value and the bounds") {
-  for (char const* value : {"", " ", "x", "1x", "1 ", "1.5", "0x10", "1e2", "-6", "101", "9999999999999999999999",
-                            "--1", "+-1"}) {
+  for (char const* value : {"", " ", "x", "1x", "1 ", "1.5", "0x10", "1e2", "-6", "101",
+                            "9999999999999999999999", "--1", "+-1"}) {
     std::string const text = refusal(value);
     CAPTURE(text);
     CHECK(text.find(variable) != std::string::npos);

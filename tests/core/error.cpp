@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // What errors say: every part of a report, advice for every status, and never more than its room.
-#include <doctest/doctest.h>
+#include "collx/core/error.hpp"
 
 #include <cstring>
 #include <string>
 
-#include "collx/core/error.hpp"
+#include <doctest/doctest.h>
 
 using collx::status;
 
 namespace {
 
-constexpr status all_statuses[] = {status::ok,           status::pending,      status::timeout,
-                                   status::aborted,      status::peer_lost,    status::mismatch,
-                                   status::bad_argument, status::out_of_memory, status::not_supported,
+constexpr status all_statuses[] = {status::ok,
+                                   status::pending,
+                                   status::timeout,
+                                   status::aborted,
+                                   status::peer_lost,
+                                   status::mismatch,
+                                   status::bad_argument,
+                                   status::out_of_memory,
+                                   status::not_supported,
                                    status::system_failure};
 
 collx::failure_report full_report(status code) {
@@ -46,7 +52,8 @@ TEST_CASE("a report names collective, algorithm, number, rank, peer, step, bytes
 }
 
 TEST_CASE("a mismatch names both byte counts, or both arguments") {
-  CHECK(holds(collx::error(full_report(status::mismatch)).what(), "1000000007 bytes expected and 999 received"));
+  CHECK(holds(collx::error(full_report(status::mismatch)).what(),
+              "1000000007 bytes expected and 999 received"));
   collx::failure_report report = full_report(status::mismatch);
   report.differs_in = "root";
   std::strcpy(report.here, "1");

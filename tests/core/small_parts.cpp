@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // array, replayable_random and the clock.
-#include <doctest/doctest.h>
-
 #include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include "collx/core/array.hpp"
 #include "collx/core/clock.hpp"

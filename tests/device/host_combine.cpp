@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // combine(): every number of sources and destinations, odd counts, destinations that are sources,
 // data aligned to elements only; and every arithmetic type with every operator.
-#include <doctest/doctest.h>
+#include "collx/device/host_combine.hpp"
 
 #include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
 
+#include <doctest/doctest.h>
+
 #include "collx/core/array.hpp"
 #include "collx/core/random.hpp"
-#include "collx/device/host_combine.hpp"
 
 namespace {
 
@@ -23,7 +24,8 @@ constexpr auto mix = [](unsigned a, unsigned b) { return a * 31 + (b ^ a >> 3); 
 template <class T>
 class strip {
  public:
-  strip(std::size_t count, std::size_t shift) : bytes_(count * sizeof(T) + 256, std::byte{0xAB}), count_(count) {
+  strip(std::size_t count, std::size_t shift)
+      : bytes_(count * sizeof(T) + 256, std::byte{0xAB}), count_(count) {
     std::size_t const line = 64 - reinterpret_cast<std::uintptr_t>(bytes_.data()) % 64;
     begin_ = line + shift;
   }
@@ -46,8 +48,8 @@ std::vector<unsigned> folded(std::vector<strip<unsigned>>& sources, std::size_t 
   return result;
 }
 
-void check_shape(std::size_t source_count, std::size_t destination_count, std::size_t count, bool first_is_source,
-                 std::size_t streamed) {
+void check_shape(std::size_t source_count, std::size_t destination_count, std::size_t count,
+                 bool first_is_source, std::size_t streamed) {
   collx::replayable_random random(source_count * 100 + count);
   std::vector<strip<unsigned>> sources, destinations;
   for (std::size_t s = 0; s < source_count; ++s) {
@@ -63,8 +65,7 @@ void check_shape(std::size_t source_count, std::size_t destination_count, std::s
   std::vector<unsigned> const expected = folded(sources, count);
   combine(to.data(), static_cast<std::int32_t>(destination_count), from.data(),
           static_cast<std::int32_t>(source_count), count, mix, false, 1, static_cast<std::int32_t>(streamed));
-  for (unsigned* const destination : to)
-    REQUIRE(std::equal(expected.begin(), expected.end(), destination));
+  for (unsigned* const destination : to) REQUIRE(std::equal(expected.begin(), expected.end(), destination));
   for (auto const& each : sources) REQUIRE(each.guards_intact());
   for (auto const& each : destinations) REQUIRE(each.guards_intact());
 }
@@ -164,7 +165,8 @@ TEST_CASE("combine: all operators, on a narrow, a signed, a wide and two floatin
 }
 
 TEST_CASE("combine: all arithmetic types") {
-  check_two_operators<char, signed char, short, unsigned short, unsigned, long, unsigned long, long long, double>();
+  check_two_operators<char, signed char, short, unsigned short, unsigned, long, unsigned long, long long,
+                      double>();
   check_operator<bool>(collx::logical_or);
 }
 
@@ -213,7 +215,8 @@ TEST_CASE("combine: elements larger than a block") {
 }
 
 TEST_CASE("combine: infinities and NaN go through sums and comparisons as the operators say") {
-  float const nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+  float const nan = std::numeric_limits<float>::quiet_NaN(),
+              infinity = std::numeric_limits<float>::infinity();
   std::vector<float> const a{nan, 1, infinity, -0.0f}, b{1, nan, -infinity, 0.0f};
   float const* from[] = {a.data(), b.data()};
   float out[4];

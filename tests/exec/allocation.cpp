@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // No memory is allocated or freed between the construction of a communicator and its end: counted by
 // replacing operator new and delete in this program, per thread.
-#include <doctest/doctest.h>
-
 #include <cstdlib>
 #include <new>
 #include <stdexcept>
 #include <thread>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include "collective/each_rank.hpp"
 #include "collx/algo/all.hpp"
@@ -18,11 +18,11 @@ namespace {
 thread_local std::size_t calls_of_new = 0, calls_of_delete = 0;
 
 // Kept apart from the operators, so that compilers do not pair malloc with delete and warn.
-__attribute__((noinline)) void* take(std::size_t bytes, std::size_t alignment) {
+__attribute__((noinline)) void* take(std::size_t bytes, std::size_t alignment, bool may_throw = true) {
   ++calls_of_new;
   std::size_t const rounded = (bytes + alignment - 1) / alignment * alignment;
   void* const p = std::aligned_alloc(alignment, rounded == 0 ? alignment : rounded);
-  if (p == nullptr) throw std::bad_alloc();
+  if (p == nullptr && may_throw) throw std::bad_alloc();
   return p;
 }
 __attribute__((noinline)) void give(void* p) noexcept {
@@ -34,10 +34,16 @@ __attribute__((noinline)) void give(void* p) noexcept {
 
 void* operator new(std::size_t bytes) { return take(bytes, 16); }
 void* operator new[](std::size_t bytes) { return take(bytes, 16); }
+void* operator new(std::size_t bytes, std::nothrow_t const&) noexcept { return take(bytes, 16, false); }
+void* operator new[](std::size_t bytes, std::nothrow_t const&) noexcept { return take(bytes, 16, false); }
 void* operator new(std::size_t bytes, std::align_val_t a) { return take(bytes, static_cast<std::size_t>(a)); }
-void* operator new[](std::size_t bytes, std::align_val_t a) { return take(bytes, static_cast<std::size_t>(a)); }
+void* operator new[](std::size_t bytes, std::align_val_t a) {
+  return take(bytes, static_cast<std::size_t>(a));
+}
 void operator delete(void* p) noexcept { give(p); }
 void operator delete[](void* p) noexcept { give(p); }
+void operator delete(void* p, std::nothrow_t const&) noexcept { give(p); }
+void operator delete[](void* p, std::nothrow_t const&) noexcept { give(p); }
 void operator delete(void* p, std::size_t) noexcept { give(p); }
 void operator delete[](void* p, std::size_t) noexcept { give(p); }
 void operator delete(void* p, std::align_val_t) noexcept { give(p); }
@@ -59,7 +65,8 @@ struct every_schedule {
   template <class Algorithm, class Contract, class Schedule>
   void operator()() {
     if (!Schedule::supports(comm.size())) return;
-    for (std::size_t const count : {std::size_t{1}, std::size_t{61}, cases::large_count<Contract>(comm.size())}) {
+    for (std::size_t const count :
+         {std::size_t{1}, std::size_t{61}, cases::large_count<Contract>(comm.size())}) {
       call<forms::blocking<Algorithm>, Contract, Schedule>(count);
       auto first = call<forms::started<Algorithm>, Contract, Schedule>(count);
       while (!first.test()) std::this_thread::yield();
@@ -86,7 +93,9 @@ struct every_schedule {
   // The forms take their arguments by reference; these keep the spans alive for the call.
   template <class Form>
   struct forms_of {
-    static auto reduce_scatter(auto& c, auto in, auto out, auto op) { return Form::reduce_scatter(c, in, out, op); }
+    static auto reduce_scatter(auto& c, auto in, auto out, auto op) {
+      return Form::reduce_scatter(c, in, out, op);
+    }
     static auto all_gather(auto& c, auto in, auto out) { return Form::all_gather(c, in, out); }
     static auto all_reduce(auto& c, auto in, auto out, auto op) { return Form::all_reduce(c, in, out, op); }
     static auto broadcast(auto& c, auto buffer, rank_t root) { return Form::broadcast(c, buffer, root); }
@@ -113,8 +122,9 @@ void count_allocations(collx::communicator<Transport>& comm, std::span<oracle::e
   }
   std::size_t const made = calls_of_new - new_before, freed = calls_of_delete - delete_before;
   if (all.done == 0 || made != 0 || freed != 0)
-    throw std::runtime_error("rank " + std::to_string(comm.rank()) + ": " + std::to_string(made) + " calls of new, " +
-                             std::to_string(freed) + " of delete in " + std::to_string(all.done) + " collectives");
+    throw std::runtime_error("rank " + std::to_string(comm.rank()) + ": " + std::to_string(made) +
+                             " calls of new, " + std::to_string(freed) + " of delete in " +
+                             std::to_string(all.done) + " collectives");
 }
 
 }  // namespace
@@ -129,13 +139,13 @@ TEST_CASE("the counters count") {
 TEST_CASE("threads: no allocation on the data path, of blocking calls and of started requests") {
   for (rank_t const size : {2, 3, 4}) {
     CAPTURE(size);
-    collx::bootstrap::on_threads(
-        size,
-        [&](auto& comm) {
-          std::vector<oracle::element> in(each_rank::memory_count(size)), out(each_rank::memory_count(size));
-          count_allocations(comm, in, out);
-        },
-        {.staging_bytes = cases::staging_bytes});
+    collx::bootstrap::on_threads(size,
+                                 [&](auto& comm) {
+                                   std::vector<oracle::element> in(each_rank::memory_count(size)),
+                                       out(each_rank::memory_count(size));
+                                   count_allocations(comm, in, out);
+                                 },
+                                 {.staging_bytes = cases::staging_bytes});
   }
 }
 

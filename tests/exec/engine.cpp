@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests: many in flight, tested and waited for in any order, mixed with blocking calls, dropped
 // while in flight; and what a failure does to a communicator.
-#include <doctest/doctest.h>
-
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include "collx/algo/all.hpp"
 #include "collx/bootstrap/mailbox.hpp"
@@ -67,7 +67,8 @@ TEST_CASE("several requests in flight, waited for in the order they were started
           if (order == 2) wait_by_testing(all[i * 3 % count]);
         }
         for (int i = 0; i < count; ++i)
-          require(values[static_cast<std::size_t>(i)] == total(comm, i, 100u << i), "sum " + std::to_string(i));
+          require(values[static_cast<std::size_t>(i)] == total(comm, i, 100u << i),
+                  "sum " + std::to_string(i));
       }
     });
 }
@@ -78,7 +79,8 @@ TEST_CASE("more requests than there is room for: start waits for the oldest") {
     std::vector<std::vector<int>> values;
     for (std::size_t i = 0; i < count; ++i) values.push_back(numbers(comm, static_cast<int>(i)));
     std::vector<request> all;
-    for (auto& each : values) all.push_back(collx::start::all_reduce<collx::algo::direct_two_shot>(comm, each));
+    for (auto& each : values)
+      all.push_back(collx::start::all_reduce<collx::algo::direct_two_shot>(comm, each));
     // Backwards: the first ones gave up their places long ago.
     while (!all.empty()) {
       all.back().wait();
@@ -195,7 +197,8 @@ TEST_CASE("a failure poisons the communicator, keeps the first report, and every
       text = failure.what();
       require(failure.code() == status::timeout, "timeout");
     }
-    for (char const* part : {"all_reduce<ring>", "#1", "rank 0", "peer 1", "600 bytes", "timeout", "step 1 of 3"})
+    for (char const* part :
+         {"all_reduce<ring>", "#1", "rank 0", "peer 1", "600 bytes", "timeout", "step 1 of 3"})
       require(text.find(part) != std::string::npos, text + " lacks " + part);
     require(collx::try_all_reduce(comm, a) == status::timeout, "again");
     require(collx::try_barrier(comm) == status::timeout, "barrier");
@@ -243,7 +246,8 @@ TEST_CASE("a deadline also passes for a program that only tests") {
     std::vector<int> a = numbers(comm, 1);
     auto r = collx::start::all_reduce<collx::algo::ring>(comm, a);
     status outcome;
-    while ((outcome = r.try_test()) == status::pending) {}
+    while ((outcome = r.try_test()) == status::pending) {
+    }
     require(outcome == status::timeout && comm.failure().peer == 1, "timeout over rank 1");
   });
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How bytes are cut: the chunks of all fragments cover every element of the vector once, in order,
 // the same on every rank, and what a fragment stages fits where it must.
-#include <doctest/doctest.h>
-
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include "collective/cases.hpp"
 #include "collx/algo/all.hpp"
@@ -24,7 +24,9 @@ struct cut {
   std::int64_t most_staged;
   std::size_t staging_bytes;
 
-  geometry make() const { return {count, element_bytes, chunk_count, size, sharded, most_staged, staging_bytes}; }
+  geometry make() const {
+    return {count, element_bytes, chunk_count, size, sharded, most_staged, staging_bytes};
+  }
   std::size_t elements() const { return sharded ? count * static_cast<std::size_t>(size) : count; }
 };
 
@@ -106,8 +108,13 @@ struct fits_staging {
       if (!Schedule::supports(size)) continue;
       for (std::size_t const element_bytes : {1u, 3u, 4u, 8u, 24u})
         for (std::size_t const count : {1u, 100u, 5000u, 100'000u}) {
-          cut const how{count, element_bytes, Schedule::chunk_count(size), size, Contract::sharded,
-                        collx::exec::largest_staged<Schedule>(size), cases::staging_bytes};
+          cut const how{count,
+                        element_bytes,
+                        Schedule::chunk_count(size),
+                        size,
+                        Contract::sharded,
+                        collx::exec::largest_staged<Schedule>(size),
+                        cases::staging_bytes};
           CAPTURE(Contract::name);
           CAPTURE(Algorithm::name);
           CAPTURE(size);
@@ -136,7 +143,8 @@ struct same_on_every_rank {
     // Never read: only where things lie is asked.
     std::vector<int> memory(1);
     auto const map = [&](collx::problem p) {
-      return collx::exec::map_memory<Schedule>(p, memory.data(), memory.data(), nullptr, count, cases::staging_bytes);
+      return collx::exec::map_memory<Schedule>(p, memory.data(), memory.data(), nullptr, count,
+                                               cases::staging_bytes);
     };
     collx::exec::memory_map const here = map(mine), there = map(theirs);
     REQUIRE(here.fragments() == there.fragments());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the executor does is what the schedule says: the recorded steps of each rank equal the
 // schedule's own enumeration, fragment by fragment, on a message transport and on a mapped one.
-#include <doctest/doctest.h>
-
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include "collective/cases.hpp"
 #include "collx/algo/all.hpp"
@@ -26,7 +26,8 @@ struct event {
 
 struct recorder {
   std::vector<event>* events;
-  void step(collx::problem where, std::size_t fragment, std::int32_t index, collx::primitive const& step) noexcept {
+  void step(collx::problem where, std::size_t fragment, std::int32_t index,
+            collx::primitive const& step) noexcept {
     events->push_back({where, fragment, index, step});
   }
 };
@@ -55,9 +56,9 @@ struct traced_rank {
     return [this, &engine, root](int lane) noexcept {
       Endpoint& endpoint = engine.endpoint();
       auto const map = [&] {
-        auto const made = collx::exec::map_memory<Schedule>({endpoint.rank(), endpoint.size(), root}, in.data(),
-                                                            out.data(), endpoint.scratch(lane), count_,
-                                                            endpoint.staging_bytes());
+        auto const made =
+            collx::exec::map_memory<Schedule>({endpoint.rank(), endpoint.size(), root}, in.data(), out.data(),
+                                              endpoint.scratch(lane), count_, endpoint.staging_bytes());
         fragments = made.fragments();
         return made;
       };

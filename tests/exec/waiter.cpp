@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a rank waits: deadlines that hold, interruptions that are asked for, a restart that forgets.
-#include <doctest/doctest.h>
+#include "collx/exec/waiter.hpp"
 
 #include <initializer_list>
 
-#include "collx/exec/waiter.hpp"
+#include <doctest/doctest.h>
 
 using collx::status;
 using collx::exec::waiter;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operators and the traits that make a callable one.
-#include <doctest/doctest.h>
+#include "collx/op/reduction.hpp"
 
 #include <string>
 
-#include "collx/op/reduction.hpp"
+#include <doctest/doctest.h>
 
 namespace {
 
@@ -12,7 +12,9 @@ struct not_trivial {
   std::string text;
 };
 
-[[maybe_unused]] auto const captures_a_string = [s = std::string("x")](int a, int b) { return a + b + static_cast<int>(s.size()); };
+[[maybe_unused]] auto const captures_a_string = [s = std::string("x")](int a, int b) {
+  return a + b + static_cast<int>(s.size());
+};
 struct point {
   int x, y;
 };

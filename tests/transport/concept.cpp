@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every transport's endpoint, decorated or not, models the concept that the executor is written for.
+#include "collx/transport/concept.hpp"
+
 #include <doctest/doctest.h>
 
-#include "collx/transport/concept.hpp"
 #include "collx/transport/faulty.hpp"
 #include "collx/transport/mailbox.hpp"
 #include "collx/transport/shm.hpp"
@@ -10,7 +11,8 @@
 
 namespace transport = collx::transport;
 
-TEST_CASE_TEMPLATE("endpoints model the concept", Transport, transport::threads, transport::shm, transport::mailbox) {
+TEST_CASE_TEMPLATE("endpoints model the concept", Transport, transport::threads, transport::shm,
+                   transport::mailbox) {
   static_assert(transport::endpoint<typename Transport::endpoint>);
   static_assert(transport::endpoint<typename transport::faulty<Transport>::endpoint>);
   static_assert(Transport::endpoint::lane_count >= 2);

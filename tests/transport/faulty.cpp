@@ -2,16 +2,17 @@
 // A rank that goes quiet at one send after the other, on every schedule: nobody hangs, whoever needed
 // it gets an error, and whoever did not has the right result. And that faults replay from their seed.
 // ctest: TIMEOUT 300
-#include <doctest/doctest.h>
+#include "collx/transport/faulty.hpp"
 
 #include <string>
+
+#include <doctest/doctest.h>
 
 #include "collective/cases.hpp"
 #include "collective/forms.hpp"
 #include "collx/algo/all.hpp"
 #include "collx/bootstrap/mailbox.hpp"
 #include "collx/bootstrap/threads.hpp"
-#include "collx/transport/faulty.hpp"
 #include "watchdog.hpp"
 
 namespace {
@@ -42,7 +43,8 @@ struct stopped_world {
     }
     std::vector<request> requests;
     for (rank_t r = 0; r < how.size; ++r)
-      requests.push_back(forms::call<forms::started<Algorithm>>(ranks[r], how, all[static_cast<std::size_t>(r)], op));
+      requests.push_back(
+          forms::call<forms::started<Algorithm>>(ranks[r], how, all[static_cast<std::size_t>(r)], op));
     std::vector<status> outcomes(requests.size(), status::pending);
     std::size_t open = requests.size();
     for (int look = 0; open != 0; ++look) {
@@ -187,11 +189,13 @@ TEST_CASE("faulty: the same seed delays the same messages") {
   auto const looks_needed = [](std::uint64_t seed) {
     collx::bootstrap::mailbox_ranks<faulty_mailbox> ranks(4, 1);
     for (rank_t r = 0; r < 4; ++r)
-      ranks[r].engine().endpoint().inject({.seed = seed + static_cast<std::uint64_t>(r), .delay_polls_max = 50});
+      ranks[r].engine().endpoint().inject(
+          {.seed = seed + static_cast<std::uint64_t>(r), .delay_polls_max = 50});
     std::vector<std::vector<int>> values(4, std::vector<int>(40, 1));
     std::vector<collx::request<faulty_mailbox::endpoint>> requests;
     for (rank_t r = 0; r < 4; ++r)
-      requests.push_back(collx::start::all_reduce<collx::algo::ring>(ranks[r], values[static_cast<std::size_t>(r)]));
+      requests.push_back(
+          collx::start::all_reduce<collx::algo::ring>(ranks[r], values[static_cast<std::size_t>(r)]));
     std::vector<int> ended(4, 0);
     for (int look = 1; look < 100'000; ++look)
       for (std::size_t r = 0; r < 4; ++r)

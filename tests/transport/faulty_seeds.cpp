@@ -3,9 +3,9 @@
 // late and reordered messages and late credits. A failing seed is printed; COLLX_SEED=number runs it
 // alone, COLLX_SEEDS=count another number of them.
 // ctest: TIMEOUT 300
-#include <doctest/doctest.h>
-
 #include <memory>
+
+#include <doctest/doctest.h>
 
 #include "collective/cases.hpp"
 #include "collective/forms.hpp"
@@ -115,7 +115,8 @@ std::string run(std::uint64_t seed) {
   for (int wave = 0; wave < 2; ++wave) {
     // At most one per lane: a second one on a lane would wait inside start, for ranks that cannot move.
     std::vector<std::unique_ptr<flight>> flights;
-    for (std::uint32_t i = 0, count = 1 + from.random.below(3); i < count; ++i) flights.push_back(from.draw());
+    for (std::uint32_t i = 0, count = 1 + from.random.below(3); i < count; ++i)
+      flights.push_back(from.draw());
     collx::array<request> requests(n * flights.size());
     for (std::size_t i = 0; i < flights.size(); ++i)
       for (rank_t r = 0; r < from.size; ++r)

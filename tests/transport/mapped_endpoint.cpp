@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two endpoints of a mapped transport in one thread: credits, letters that wrap around, small and
 // large payloads, lanes that do not disturb each other, and when memory is the sender's again.
-#include <doctest/doctest.h>
-
 #include <cstring>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include "collx/core/random.hpp"
 #include "collx/transport/threads.hpp"
@@ -124,7 +124,8 @@ TEST_CASE("mapped: lanes and directions are independent") {
 TEST_CASE("mapped: a small payload is copied at once, a large one is read where it lies") {
   two_ends pair;
   endpoint &from = *pair.ends[0], &to = *pair.ends[1];
-  std::vector<std::byte> small = bytes_of(1, endpoint::inline_bytes), large = bytes_of(2, endpoint::inline_bytes + 1);
+  std::vector<std::byte> small = bytes_of(1, endpoint::inline_bytes),
+                         large = bytes_of(2, endpoint::inline_bytes + 1);
   std::vector<std::byte> const small_before = small;
   from.send(0, 1, small.data(), small.size(), handover::in_place);
   from.send(0, 1, large.data(), large.size(), handover::in_place);

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes that share memory: nothing is left behind however they end, ranks do not outlive their
 // parent, symmetric memory is handed out and taken back, and one that is killed is noticed.
-#include <doctest/doctest.h>
-
-#include <dirent.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-
 #include <atomic>
 #include <cstring>
 #include <fstream>
@@ -14,6 +8,11 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <dirent.h>
+#include <doctest/doctest.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 
 #include "collx/bootstrap/processes.hpp"
 #include "collx/collective/all_gather.hpp"
@@ -130,31 +129,32 @@ TEST_CASE("shm: nothing is left behind when one rank is killed, and when all are
 
 TEST_CASE("shm: a rank killed from outside, anywhere in its work, is noticed by all others") {
   for (int after_us = 0; after_us < 2000; after_us += 100) {
-    auto const codes = on_processes(
-        3,
-        [&](communicator& comm) {
-          watchdog dog;
-          int const process = getpid();
-          std::vector<int> processes(3);
-          collx::all_gather(comm, std::span<int const>(&process, 1), processes);
-          std::thread killer;
-          if (comm.rank() == 0)
-            killer = std::thread([&] {
-              std::this_thread::sleep_for(std::chrono::microseconds(after_us));
-              kill(processes[1], SIGKILL);
-            });
-          std::vector<int> values(5000);
-          std::uint64_t began = 0;
-          status outcome = status::ok;
-          while (outcome == status::ok) {
-            began = collx::now_us();
-            outcome = collx::try_all_reduce(comm, values);
-          }
-          if (killer.joinable()) killer.join();
-          if (comm.failure().peer != 1) throw std::runtime_error("names another rank");
-          if (collx::now_us() - began > 4'000'000) throw std::runtime_error("noticed late");
-        },
-        {.timeout_us = 20'000'000});
+    auto const codes = on_processes(3,
+                                    [&](communicator& comm) {
+                                      watchdog dog;
+                                      int const process = getpid();
+                                      std::vector<int> processes(3);
+                                      collx::all_gather(comm, std::span<int const>(&process, 1), processes);
+                                      std::thread killer;
+                                      if (comm.rank() == 0)
+                                        killer = std::thread([&] {
+                                          std::this_thread::sleep_for(std::chrono::microseconds(after_us));
+                                          kill(processes[1], SIGKILL);
+                                        });
+                                      std::vector<int> values(5000);
+                                      std::uint64_t began = 0;
+                                      status outcome = status::ok;
+                                      while (outcome == status::ok) {
+                                        began = collx::now_us();
+                                        outcome = collx::try_all_reduce(comm, values);
+                                      }
+                                      if (killer.joinable()) killer.join();
+                                      if (comm.failure().peer != 1)
+                                        throw std::runtime_error("names another rank");
+                                      if (collx::now_us() - began > 4'000'000)
+                                        throw std::runtime_error("noticed late");
+                                    },
+                                    {.timeout_us = 20'000'000});
     CHECK(codes[0] == 0);
     CHECK(codes[1] == 128 + SIGKILL);
     CHECK(codes[2] == 0);
@@ -208,31 +208,31 @@ TEST_CASE("shm: abort ends every rank's wait and says who did it") {
 }
 
 TEST_CASE("shm: symmetric memory is zero, reused and refused with advice when there is no more") {
-  for (int const code :
-       on_processes(
-           2,
-           [](communicator& comm) {
-             watchdog dog;
-             for (int round = 0; round < 5; ++round) {
-               auto const a = comm.allocate<unsigned char>(700'000);
-               auto const nothing = comm.allocate<int>(0);
-               auto b = comm.allocate<int>(10);
-               for (unsigned char const byte : a)
-                 if (byte != 0) throw std::runtime_error("not zero");
-               std::memset(a.data(), 0xFF, a.size());
-               auto const moved = std::move(b);
-               if (moved.size() != 10 || b.size() != 0) throw std::runtime_error("not moved");
-             }
-             try {
-               auto const too_much = comm.allocate<int>(1 << 20);
-               throw std::runtime_error("4 MiB out of 1 MiB");
-             } catch (collx::error const& failure) {
-               if (failure.code() != status::out_of_memory) throw;
-               if (std::strstr(failure.what(), "COLLX_HEAP_BYTES") == nullptr) throw;
-             }
-             sum_once(comm);  // that was no failure of the communicator
-           },
-           {.staging_bytes = 64 * 1024, .heap_bytes = 1 << 20}))
+  for (int const code : on_processes(2,
+                                     [](communicator& comm) {
+                                       watchdog dog;
+                                       for (int round = 0; round < 5; ++round) {
+                                         auto const a = comm.allocate<unsigned char>(700'000);
+                                         auto const nothing = comm.allocate<int>(0);
+                                         auto b = comm.allocate<int>(10);
+                                         for (unsigned char const byte : a)
+                                           if (byte != 0) throw std::runtime_error("not zero");
+                                         std::memset(a.data(), 0xFF, a.size());
+                                         auto const moved = std::move(b);
+                                         if (moved.size() != 10 || b.size() != 0)
+                                           throw std::runtime_error("not moved");
+                                       }
+                                       try {
+                                         auto const too_much = comm.allocate<int>(1 << 20);
+                                         throw std::runtime_error("4 MiB out of 1 MiB");
+                                       } catch (collx::error const& failure) {
+                                         if (failure.code() != status::out_of_memory) throw;
+                                         if (std::strstr(failure.what(), "COLLX_HEAP_BYTES") == nullptr)
+                                           throw;
+                                       }
+                                       sum_once(comm);  // that was no failure of the communicator
+                                     },
+                                     {.staging_bytes = 64 * 1024, .heap_bytes = 1 << 20}))
     CHECK(code == 0);
 }
 
@@ -245,7 +245,8 @@ TEST_CASE("shm: a rank can only join once, and only as a rank there is") {
   } catch (collx::error const& failure) {
     CHECK(std::string(failure.what()).find("rank 0 is already taken") != std::string::npos);
   }
-  for (rank_t const wrong : {-1, 1, 1000}) CHECK_THROWS_AS((void)collx::transport::shm::join(fd, wrong), collx::error);
+  for (rank_t const wrong : {-1, 1, 1000})
+    CHECK_THROWS_AS((void)collx::transport::shm::join(fd, wrong), collx::error);
   close(fd);
 }
 

@@ -3,13 +3,12 @@
 // survivor gets an error that names the collective, its number and the lost rank, long before the
 // deadline.
 // ctest: TIMEOUT 300
-#include <doctest/doctest.h>
-
-#include <sys/mman.h>
-
 #include <cstring>
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
+#include <sys/mman.h>
 
 #include "collx/algo/all.hpp"
 #include "collx/bootstrap/processes.hpp"
@@ -43,7 +42,8 @@ struct record {
 struct shared_records {
   static constexpr std::size_t bytes = 16 * sizeof(record);
   shared_records()
-      : all(static_cast<record*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
+      : all(static_cast<record*>(
+            mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
     REQUIRE(static_cast<void*>(all) != MAP_FAILED);
   }
   shared_records(shared_records const&) = delete;
@@ -118,14 +118,17 @@ struct every_schedule {
     for (rank_t const size : {2, 3, 5}) {
       if (!Schedule::supports(size)) continue;
       // A few elements, and several fragments; the first send, the second, and one further on.
-      for (auto const& [count, at_send] : {std::pair<std::size_t, std::uint64_t>{3, 1}, {3, 4}, {30'000, 2}}) {
-        killing const how{size, static_cast<rank_t>((size + static_cast<rank_t>(at_send)) % size), at_send, count};
+      for (auto const& [count, at_send] :
+           {std::pair<std::size_t, std::uint64_t>{3, 1}, {3, 4}, {30'000, 2}}) {
+        killing const how{size, static_cast<rank_t>((size + static_cast<rank_t>(at_send)) % size), at_send,
+                          count};
         CAPTURE(Algorithm::name);
         CAPTURE(how.size);
         CAPTURE(how.victim);
         CAPTURE(how.at_send);
         CAPTURE(how.count);
-        kill_and_check(how, Contract::name, [&](communicator& comm) { call<Algorithm, Contract>(comm, how); });
+        kill_and_check(how, Contract::name,
+                       [&](communicator& comm) { call<Algorithm, Contract>(comm, how); });
       }
     }
   }
@@ -142,7 +145,8 @@ struct every_schedule {
     if constexpr (std::is_same_v<Contract, contract::all_reduce>) collx::all_reduce<Algorithm>(comm, one);
     else if constexpr (std::is_same_v<Contract, contract::reduce_scatter>)
       collx::reduce_scatter<Algorithm>(comm, all, one);
-    else if constexpr (std::is_same_v<Contract, contract::all_gather>) collx::all_gather<Algorithm>(comm, one, all);
+    else if constexpr (std::is_same_v<Contract, contract::all_gather>)
+      collx::all_gather<Algorithm>(comm, one, all);
     else if constexpr (std::is_same_v<Contract, contract::broadcast>)
       collx::broadcast<Algorithm>(comm, one, how.victim);
     else collx::reduce<Algorithm>(comm, one, collx::sum, other);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The staging ring against a model, over random payloads, fragments and late readers: memory that
 // somebody may still read is never handed out, and what fits is never refused for ever.
-#include <doctest/doctest.h>
+#include "collx/transport/staging_ring.hpp"
 
 #include <deque>
 #include <vector>
 
+#include <doctest/doctest.h>
+
 #include "collx/core/random.hpp"
-#include "collx/transport/staging_ring.hpp"
 
 namespace {
 
@@ -26,7 +27,9 @@ struct payload {
 class model {
  public:
   model(std::uint64_t seed, rank_t readers)
-      : random_(seed), memory_(capacity + 64), sent_(static_cast<std::size_t>(readers)),
+      : random_(seed),
+        memory_(capacity + 64),
+        sent_(static_cast<std::size_t>(readers)),
         acknowledged_(static_cast<std::size_t>(readers)),
         snapshots_(staging_ring::mark_count * static_cast<std::size_t>(readers)) {
     base_ = memory_.data() + (64 - reinterpret_cast<std::uintptr_t>(memory_.data()) % 64) % 64;
