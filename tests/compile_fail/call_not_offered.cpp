@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// first error: collx: this algorithm offers no schedule for this collective; docs/algorithms.md lists which do
+// first error: collx: this algorithm offers no schedule for this collective
 #include <vector>
 
 #include "collx/algo/binomial_tree.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// first error: collx: the operator's captures are too large to be started; capture a pointer, or use the blocking call
+// first error: collx: the operator's captures are too large to be started; capture a pointer
 #include <array>
 #include <vector>
 
