@@ -242,3 +242,20 @@ TEST_CASE("another root changes no bit of a reduce, but in the chain") {
       if (name == "chain" && size > 2) CHECK(results.size() > 1);
     });
 }
+
+TEST_CASE("an operator with a product gives every rank the same bits, however its buffers are aligned") {
+  for (rank_t const size : {2, 3, 4, 8})
+    for_each_algorithm<all_reduce>(size, [&]<class Algorithm>() {
+      std::vector<bits> all(static_cast<std::size_t>(size));
+      collx::bootstrap::on_threads(size, [&](collx::communicator<collx::transport::threads>& comm) {
+        // Large enough to be streamed; a rank's output begins its own number of elements behind a line.
+        std::vector<float> in(100'003), room(in.size() + 64);
+        for (std::size_t i = 0; i < in.size(); ++i) in[i] = 1 + 0x1p-10f * contribution(comm.rank(), i);
+        std::size_t const to_line = (64 - reinterpret_cast<std::uintptr_t>(room.data()) % 64) % 64 / 4;
+        std::span<float> const out(room.data() + to_line + comm.rank(), in.size());
+        collx::all_reduce<Algorithm>(comm, in, out, [](float a, float b) { return a * b + a; });
+        all[static_cast<std::size_t>(comm.rank())] = bits_of(out);
+      });
+      for (bits const& each : all) CHECK((each == all[0]));
+    });
+}

@@ -117,7 +117,7 @@ enum class verdict : std::uint32_t { welcome = 1, wrong_version, wrong_size, ran
 class host {
  public:
   host(char const* path, rank_t size, std::uint64_t deadline_us)
-      : path_(path), size_(size), deadline_us_(deadline_us), socket_(listen_at(path)),
+      : path_(path), size_(size), deadline_us_(deadline_us), socket_(listen_at(path, size)),
         seen_(static_cast<std::size_t>(size)) {}
   ~host() { unlink(path_); }
 
@@ -130,7 +130,7 @@ class host {
   }
 
  private:
-  [[nodiscard]] COLLX_COLD static owned_fd listen_at(char const* path) {
+  [[nodiscard]] COLLX_COLD static owned_fd listen_at(char const* path, rank_t size) {
     sockaddr_un const address = address_of(path);
     owned_fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (fd.get() < 0) transport::shared_memory::throw_system("socket", "raise the limit on descriptors");
@@ -143,7 +143,7 @@ class host {
       bool const stale = !in_use && lstat(path, &found) == 0 && S_ISSOCK(found.st_mode);
       if (stale) unlink(path);
       if (!stale || bind(fd.get(), where, sizeof address) != 0)
-        throw_rendezvous(path, 0, 0, status::system_failure,
+        throw_rendezvous(path, 0, size, status::system_failure,
                          "the path cannot be bound; give COLLX_RENDEZVOUS a "
                          "path of its own for each job, in a folder that can be written to");
     }

@@ -5,7 +5,9 @@
 //
 //   all_reduce(comm, in, out, op)     all_reduce(comm, inout, op)     op defaults to sum
 //
-// in, out: contiguous ranges of the same count on every rank, the same memory or separate. op: any
+// in, out: contiguous ranges of the same count on every rank, the same memory or separate (other
+// overlap is refused). A count of 0 returns at once and synchronises nobody. One thread at a time
+// uses a communicator. op: any
 // callable T(T, T), see op/reduction.hpp. The first template argument is the algorithm: a type of
 // algo/, a schedule of your own, or automatic. When the call returns (for start:: when the request
 // is done) out is complete and in may be changed.

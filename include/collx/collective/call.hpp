@@ -3,6 +3,7 @@
 // headers beside it add only what each collective means.
 #pragma once
 
+#include <cstring>
 #include <span>
 
 #include "collx/collective/contract.hpp"
@@ -163,16 +164,29 @@ template <class Chosen, class Contract, class T, class Op>
 template <class Contract>
 inline constexpr bool needs_elements = !std::is_same_v<Contract, contract::barrier>;
 
-// Whether the schedule exists for this many ranks, and one element per chunk fits what a fragment may
-// stage. Only large elements and large worlds can fail that with the least staging memory there is.
+// Whether the schedule exists for this many ranks, the transport has the credits it declares, and one
+// element per chunk fits what a fragment may stage. Only large elements and large worlds can fail the
+// last with the least staging memory there is.
 template <schedule S, class T, class Endpoint>
 [[nodiscard]] bool can_run(Endpoint const& endpoint) noexcept {
   rank_t const size = endpoint.size();
   if (!S::supports(size)) return false;
+  // A schedule that is proved with more messages in flight than there are credits may deadlock.
+  if (static_cast<std::uint64_t>(depth<S>(size)) > endpoint.depth()) return false;
   if (sizeof(T) <= 128 && size <= 64) return true;
   std::size_t const staged =
       (sizeof(T) + 63) / 64 * 64 * static_cast<std::size_t>(exec::largest_staged<S>(size));
   return staged <= endpoint.staging_bytes() / 2;
+}
+
+// One rank: nothing moves, whatever the schedule, but the operator's finish() is due all the same.
+template <class Contract, class T, class Op>
+void run_alone(invocation<Contract, T, Op> const& args) noexcept {
+  if (args.count == 0) return;
+  if constexpr (Contract::from_all)
+    device::combine(&args.output, 1, &args.input, 1, args.count, args.op, true, rank_t{1});
+  else if (args.input != args.output)
+    std::memcpy(args.output, args.input, args.count * sizeof(T));
 }
 
 // The noexcept form: runs to the end. The outcome is also in failure() unless it is bad_argument or
@@ -187,6 +201,11 @@ template <class Algorithm, class Contract, class T, class Op, class Endpoint>
       engine, args.count * sizeof(T), [&]<class Chosen>() noexcept {
         using S = schedule_for<Contract, Chosen>;
         if (COLLX_UNLIKELY((!can_run<S, T>(engine.endpoint())))) return status::not_supported;
+        if (COLLX_UNLIKELY(engine.endpoint().size() == 1)) {
+          engine.count_one();
+          run_alone(args);
+          return engine.failure().code;
+        }
         exec::call const what = describe<Chosen>(args);
         if (COLLX_UNLIKELY(engine.checker() != nullptr))
           if (status const agreed = engine.checker()(engine, what); agreed != status::ok) return agreed;
@@ -203,13 +222,14 @@ template <class Algorithm, class Contract, class T, class Op, class Endpoint>
 }
 
 [[noreturn]] COLLX_COLD inline void throw_unsupported(char const* collective, rank_t size,
-                                                              std::size_t element_bytes) {
-  char text[400];
-  std::snprintf(text, sizeof text,
-                "%s: this algorithm has no schedule for %d ranks (docs/algorithms.md says for how "
-                "many it has), or an element of %zu bytes is too large for its staging memory; set "
-                "COLLX_STAGING_BYTES to more",
-                collective, size, element_bytes);
+                                                      std::size_t element_bytes, std::uint64_t credits) {
+  char text[500];
+  std::snprintf(
+      text, sizeof text,
+      "%s: this algorithm cannot run on %d ranks with elements of %zu bytes here: it has no schedule "
+      "for so many ranks (see docs/algorithms.md), or declares a depth above the transport's %llu "
+      "credits, or an element is too large for its staging memory (set COLLX_STAGING_BYTES to more)",
+      collective, size, element_bytes, static_cast<unsigned long long>(credits));
   throw error(status::not_supported, text);
 }
 
@@ -220,7 +240,7 @@ void run_or_throw(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> co
   if (COLLX_LIKELY(outcome == status::ok)) return;
   if (outcome == status::bad_argument) throw_refusal(Contract::name, args.fault, args.given, args.needed);
   if (outcome == status::not_supported)
-    throw_unsupported(Contract::name, engine.endpoint().size(), sizeof(T));
+    throw_unsupported(Contract::name, engine.endpoint().size(), sizeof(T), engine.endpoint().depth());
   throw error(engine.failure());
 }
 
@@ -233,7 +253,12 @@ template <class Algorithm, class Contract, class T, class Op, class Endpoint>
   return with_algorithm<Contract, Algorithm, Op>(engine, args.count * sizeof(T), [&]<class Chosen>() {
     using S = schedule_for<Contract, Chosen>;
     if (!can_run<S, T>(engine.endpoint()))
-      throw_unsupported(Contract::name, engine.endpoint().size(), sizeof(T));
+      throw_unsupported(Contract::name, engine.endpoint().size(), sizeof(T), engine.endpoint().depth());
+    if (engine.endpoint().size() == 1) {
+      engine.count_one();
+      run_alone(args);
+      return request<Endpoint>{};
+    }
     exec::call const what = describe<Chosen>(args);
     if (engine.checker() != nullptr && engine.checker()(engine, what) != status::ok)
       throw error(engine.failure());

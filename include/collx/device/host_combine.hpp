@@ -105,7 +105,8 @@ template <int Destinations, int Streamed, bool Finish, class T, class Op>
   std::ptrdiff_t const to_line = elements_to_line(first, second, Streamed);
   if (to_line < 0 || static_cast<std::size_t>(to_line) > count) return false;
   std::size_t const head = static_cast<std::size_t>(to_line);
-  combine_lanes<Destinations, Finish>(first, second, a, b, head, op, size);
+  // Wide as the rest: code for other processors may round an operator that multiplies and adds otherwise.
+  combine_lanes_wide<Destinations, Finish>(first, second, a, b, head, op, size);
   combine_lines_streamed<Destinations, Streamed, Finish>(first + head, second + head, a + head, b + head,
                                                          count - head, op, size);
   return true;

@@ -78,6 +78,9 @@ class engine {
     return outcome;
   }
 
+  // A collective that needed no messages is one all the same.
+  void count_one() noexcept { ++sequence_; }
+
   // Starts one collective; it moves along whenever any call of this communicator waits or tests.
   template <class Make>
   [[nodiscard]] ticket start(call const& what, Make const& make) noexcept {
@@ -91,6 +94,7 @@ class engine {
     slot.lane = lane;
     slot.running = false;
     slot.started_us = now_us();
+    slot.moved_us = 0;
     slot.report = report_for(what);
     ++sequence_;
     if (slot.outcome == status::pending) {
@@ -253,10 +257,18 @@ class engine {
     }
   }
 
-  // A program that only ever tests must notice deadlines and aborts too.
+  // A program that only ever tests must notice deadlines and aborts too. The deadline is that of a
+  // wait: it begins anew when the request gets on, so time spent elsewhere between tests is not held
+  // against the peers.
   COLLX_NEVER_INLINE void look_around(flight_type& slot) noexcept {
-    status why = endpoint_.interrupted(slot.machine->where().waits_for);
-    if (why == status::ok && now_us() - slot.started_us >= timeout_us_) why = status::timeout;
+    cursor const at = slot.machine->where();
+    status why = endpoint_.interrupted(at.waits_for);
+    std::uint64_t const now = now_us();
+    if (slot.moved_us == 0 || !at.same_place(slot.seen)) {
+      slot.moved_us = now;
+      slot.seen = at;
+    }
+    if (why == status::ok && now - slot.moved_us >= timeout_us_) why = status::timeout;
     if (why == status::ok) return;
     progress();
     if (slot.outcome == status::pending) complete(slot, why);

@@ -29,6 +29,8 @@ struct flight {
   failure_report report{};  // names and sequence are set at the start, the rest on failure
   status outcome = status::pending;
   std::uint64_t started_us = 0;
+  std::uint64_t moved_us = 0;  // when a test last saw it get on
+  cursor seen{};               // and where it was
   std::uint32_t generation = 0;
   int lane = 0;
   bool occupied = false;

@@ -44,13 +44,15 @@ struct peer_set {
   return a < b ? peer_set{a, b - a, 2} : peer_set{b, a - b, 2};
 }
 [[nodiscard]] COLLX_HD constexpr peer_set everybody(rank_t size) { return {0, 1, size}; }
-// Everybody, beginning behind `rank`: spreads the load where the order does not matter.
+// Everybody, `rank` itself last: spreads the load where the order does not matter.
 [[nodiscard]] COLLX_HD constexpr peer_set everybody_after(rank_t rank, rank_t size) {
   return {rank + 1 == size ? 0 : rank + 1, 1, size};
 }
 
-// A run of chunks in one place. A fan-in or fan-out may give every peer its own chunk: the k-th
-// peer of the set then gets the run that begins at first + k * per_peer, modulo the chunk count.
+// A run of chunks in one place. Chunk numbers count in the whole vector, whichever part of it a
+// rank's buffer holds: rank 2's block of an all_gather's input is chunk 2, not 0. A fan-in or
+// fan-out may give every peer its own chunk: the k-th peer of the set then gets the run that begins
+// at first + k * per_peer, modulo the chunk count.
 struct region {
   place where = place::input;
   std::int32_t first = 0;
@@ -70,9 +72,11 @@ struct region {
 // of peers on both sides.) In order:
 //   1. take one message from every rank in `from`;
 //   2. combine: reducing, all of `from` in set order, where this rank itself must stand in the set
-//      and stands for `operand`; not reducing, each message is a result of its own, and this rank
-//      in the set (if it is) stands for a copy of `operand`;
+//      and stands for `operand` (rank 3 of {1, 3, 5} computes message_1 op operand op message_5);
+//      not reducing, each message is a result of its own, and this rank in the set (if it is)
+//      stands for a copy of `operand`;
 //      with nobody in `from`, the result is `operand` itself;
+//      `target` gives the size of every message, so it is set even where nothing is stored;
 //   3. `store` the result to `target` (the k-th message of a fan-in to its per-peer run);
 //   4. send the result to every rank in `to` (this rank in the set is skipped). With nobody in
 //      `from`, the k-th peer gets the per-peer run of `operand`.

@@ -29,6 +29,7 @@ enum class handover : std::uint8_t {
 //
 //   is_mapped                  peers' memory can be loaded: expect() is not called
 //   inline_bytes               payloads of up to so many bytes are copied by send() itself
+//   depth()                    messages to one peer on one lane that may be in flight at least
 //   begin(lane, output)        a collective starts on this lane; its output buffer (or null)
 //   expect(lane, peer, p, n)   the next message from peer has n bytes and is wanted at p, or
 //                              anywhere if p is null. At most once per message, before arrived().
@@ -54,6 +55,7 @@ concept endpoint = requires(E& e, int lane, rank_t peer, std::byte* to, std::byt
   { E::is_mapped } -> std::convertible_to<bool>;
   { E::inline_bytes } -> std::convertible_to<std::size_t>;
   { e.staging_bytes() } noexcept -> std::same_as<std::size_t>;
+  { e.depth() } noexcept -> std::same_as<std::uint64_t>;
   { e.begin(lane, to) } noexcept;
   { e.expect(lane, peer, to, bytes) } noexcept;
   { e.arrived(lane, peer, what) } noexcept -> std::same_as<bool>;

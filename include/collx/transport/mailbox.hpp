@@ -185,6 +185,7 @@ class mailbox_endpoint {
   [[nodiscard]] rank_t world_rank(rank_t member) const noexcept {
     return members_[static_cast<std::size_t>(member)];
   }
+  [[nodiscard]] std::uint64_t depth() const noexcept { return world_->depth(); }
   [[nodiscard]] std::size_t staging_bytes() const noexcept { return world_->chosen().staging_bytes; }
   [[nodiscard]] mailbox_world& space() const noexcept { return *world_; }
   [[nodiscard]] mailbox_detail::group& group() const noexcept { return *group_; }

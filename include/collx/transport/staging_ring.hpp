@@ -29,7 +29,8 @@ class staging_ring {
   template <class Acknowledged>
   [[nodiscard]] std::byte* allocate(std::size_t bytes, Acknowledged const& acknowledged) noexcept {
     std::size_t const rounded = (bytes + 63) / 64 * 64;
-    std::uint64_t const at = next_position(rounded);
+    std::uint64_t const at = next_position(rounded, tail_ == marked_);
+    if (tail_ == marked_) leave_out(at);
     while (at + rounded - head_ > capacity_)
       if (!reclaim_oldest(acknowledged)) return nullptr;
     tail_ = at + rounded;
@@ -38,7 +39,7 @@ class staging_ring {
 
   // Where the next payload of this size will lie if it can be had at once.
   [[nodiscard]] std::byte* likely_next(std::size_t bytes) const noexcept {
-    return memory_ + next_position((bytes + 63) / 64 * 64) % capacity_;
+    return memory_ + next_position((bytes + 63) / 64 * 64, true) % capacity_;
   }
 
   // Closes a fragment: everything allocated so far is free once each peer has consumed
@@ -59,11 +60,19 @@ class staging_ring {
   static constexpr std::size_t small_bytes = 4096;
 
   // Payloads are contiguous: skip the end of the ring if one does not fit. Small ones turn round
-  // early, so that a stream of them stays in the first-level cache.
-  [[nodiscard]] std::uint64_t next_position(std::size_t rounded) const noexcept {
+  // early, so that a stream of them stays in the first-level cache; but only where a fragment
+  // begins: one that was made to fit has no memory to skip.
+  [[nodiscard]] std::uint64_t next_position(std::size_t rounded, bool begins_fragment) const noexcept {
     std::uint64_t const offset = tail_ % capacity_;
-    bool const turn_early = rounded <= small_bytes && offset >= mark_count * small_bytes;
+    bool const turn_early = begins_fragment && rounded <= small_bytes && offset >= mark_count * small_bytes;
     return offset + rounded > capacity_ || turn_early ? tail_ + capacity_ - offset : tail_;
+  }
+
+  // A fragment begins at `at`. What is skipped before it goes with the fragment before.
+  void leave_out(std::uint64_t at) noexcept {
+    if (oldest_ == newest_) head_ = at;
+    else position_[(newest_ - 1) % mark_count] = at;
+    tail_ = marked_ = at;
   }
 
   template <class Acknowledged>

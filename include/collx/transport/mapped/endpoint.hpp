@@ -50,6 +50,7 @@ class endpoint {
     return members_[static_cast<std::size_t>(member)];
   }
   [[nodiscard]] std::size_t staging_bytes() const noexcept { return layout_.staging_bytes; }
+  [[nodiscard]] std::uint64_t depth() const noexcept { return mapped::depth; }
   [[nodiscard]] Space& space() const noexcept { return *space_; }
   [[nodiscard]] block_layout const& layout() const noexcept { return layout_; }
 
