@@ -60,8 +60,10 @@ class shm_world {
   // waits for a lost rank raises the alarm, and that ends the waits for the one that waited.
   [[nodiscard]] status interrupted(rank_t peer) noexcept {
     if (segment_.head().alarm.raised()) return status::aborted;
-    if (peer != no_rank && lost(peer)) return status::peer_lost;
-    return status::ok;
+    if (peer == no_rank || !lost(peer)) return status::ok;
+    // A rank that fails raises the alarm and may end at once: then it is not the one that was lost.
+    // Asked again, because the alarm may have been raised between the two questions.
+    return segment_.head().alarm.raised() ? status::aborted : status::peer_lost;
   }
 
   void abort(status code, rank_t reporter, rank_t culprit) noexcept {
