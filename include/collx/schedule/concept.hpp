@@ -77,8 +77,9 @@ template <class S>
 template <class Contract, class Algorithm>
 struct schedule_of {};
 
+// Not for a schedule: one that derives from ring::all_reduce has inherited the name all_reduce.
 template <class Contract, class Algorithm>
-  requires requires { typename Contract::template member<Algorithm>; }
+  requires(!schedule<Algorithm> && requires { typename Contract::template member<Algorithm>; })
 struct schedule_of<Contract, Algorithm> {
   using type = typename Contract::template member<Algorithm>;
 };

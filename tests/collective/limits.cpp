@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the general rules end: one rank, schedules that want more than a transport has, requests that
+// are left alone for longer than a deadline.
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "collx/algo/all.hpp"
+#include "collx/bootstrap/threads.hpp"
+#include "collx/collective/all_reduce.hpp"
+#include "collx/collective/reduce.hpp"
+#include "watchdog.hpp"
+
+namespace {
+
+using communicator = collx::communicator<collx::transport::threads>;
+
+void require(bool fine, char const* what) {
+  if (!fine) throw std::runtime_error(what);
+}
+
+// A right schedule that says it needs more messages in flight than any transport here has.
+struct deep : collx::algo::direct_one_shot::all_reduce {
+  static constexpr char const* name = "deep";
+  static constexpr std::int32_t depth(collx::rank_t) { return 40; }
+};
+
+struct sum_times_ten {
+  float operator()(float a, float b) const { return a + b; }
+  float finish(float total, collx::rank_t) const { return 10 * total; }
+};
+
+struct finish_on_one_rank {
+  template <class Algorithm, class Contract, class Schedule>
+  void operator()() const {
+    collx::bootstrap::on_threads(1, [](communicator& comm) {
+      std::vector<float> const in(3, 1);
+      std::vector<float> out(3);
+      if constexpr (std::is_same_v<Contract, collx::contract::all_reduce>)
+        collx::all_reduce<Algorithm>(comm, in, out, sum_times_ten{});
+      else collx::reduce<Algorithm>(comm, in, out, sum_times_ten{});
+      require(out == std::vector<float>(3, 10), "finish() was not applied once");
+      require(comm.engine().sequence() == 1, "the call was not counted");
+    });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a schedule that declares more depth than the transport has is refused and loses nothing") {
+  watchdog dog;
+  collx::bootstrap::on_threads(2, [](communicator& comm) {
+    std::vector<int> v(10, 1);
+    require(collx::try_all_reduce<deep>(comm, v) == collx::status::not_supported, "was not refused");
+    collx::all_reduce(comm, v);
+    require(v == std::vector<int>(10, 2), "the next collective");
+  });
+}
+
+TEST_CASE("on one rank an operator's finish() is applied once, whatever the algorithm") {
+  watchdog dog;
+  collx::for_each_schedule<collx::algo::all,
+                           collx::type_list<collx::contract::all_reduce, collx::contract::reduce>>(
+      finish_on_one_rank{});
+}
+
+TEST_CASE("time that a rank spends elsewhere between tests does not count against a request") {
+  watchdog dog;
+  std::atomic<bool> late{false};
+  collx::bootstrap::on_threads(2, [&](communicator& comm) {
+    constexpr std::uint64_t timeout_us = 1'000'000;
+    std::vector<int> v(1000, 1);
+    if (comm.rank() == 1) {
+      while (!late) std::this_thread::yield();  // begins when rank 0's request is older than its deadline
+      collx::start::all_reduce(comm, v).wait();
+      return;
+    }
+    comm.timeout_us(timeout_us);
+    auto request = collx::start::all_reduce(comm, v);
+    std::uint64_t const started_us = collx::now_us();
+    while (collx::now_us() - started_us < timeout_us * 5 / 4) std::this_thread::yield();  // elsewhere
+    late = true;
+    while (!request.test()) {}
+    require(v == std::vector<int>(1000, 2), "the sum");
+  });
+}
