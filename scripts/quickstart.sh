@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # From a bare Debian 12 to a model trained by several processes: installs what is missing, builds
-# examples/train_digits and runs it. Arguments are handed to train_digits.
+# examples/train_digits and runs it, fast and then reproducible. Arguments are handed to train_digits,
+# which then runs once.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 
@@ -11,5 +12,10 @@ say "building examples/train_digits"
 cmake --preset release >/dev/null
 cmake --build --preset release -j "$(jobs_count)" --target train_digits
 
-say "running it"
-exec build/release/examples/train_digits "$@"
+if [ $# -gt 0 ]; then
+  exec build/release/examples/train_digits "$@"
+fi
+say "training, gradients summed as floats"
+build/release/examples/train_digits
+say "training, gradients summed exactly: the same model on any number of ranks"
+build/release/examples/train_digits --reproducible
