@@ -186,7 +186,7 @@ void run_alone(invocation<Contract, T, Op> const& args) noexcept {
   if constexpr (Contract::from_all)
     device::combine(&args.output, 1, &args.input, 1, args.count, args.op, true, rank_t{1});
   else if (args.input != args.output)
-    std::memcpy(args.output, args.input, args.count * sizeof(T));
+    std::memcpy(static_cast<void*>(args.output), args.input, args.count * sizeof(T));
 }
 
 // The noexcept form: runs to the end. The outcome is also in failure() unless it is bad_argument or
