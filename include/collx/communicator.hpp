@@ -3,6 +3,7 @@
 // and the first failure. Collectives are free functions in collective/.
 #pragma once
 
+#include "collx/core/checking.hpp"
 #include "collx/exec/engine.hpp"
 
 namespace collx::inline abi_1 {

@@ -6,7 +6,6 @@
 #include <span>
 #include <utility>
 
-#include "collx/core/checking.hpp"
 #include "collx/exec/request.hpp"
 #include "collx/exec/waiter.hpp"
 

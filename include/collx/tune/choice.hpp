@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "collx/algo/direct.hpp"
-#include "collx/algo/ring.hpp"
 
 namespace collx::inline abi_1::tune {
 
@@ -33,20 +32,22 @@ struct mapped_table<contract::all_reduce> {
   using type = table<row<algo::direct_one_shot, 8192, 2>, row<algo::direct_one_shot, 4096, 8>,
                      row<algo::direct_two_shot>>;
 };
-template <>
-struct mapped_table<contract::barrier> { using type = table<row<algo::direct_one_shot>>; };
 
-// Where every byte is a message, long vectors go round the ring.
+// Where every byte is a message. The only such transport so far is the mailbox, which is for tests
+// and has no speed to choose by.
 template <class Contract>
 struct message_table { using type = table<row<algo::direct_one_shot>>; };
 
-template <class Contract, class F, class First, class... Rest>
+template <class Contract, bool Commutative, class F, class First, class... Rest>
 [[nodiscard]] auto choose_from(table<First, Rest...>, std::size_t bytes, rank_t size, F const& f) {
+  static_assert(
+      Commutative || keeps_rank_order<schedule_for<Contract, typename First::algorithm>>(),
+      "collx: a row of this table does not combine in rank order; give such operators rows of their own");
   if constexpr (sizeof...(Rest) == 0) {
     return f.template operator()<typename First::algorithm>();
   } else {
     if (First::applies(bytes, size)) return f.template operator()<typename First::algorithm>();
-    return choose_from<Contract>(table<Rest...>{}, bytes, size, f);
+    return choose_from<Contract, Commutative>(table<Rest...>{}, bytes, size, f);
   }
 }
 
@@ -54,7 +55,7 @@ template <class Contract, class F, class First, class... Rest>
 template <class Contract, class Endpoint, bool Commutative, class F>
 [[nodiscard]] auto choose(std::size_t bytes, rank_t size, F const& f) {
   using rows = std::conditional_t<Endpoint::is_mapped, mapped_table<Contract>, message_table<Contract>>;
-  return choose_from<Contract>(typename rows::type{}, bytes, size, f);
+  return choose_from<Contract, Commutative>(typename rows::type{}, bytes, size, f);
 }
 
 }  // namespace collx::inline abi_1::tune
