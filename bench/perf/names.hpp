@@ -56,7 +56,8 @@ struct algorithm_entry {
   std::vector<algorithm_entry> entries;
   collx::for_each_schedule<collx::algo::all, collectives>(
       [&]<class Algorithm, class Contract, class Schedule>() {
-        if (collective == Contract::name) entries.push_back({Algorithm::name, Schedule::supports(ranks)});
+        if (collective == Contract::name)
+          entries.push_back({Algorithm::name, collx::supports<Schedule>(ranks)});
       });
   return entries;
 }

@@ -29,14 +29,14 @@ struct reference {
   collx::problem p;
   std::int64_t block_count;  // elements of one block
 
-  [[nodiscard]] std::int32_t blocks() const { return Contract::sharded ? p.size : 1; }
-  [[nodiscard]] std::int64_t input_first() const { return Contract::input(p, blocks()).first * block_count; }
-  [[nodiscard]] std::int64_t input_count() const { return Contract::input(p, blocks()).count * block_count; }
+  [[nodiscard]] std::int32_t blocks() const { return Contract::blocks(p.size); }
+  [[nodiscard]] std::int64_t input_first() const { return Contract::input(p).first * block_count; }
+  [[nodiscard]] std::int64_t input_count() const { return Contract::input(p).count * block_count; }
   [[nodiscard]] std::int64_t output_first() const {
-    return Contract::output(p, blocks()).first * block_count;
+    return Contract::output(p).first * block_count;
   }
   [[nodiscard]] std::int64_t output_count() const {
-    return Contract::output(p, blocks()).count * block_count;
+    return Contract::output(p).count * block_count;
   }
 
   [[nodiscard]] T expected(std::int64_t index) const {
@@ -48,7 +48,7 @@ struct reference {
       return value;
     } else {
       auto const block = static_cast<std::int32_t>(index / block_count);
-      return contribution<T, Op>(index, Contract::owner(p, block, blocks()));
+      return contribution<T, Op>(index, Contract::owner(p, block));
     }
   }
 

@@ -30,7 +30,7 @@ template <class Schedule>
 std::vector<rank_t> supported_sizes(rank_t last) {
   std::vector<rank_t> sizes;
   for (rank_t n = 2; n <= last; ++n)
-    if (Schedule::supports(n)) sizes.push_back(n);
+    if (collx::supports<Schedule>(n)) sizes.push_back(n);
   return sizes;
 }
 
@@ -39,8 +39,8 @@ std::string sizes_text() {
   bool all = true;
   bool powers = true;
   for (rank_t n = 2; n <= described_size_max; ++n) {
-    all = all && Schedule::supports(n);
-    powers = powers && Schedule::supports(n) == algo::detail::is_power_of_two(n);
+    all = all && collx::supports<Schedule>(n);
+    powers = powers && collx::supports<Schedule>(n) == algo::detail::is_power_of_two(n);
   }
   if (all) return "all";
   if (powers) return "powers of two";
@@ -51,14 +51,14 @@ std::string sizes_text() {
 
 template <class Schedule>
 tools::fraction bytes_sent(rank_t n) {
-  return {Schedule::documented_cost(n).chunks, Schedule::chunk_count(n)};
+  return {collx::documented_cost<Schedule>(n).chunks, collx::chunk_count<Schedule>(n)};
 }
 
 template <class Schedule>
 std::string rounds_text() {
   std::vector<tools::sample> samples;
   for (rank_t const n : supported_sizes<Schedule>(described_size_max))
-    samples.push_back({n, {Schedule::documented_cost(n).rounds}});
+    samples.push_back({n, {collx::documented_cost<Schedule>(n).rounds}});
   return tools::describe(samples, tools::round_formulas());
 }
 
@@ -75,14 +75,14 @@ template <class Schedule>
 std::string scratch_text() {
   std::vector<tools::sample> samples;
   for (rank_t const n : supported_sizes<Schedule>(described_size_max))
-    if (n > 4) samples.push_back({n, {scratch_chunks<Schedule>(n), Schedule::chunk_count(n)}});
+    if (n > 4) samples.push_back({n, {scratch_chunks<Schedule>(n), collx::chunk_count<Schedule>(n)}});
   return tools::describe(samples, tools::vector_formulas());
 }
 
 template <class Schedule>
 std::string numbers_text(rank_t n) {
-  if (!Schedule::supports(n)) return "-";
-  return std::to_string(Schedule::documented_cost(n).rounds) + ", " +
+  if (!collx::supports<Schedule>(n)) return "-";
+  return std::to_string(collx::documented_cost<Schedule>(n).rounds) + ", " +
          tools::decimal(bytes_sent<Schedule>(n)) + " M";
 }
 
@@ -91,7 +91,7 @@ template <class Schedule>
 std::int32_t proved_depth(char const* algorithm) {
   std::int32_t depth = 1;
   for (rank_t n = 1; n <= proved_size_max; ++n) {
-    if (!Schedule::supports(n)) continue;
+    if (!collx::supports<Schedule>(n)) continue;
     for (rank_t root = 0; root < (Schedule::contract::rooted ? n : 1); ++root) {
       verdict const found = verify<Schedule>(n, root);
       if (!found.ok()) {
@@ -156,7 +156,7 @@ void write_section(file_set& files) {
     if constexpr (algorithm_for<Algorithm, Contract>) {
       using Schedule = schedule_for<Contract, Algorithm>;
       rows += row<Schedule>(Algorithm::name);
-      if (!Schedule::supports(picture_size)) return;
+      if (!collx::supports<Schedule>(picture_size)) return;
       std::string const name = std::string(Contract::name) + "_" + Algorithm::name;
       std::string const title = std::string(Algorithm::name) + " " + Contract::name;
       std::string const caption = title + " of " + std::to_string(picture_size) + " ranks";

@@ -53,7 +53,7 @@ struct priced {
 template <class Schedule>
 void check_costs(std::vector<priced> const& table) {
   for (priced const& row : table) {
-    collx::cost const documented = Schedule::documented_cost(row.size);
+    collx::cost const documented = collx::documented_cost<Schedule>(row.size);
     CAPTURE(row.size);
     CHECK(documented.rounds == row.expected.rounds);
     CHECK(documented.messages == row.expected.messages);

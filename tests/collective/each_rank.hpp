@@ -28,7 +28,7 @@ struct matrix {
 
   template <class Algorithm, class Contract, class Schedule>
   void operator()() {
-    if (!Schedule::supports(comm.size())) return;
+    if (!collx::supports<Schedule>(comm.size())) return;
     cases::for_each<Contract>(comm.size(), [&](oracle::setting const& how) {
       if (!wanted(how)) return;
       constexpr auto op = oracle::operator_for<Schedule>();
@@ -72,7 +72,7 @@ struct barriers {
 
   template <class Algorithm, class Contract, class Schedule>
   void operator()() {
-    if (!Schedule::supports(comm.size())) return;
+    if (!collx::supports<Schedule>(comm.size())) return;
     for (std::int64_t round = 0; round < rounds; ++round) {
       // Relaxed: the barrier itself must order the counting before what follows it.
       arrived.fetch_add(1, std::memory_order_relaxed);

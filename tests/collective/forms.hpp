@@ -6,67 +6,114 @@
 #include "collective/oracle.hpp"
 #include "collx/collective/all_gather.hpp"
 #include "collx/collective/all_reduce.hpp"
+#include "collx/collective/all_to_all.hpp"
 #include "collx/collective/barrier.hpp"
 #include "collx/collective/broadcast.hpp"
+#include "collx/collective/exclusive_scan.hpp"
+#include "collx/collective/gather.hpp"
 #include "collx/collective/reduce.hpp"
 #include "collx/collective/reduce_scatter.hpp"
+#include "collx/collective/scan.hpp"
+#include "collx/collective/scatter.hpp"
 
 namespace forms {
 
+using collx::rank_t;
+
 template <class Algorithm>
 struct blocking {
-  static void all_reduce(auto&... arguments) { collx::all_reduce<Algorithm>(arguments...); }
-  static void reduce_scatter(auto&... arguments) { collx::reduce_scatter<Algorithm>(arguments...); }
-  static void all_gather(auto&... arguments) { collx::all_gather<Algorithm>(arguments...); }
-  static void broadcast(auto&... arguments) { collx::broadcast<Algorithm>(arguments...); }
-  static void reduce(auto&... arguments) { collx::reduce<Algorithm>(arguments...); }
+  static auto all_reduce(auto&... with) { return collx::all_reduce<Algorithm>(with...); }
+  static auto reduce_scatter(auto&... with) { return collx::reduce_scatter<Algorithm>(with...); }
+  static auto all_gather(auto&... with) { return collx::all_gather<Algorithm>(with...); }
+  static auto all_to_all(auto&... with) { return collx::all_to_all<Algorithm>(with...); }
+  static auto broadcast(auto&... with) { return collx::broadcast<Algorithm>(with...); }
+  static auto reduce(auto&... with) { return collx::reduce<Algorithm>(with...); }
+  static auto gather(auto&... with) { return collx::gather<Algorithm>(with...); }
+  static auto scatter(auto&... with) { return collx::scatter<Algorithm>(with...); }
+  static auto scan(auto&... with) { return collx::scan<Algorithm>(with...); }
+  static auto exclusive_scan(auto&... with) { return collx::exclusive_scan<Algorithm>(with...); }
 };
 
 template <class Algorithm>
 struct started {
-  static auto all_reduce(auto&... arguments) { return collx::start::all_reduce<Algorithm>(arguments...); }
-  static auto reduce_scatter(auto&... arguments) {
-    return collx::start::reduce_scatter<Algorithm>(arguments...);
-  }
-  static auto all_gather(auto&... arguments) { return collx::start::all_gather<Algorithm>(arguments...); }
-  static auto broadcast(auto&... arguments) { return collx::start::broadcast<Algorithm>(arguments...); }
-  static auto reduce(auto&... arguments) { return collx::start::reduce<Algorithm>(arguments...); }
+  static auto all_reduce(auto&... with) { return collx::start::all_reduce<Algorithm>(with...); }
+  static auto reduce_scatter(auto&... with) { return collx::start::reduce_scatter<Algorithm>(with...); }
+  static auto all_gather(auto&... with) { return collx::start::all_gather<Algorithm>(with...); }
+  static auto all_to_all(auto&... with) { return collx::start::all_to_all<Algorithm>(with...); }
+  static auto broadcast(auto&... with) { return collx::start::broadcast<Algorithm>(with...); }
+  static auto reduce(auto&... with) { return collx::start::reduce<Algorithm>(with...); }
+  static auto gather(auto&... with) { return collx::start::gather<Algorithm>(with...); }
+  static auto scatter(auto&... with) { return collx::start::scatter<Algorithm>(with...); }
+  static auto scan(auto&... with) { return collx::start::scan<Algorithm>(with...); }
+  static auto exclusive_scan(auto&... with) { return collx::start::exclusive_scan<Algorithm>(with...); }
 };
 
 template <class Algorithm>
 struct tried {
-  static auto all_reduce(auto&... arguments) { return collx::try_all_reduce<Algorithm>(arguments...); }
-  static auto reduce_scatter(auto&... arguments) {
-    return collx::try_reduce_scatter<Algorithm>(arguments...);
-  }
-  static auto all_gather(auto&... arguments) { return collx::try_all_gather<Algorithm>(arguments...); }
-  static auto broadcast(auto&... arguments) { return collx::try_broadcast<Algorithm>(arguments...); }
-  static auto reduce(auto&... arguments) { return collx::try_reduce<Algorithm>(arguments...); }
+  static auto all_reduce(auto&... with) { return collx::try_all_reduce<Algorithm>(with...); }
+  static auto reduce_scatter(auto&... with) { return collx::try_reduce_scatter<Algorithm>(with...); }
+  static auto all_gather(auto&... with) { return collx::try_all_gather<Algorithm>(with...); }
+  static auto all_to_all(auto&... with) { return collx::try_all_to_all<Algorithm>(with...); }
+  static auto broadcast(auto&... with) { return collx::try_broadcast<Algorithm>(with...); }
+  static auto reduce(auto&... with) { return collx::try_reduce<Algorithm>(with...); }
+  static auto gather(auto&... with) { return collx::try_gather<Algorithm>(with...); }
+  static auto scatter(auto&... with) { return collx::try_scatter<Algorithm>(with...); }
+  static auto scan(auto&... with) { return collx::try_scan<Algorithm>(with...); }
+  static auto exclusive_scan(auto&... with) { return collx::try_exclusive_scan<Algorithm>(with...); }
 };
 
-// `Form`: blocking<A>, started<A> or tried<A>. Returns what the form returns.
-template <class Form, class Contract, class Transport, class Op>
-auto call(collx::communicator<Transport>& comm, oracle::setting const& how,
-          oracle::participant<Contract, Op> const& with, Op const& op) {
+// `Form`: blocking<A>, started<A> or tried<A>. in, out: spans as the contract sizes them on this rank.
+// Returns what the form returns.
+template <class Form, class Contract>
+auto apply(auto& comm, rank_t root, bool in_place, auto in, auto out, auto const& op) {
   namespace contract = collx::contract;
-  auto const in = with.in();
-  auto const out = with.out();
-  collx::rank_t const root = how.root;
   if constexpr (std::is_same_v<Contract, contract::all_reduce>) {
-    if (how.in_place) return Form::all_reduce(comm, out, op);
+    if (in_place) return Form::all_reduce(comm, out, op);
     return Form::all_reduce(comm, in, out, op);
+  } else if constexpr (std::is_same_v<Contract, contract::scan>) {
+    if (in_place) return Form::scan(comm, out, op);
+    return Form::scan(comm, in, out, op);
+  } else if constexpr (std::is_same_v<Contract, contract::exclusive_scan>) {
+    if (in_place) return Form::exclusive_scan(comm, out, op);
+    return Form::exclusive_scan(comm, in, out, op);
+  } else if constexpr (std::is_same_v<Contract, contract::all_to_all>) {
+    if (in_place) return Form::all_to_all(comm, out);
+    return Form::all_to_all(comm, in, out);
+  } else if constexpr (std::is_same_v<Contract, contract::gather>) {
+    return Form::gather(comm, in, out, root);
+  } else if constexpr (std::is_same_v<Contract, contract::scatter>) {
+    return Form::scatter(comm, in, out, root);
   } else if constexpr (std::is_same_v<Contract, contract::reduce_scatter>) {
     return Form::reduce_scatter(comm, in, out, op);
   } else if constexpr (std::is_same_v<Contract, contract::all_gather>) {
     return Form::all_gather(comm, in, out);
   } else if constexpr (std::is_same_v<Contract, contract::broadcast>) {
-    if (how.in_place) return Form::broadcast(comm, out, root);
+    if (in_place) return Form::broadcast(comm, out, root);
     return Form::broadcast(comm, in, out, root);
   } else {
     static_assert(std::is_same_v<Contract, contract::reduce>);
-    if (how.in_place) return Form::reduce(comm, out, op, root);
+    if (in_place) return Form::reduce(comm, out, op, root);
     return Form::reduce(comm, in, out, op, root);
   }
+}
+
+// The same with the buffers of a participant.
+template <class Form, class Contract, class Transport, class Op>
+auto call(collx::communicator<Transport>& comm, oracle::setting const& how,
+          oracle::participant<Contract, Op> const& with, Op const& op) {
+  return apply<Form, Contract>(comm, how.root, how.in_place, with.in(), with.out(), op);
+}
+
+// And with the begin of buffers that are large enough for everything.
+template <class Form, class Contract, class Transport, class T>
+auto call_with(collx::communicator<Transport>& comm, rank_t root, std::size_t count, std::span<T> in,
+               std::span<T> out, auto const& op) {
+  collx::problem const p{comm.rank(), comm.size(), root};
+  auto const length = [&](collx::block_window const& window) {
+    return static_cast<std::size_t>(Contract::sharded ? window.count : 1) * count;
+  };
+  return apply<Form, Contract>(comm, root, false, std::span<T const>(in.first(length(Contract::input(p)))),
+                               out.first(length(Contract::output(p))), op);
 }
 
 }  // namespace forms

@@ -25,7 +25,7 @@ struct all_ranks {
 
   template <class Algorithm, class Contract, class Schedule>
   void operator()() {
-    if (!Schedule::supports(size)) return;
+    if (!collx::supports<Schedule>(size)) return;
     cases::for_each<Contract>(size, [&](oracle::setting const& how) {
       std::string const what = cases::describe<Algorithm, Contract>(how);
       CAPTURE(what);
@@ -61,7 +61,7 @@ struct all_barriers {
 
   template <class Algorithm, class Contract, class Schedule>
   void operator()() {
-    if (!Schedule::supports(size)) return;
+    if (!collx::supports<Schedule>(size)) return;
     CAPTURE(Algorithm::name);
     rank_t const last = size / 2;
     collx::array<request> requests(static_cast<std::size_t>(size));

@@ -93,26 +93,32 @@ class participant {
  public:
   // `memory`: room for needed(...) elements, of whatever kind.
   participant(setting const& how, rank_t rank, element* memory) : memory_(memory) {
-    std::size_t const inputs = in_count(how, rank), outputs = out_count(how, rank);
+    collx::problem const p{rank, how.size, how.root};
+    collx::block_window const given = Contract::input(p), gotten = Contract::output(p);
+    std::size_t const inputs = static_cast<std::size_t>(given.count) * how.count;
+    std::size_t const outputs = static_cast<std::size_t>(gotten.count) * how.count;
+    // Where a rank gets nothing it may pass a buffer all the same: it stays as it is.
+    std::size_t const passed =
+        !Contract::sharded && (how.in_place || !Contract::rooted) ? how.count : outputs;
     std::size_t const behind_input = how.in_place ? guards : 2 * guards + inputs;
-    image_.assign(how.in_place ? 2 * guards + std::max(inputs, outputs) : 3 * guards + inputs + outputs,
-                  guard);
+    image_.assign(how.in_place ? 2 * guards + std::max(inputs, passed) : 3 * guards + inputs + passed, guard);
     std::size_t in_at = guards, out_at = behind_input;
-    auto const r = static_cast<std::size_t>(rank);
-    if constexpr (Contract::sharded)
-      if (how.in_place) (Contract::from_all ? out_at : in_at) += r * how.count;
-    bool const gives = Contract::from_all || !Contract::rooted || rank == how.root;
-    copy(image_.data() + in_at, reference::get().input(rank) + how.salt, gives ? inputs : 0);
+    if (how.in_place && inputs != outputs && inputs != 0 && outputs != 0)
+      (inputs < outputs ? in_at : out_at) += static_cast<std::size_t>(Contract::in_place_at(p)) * how.count;
+    for_each_block(given, [&](std::int32_t block, std::size_t at) {
+      copy(image_.data() + in_at + at * how.count, content(how, p, block), how.count);
+    });
     std::memcpy(memory_, image_.data(), image_.size() * sizeof(element));
-    bool const gets = !Contract::from_all || !Contract::rooted || rank == how.root;
-    if (gets) write_result(how, rank, image_.data() + out_at);
+    for_each_block(gotten, [&](std::int32_t block, std::size_t at) {
+      copy(image_.data() + out_at + at * how.count, result(how, p, block), how.count);
+    });
     in_ = {memory_ + in_at, inputs};
-    out_ = {memory_ + out_at, outputs};
+    out_ = {memory_ + out_at, passed};
   }
 
   // The most elements a participant needs.
   static std::size_t needed(rank_t size, std::size_t count) {
-    return 3 * guards + (1 + static_cast<std::size_t>(size)) * count;
+    return 3 * guards + 2 * static_cast<std::size_t>(size) * count;
   }
 
   [[nodiscard]] std::span<element const> in() const { return in_; }
@@ -134,33 +140,32 @@ class participant {
   static constexpr std::size_t guards = 8;
   static constexpr element guard{0xdeadbeef, 0xfeedface};
 
-  static std::size_t in_count(setting const& how, rank_t rank) {
-    if (Contract::from_all && Contract::sharded) return how.count * static_cast<std::size_t>(how.size);
-    // Only a broadcast's root needs an input.
-    if (Contract::rooted && !Contract::from_all && rank != how.root && !how.in_place) return 0;
-    return how.count;
-  }
-  static std::size_t out_count(setting const& how, rank_t rank) {
-    if (!Contract::from_all && Contract::sharded) return how.count * static_cast<std::size_t>(how.size);
-    if (Contract::rooted && Contract::from_all && rank != how.root && !how.in_place) return 0;
-    return how.count;
+  template <class F>
+  static void for_each_block(collx::block_window const& window, F const& f) {
+    for (std::int32_t i = 0; i < window.count; ++i)
+      f(window.first + i * window.stride, static_cast<std::size_t>(i));
   }
 
   static void copy(element* to, element const* from, std::size_t count) {
     if (count != 0) std::memcpy(to, from, count * sizeof(element));
   }
 
-  static void write_result(setting const& how, rank_t rank, element* out) {
-    reference const& all = reference::get();
-    if constexpr (Contract::from_all) {
-      std::size_t const skipped = Contract::sharded ? static_cast<std::size_t>(rank) * how.count : 0;
-      copy(out, all.total<Op>(how.size) + how.salt + skipped, how.count);
-    } else if constexpr (Contract::rooted) {
-      copy(out, all.input(how.root) + how.salt, how.count);
-    } else {
-      for (rank_t r = 0; r < how.size; ++r)
-        copy(out + static_cast<std::size_t>(r) * how.count, all.input(r) + how.salt, how.count);
-    }
+  // Where in the reference a block's data begin.
+  static std::size_t begin(setting const& how, std::int32_t block) {
+    return how.salt + static_cast<std::size_t>(block % how.size) * how.count;
+  }
+
+  // What a rank puts into a block.
+  static element const* content(setting const& how, collx::problem const& p, std::int32_t block) {
+    rank_t const giver = Contract::from_all ? p.rank : Contract::owner(p, block);
+    return reference::get().input(giver) + begin(how, block);
+  }
+
+  // What a rank must find in it.
+  static element const* result(setting const& how, collx::problem const& p, std::int32_t block) {
+    if constexpr (Contract::from_all)
+      return reference::get().total<Op>(Contract::contributors(p)) + begin(how, block);
+    else return content(how, p, block);
   }
 
   element* memory_;

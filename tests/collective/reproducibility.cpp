@@ -179,7 +179,7 @@ bits reduced_at(rank_t root, rank_t size) {
 template <class Contract, class F>
 void for_each_algorithm(rank_t size, F f) {
   auto const visit = [&]<class Algorithm, class, class Schedule>() {
-    if (!Schedule::supports(size)) return;
+    if (!collx::supports<Schedule>(size)) return;
     std::string const algorithm = Algorithm::name;
     CAPTURE(algorithm);
     CAPTURE(size);

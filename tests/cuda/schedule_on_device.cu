@@ -36,10 +36,10 @@ struct digest {
 template <class Schedule>
 COLLX_HD std::uint64_t steps_of(rank_t rank, rank_t size) {
   digest d;
-  if (!Schedule::supports(size)) return d.value;
+  if (!collx::supports<Schedule>(size)) return d.value;
   for (rank_t root = 0; root < size; ++root) {
     problem const p{rank, size, root};
-    d.add(Schedule::chunk_count(size));
+    d.add(collx::chunk_count<Schedule>(size));
     for (std::int32_t s = 0; s < Schedule::step_count(p); ++s) d.add(Schedule::step(p, s));
   }
   return d.value;

@@ -64,7 +64,7 @@ struct every_schedule {
 
   template <class Algorithm, class Contract, class Schedule>
   void operator()() {
-    if (!Schedule::supports(comm.size())) return;
+    if (!collx::supports<Schedule>(comm.size())) return;
     for (std::size_t const count :
          {std::size_t{1}, std::size_t{61}, cases::large_count<Contract>(comm.size())}) {
       call<forms::blocking<Algorithm>, Contract, Schedule>(count);
@@ -77,32 +77,9 @@ struct every_schedule {
 
   template <class Form, class Contract, class Schedule>
   auto call(std::size_t count) {
-    constexpr auto op = oracle::operator_for<Schedule>();
-    std::size_t const all = count * static_cast<std::size_t>(comm.size());
-    if constexpr (std::is_same_v<Contract, collx::contract::reduce_scatter>)
-      return forms_of<Form>::reduce_scatter(comm, in.first(all), out.first(count), op);
-    else if constexpr (std::is_same_v<Contract, collx::contract::all_gather>)
-      return forms_of<Form>::all_gather(comm, in.first(count), out.first(all));
-    else if constexpr (std::is_same_v<Contract, collx::contract::all_reduce>)
-      return forms_of<Form>::all_reduce(comm, in.first(count), out.first(count), op);
-    else if constexpr (std::is_same_v<Contract, collx::contract::broadcast>)
-      return forms_of<Form>::broadcast(comm, out.first(count), rank_t{1});
-    else return forms_of<Form>::reduce(comm, in.first(count), out.first(count), op, rank_t{1});
+    return forms::call_with<Form, Contract>(comm, rank_t{1}, count, in, out,
+                                            oracle::operator_for<Schedule>());
   }
-
-  // The forms take their arguments by reference; these keep the spans alive for the call.
-  template <class Form>
-  struct forms_of {
-    static auto reduce_scatter(auto& c, auto in, auto out, auto op) {
-      return Form::reduce_scatter(c, in, out, op);
-    }
-    static auto all_gather(auto& c, auto in, auto out) { return Form::all_gather(c, in, out); }
-    static auto all_reduce(auto& c, auto in, auto out, auto op) { return Form::all_reduce(c, in, out, op); }
-    static auto broadcast(auto& c, auto buffer, rank_t root) { return Form::broadcast(c, buffer, root); }
-    static auto reduce(auto& c, auto in, auto out, auto op, rank_t root) {
-      return Form::reduce(c, in, out, op, root);
-    }
-  };
 };
 
 template <class Transport>

@@ -56,9 +56,11 @@ struct traced_rank {
     return [this, &engine, root](int lane) noexcept {
       Endpoint& endpoint = engine.endpoint();
       auto const map = [&] {
-        auto const made =
-            collx::exec::map_memory<Schedule>({endpoint.rank(), endpoint.size(), root}, in.data(), out.data(),
-                                              endpoint.scratch(lane), count_, endpoint.staging_bytes());
+        collx::problem const where{endpoint.rank(), endpoint.size(), root};
+        auto const made = collx::exec::map_memory<Schedule>(
+            where,
+            collx::exec::even_buffers<typename Schedule::contract>(where, in.data(), out.data(), false),
+            endpoint.scratch(lane), count_, sizeof(oracle::element), endpoint.staging_bytes());
         fragments = made.fragments();
         return made;
       };
@@ -84,7 +86,7 @@ struct on_mailbox {
     for (rank_t const size : {1, 2, 3, 4, 5, 8, 9})
       for (std::size_t const count : {std::size_t{2}, cases::large_count<Contract>(size)})
         for (rank_t const root : cases::roots<Contract>(size))
-          if (Schedule::supports(size)) run<Algorithm, Contract, Schedule>(size, count, root);
+          if (collx::supports<Schedule>(size)) run<Algorithm, Contract, Schedule>(size, count, root);
   }
 
   template <class Algorithm, class Contract, class Schedule>
@@ -114,7 +116,7 @@ struct on_threads {
   template <class Algorithm, class Contract, class Schedule>
   void operator()() {
     for (rank_t const size : {2, 3, 4, 5}) {
-      if (!Schedule::supports(size)) continue;
+      if (!collx::supports<Schedule>(size)) continue;
       CAPTURE(Contract::name);
       CAPTURE(Algorithm::name);
       std::vector<traced_rank<Schedule>> all(static_cast<std::size_t>(size),

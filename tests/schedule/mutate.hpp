@@ -107,7 +107,8 @@ std::vector<std::int32_t> effects(primitive p, problem where) {
     return run{0, 0, static_cast<std::int32_t>(r.where), r.first_for(k, chunks), r.count};
   };
   auto const add = [&](run const& r) { all.insert(all.end(), r.begin(), r.end()); };
-  if (p.reduce || (originates && p.store)) add(run_of(p.operand, 0));
+  bool const has_self = detail::position(p.from, where.rank, where.size) >= 0;
+  if ((p.reduce && has_self) || (originates && p.store)) add(run_of(p.operand, 0));
   if (p.store && (p.reduce || originates)) add(run_of(p.target, 0));
 
   for (std::int32_t k = 0; k < p.from.count; ++k) {

@@ -34,7 +34,7 @@ struct prove_large {
   template <class Algorithm, class Contract, class Schedule>
   void operator()() const {
     for (rank_t n = first; n <= last; ++n) {
-      if (!Schedule::supports(n)) continue;
+      if (!collx::supports<Schedule>(n)) continue;
       rank_t const stride = all_roots ? 1 : n / 3 + 1;
       for (rank_t root = 0; root < (Contract::rooted ? n : 1); root += stride) {
         verdict const found = verify<Schedule>(n, root);
@@ -48,7 +48,7 @@ struct cost_of_worst_root {
   template <class Algorithm, class Contract, class Schedule>
   void operator()() const {
     for (rank_t n = 1; n <= 33; ++n) {
-      if (!Schedule::supports(n)) continue;
+      if (!collx::supports<Schedule>(n)) continue;
       cost worst;
       for (rank_t root = 0; root < (Contract::rooted ? n : 1); ++root) {
         cost const c = documented_cost<Schedule>(n, root);
@@ -59,7 +59,7 @@ struct cost_of_worst_root {
       CAPTURE(std::string(Algorithm::name));
       CAPTURE(std::string(Contract::name));
       CAPTURE(n);
-      CHECK(Schedule::documented_cost(n) == worst);
+      CHECK(collx::documented_cost<Schedule>(n) == worst);
     }
   }
 };
@@ -68,7 +68,7 @@ struct depth_suffices {
   template <class Algorithm, class Contract, class Schedule>
   void operator()() const {
     for (rank_t const n : {2, 3, 4, 7, 8, 16}) {
-      if (!Schedule::supports(n)) continue;
+      if (!collx::supports<Schedule>(n)) continue;
       std::int32_t const least = minimal_depth<Schedule>(n);
       CHECK(least >= 1);
       CHECK(least <= depth<Schedule>(n));

@@ -170,15 +170,23 @@ struct swaps_blocks : swap {
 };
 
 // Every rank has every chunk, and rank 0's shall arrive; rank 1 keeps its own.
-struct from_rank_0 {
-  static constexpr char const* name = "from_rank_0";
-  static constexpr bool from_all = false, rooted = false, sharded = false;
-  static constexpr chunk_window input(problem, std::int32_t chunks) { return {0, chunks}; }
-  static constexpr chunk_window output(problem, std::int32_t chunks) { return {0, chunks}; }
-  static constexpr rank_t owner(problem, std::int32_t, std::int32_t) { return 0; }
+struct from_rank_0 : contract::broadcast {
+  static constexpr bool rooted = false;
+  static constexpr block_window input(problem) { return {0, 1}; }
+  static constexpr rank_t owner(problem, std::int32_t) { return 0; }
 };
 struct keeps_the_wrong_one : keeps_its_own {
   using contract = from_rank_0;
+};
+
+// Rank 0 of a scan gets its own vector only.
+struct sees_the_future : exchange {
+  using contract = collx::contract::scan;
+  static constexpr primitive step(problem p, std::int32_t s) {
+    primitive step = exchange::step(p, s);
+    step.complete = false;
+    return step;
+  }
 };
 
 namespace {
@@ -227,6 +235,7 @@ TEST_CASE("verify: outputs that do not hold what the contract says") {
   CHECK(verify<keeps_its_own>(2).rank == 0);
   CHECK(verify<keeps_its_own>(2).peer == 1);
   refuse<swaps_blocks>(fault::wrong_chunk);
+  refuse<sees_the_future>(fault::foreign_contribution);
   refuse<keeps_the_wrong_one>(fault::wrong_owner);
   CHECK(verify<keeps_the_wrong_one>(2).rank == 1);
   CHECK(verify<keeps_the_wrong_one>(2).peer == 0);

@@ -192,7 +192,7 @@ TEST_CASE("verify: steps that are wrong as such") {
   refuse<negative_steps>(fault::bad_step_count);
   refuse<sends_to_nobody>(fault::peer_out_of_range);
   refuse<sends_twice_to_one>(fault::duplicate_peer);
-  refuse<forgets_itself>(fault::self_missing);
+  refuse<forgets_itself>(fault::reduces_nothing);
   refuse<wrong::reduces_nothing>(fault::reduces_nothing);
   refuse<passes_on_several>(fault::fan_in_sends);
   refuse<runs_per_peer_of_nobody>(fault::per_peer_misused);

@@ -45,7 +45,7 @@ struct try_everything {
 
   template <class Algorithm, class Contract, class Schedule>
   void operator()() const {
-    if (!Schedule::supports(size)) return;
+    if (!collx::supports<Schedule>(size)) return;
     rank_t const root = Contract::rooted ? size - 1 : 0;
     for (rank_t r = 0; r < size; ++r) {
       problem const p{r, size, root};
@@ -63,7 +63,7 @@ struct try_sample {
 
   template <class Algorithm, class Contract, class Schedule>
   void operator()() const {
-    if (!Schedule::supports(size)) return;
+    if (!collx::supports<Schedule>(size)) return;
     auto const below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
     for (int i = 0; i < count; ++i) {
       problem const p{below(size), size, Contract::rooted ? below(size) : 0};

@@ -5,7 +5,8 @@
 //
 // Cost for n ranks and M bytes, sent by the busiest rank:
 //   direct_one_shot  all_reduce 1 round, (n-1) M;  reduce_scatter 1, (n-1)/n M;  all_gather 1, (n-1)/n M;
-//                    broadcast 1, (n-1) M (root);  reduce 1, M
+//                    broadcast 1, (n-1) M (root);  reduce 1, M;  gather 1, M/n;  scatter 1, (n-1)/n M (root);
+//                    all_to_all 1, n-1 blocks;  scan and exclusive_scan 1, (n-1) M (rank 0)
 //   direct_two_shot  all_reduce 2 rounds, 2(n-1)/n M;  broadcast 2, 2(n-1)/n M;  reduce 2, M
 // Contributions are combined in rank order. (all_gather counts M as the whole gathered vector.)
 //
@@ -50,6 +51,13 @@ struct direct_base {
           .operand = {own, p.rank, 1},
           .target = {place::output, peers.first, 1, 1},
           .store = true};
+}
+
+// Send the whole vector to every rank with a larger number. Copied, except by rank 0, which has no
+// other result: in place, the result overwrites it.
+[[nodiscard]] constexpr COLLX_HD primitive send_behind(problem p) {
+  peer_set const behind{p.rank + 1 == p.size ? 0 : p.rank + 1, 1, p.size - 1 - p.rank};
+  return {.to = behind, .operand = {place::input, 0, 1}, .copy = p.rank != 0};
 }
 
 }  // namespace detail
@@ -115,6 +123,87 @@ struct direct_one_shot {
       return {.to = only(p.root), .operand = mine};
     }
     static constexpr COLLX_HD cost documented_cost(rank_t n) { return {n > 1, n > 1, n > 1}; }
+  };
+
+  struct gather : detail::direct_base {
+    using contract = contract::gather;
+    static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n; }
+    static constexpr COLLX_HD std::int32_t step_count(problem) { return 1; }
+    static constexpr COLLX_HD primitive step(problem p, std::int32_t) {
+      if (p.rank == p.root) return detail::gather_from_everybody(p, place::input);
+      return {.to = only(p.root), .operand = {place::input, p.rank, 1}};
+    }
+    static constexpr COLLX_HD cost documented_cost(rank_t n) { return {n > 1, n > 1, n > 1}; }
+  };
+
+  struct scatter : detail::direct_base {
+    using contract = contract::scatter;
+    static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n; }
+    static constexpr COLLX_HD std::int32_t step_count(problem p) { return p.rank == p.root ? 2 : 1; }
+    static constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
+      region const mine{place::output, p.rank, 1};
+      if (p.rank != p.root) return {.from = only(p.root), .target = mine, .store = true};
+      if (s == 0) return detail::scatter_to_everybody(p);
+      return {.operand = {place::input, p.rank, 1}, .target = mine, .store = true};
+    }
+    static constexpr COLLX_HD cost documented_cost(rank_t n) { return {n > 1, n - 1, n - 1}; }
+  };
+
+  // Linear: every block goes straight from its sender to its receiver, all at once.
+  struct all_to_all : detail::direct_base {
+    using contract = contract::all_to_all;
+    static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n * n; }
+    static constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
+      peer_set const peers = everybody_after(p.rank, p.size);
+      std::int32_t const row = p.rank * p.size;
+      // Copied: in place, what comes from a peer overwrites what goes to it.
+      if (s == 0)
+        return {.to = peers,
+                .operand = {.where = place::input,
+                            .first = peers.first,
+                            .count = 1,
+                            .per_peer = 1,
+                            .base = row,
+                            .modulus = p.size},
+                .copy = true};
+      return {.from = peers,
+              .operand = {place::input, row + p.rank, 1},
+              .target = {place::output, peers.first * p.size + p.rank, 1, p.size},
+              .store = true};
+    }
+    static constexpr COLLX_HD cost documented_cost(rank_t n) { return {n > 1, n - 1, n - 1}; }
+  };
+
+  // Rank r sends its vector to all ranks behind it, and combines those of all before it.
+  struct scan : detail::direct_base {
+    using contract = contract::scan;
+    static constexpr COLLX_HD std::int32_t chunk_count(rank_t) { return 1; }
+    static constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
+      region const mine{place::input, 0, 1};
+      if (s == 0) return detail::send_behind(p);
+      peer_set const from = p.rank == 0 ? nobody() : peer_set{0, 1, p.rank + 1};
+      return {.from = from,
+              .operand = mine,
+              .target = {place::output, 0, 1},
+              .reduce = p.rank != 0,
+              .store = true};
+    }
+    static constexpr COLLX_HD cost documented_cost(rank_t n) { return {n > 1, n - 1, n - 1}; }
+  };
+
+  // The same without the own vector: rank 1 has nothing to combine, and rank 0 nothing to do but send.
+  struct exclusive_scan : detail::direct_base {
+    using contract = contract::exclusive_scan;
+    static constexpr COLLX_HD std::int32_t chunk_count(rank_t) { return 1; }
+    static constexpr COLLX_HD std::int32_t step_count(problem p) { return p.rank == 0 ? 1 : 2; }
+    static constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
+      if (s == 0) return detail::send_behind(p);
+      return {.from = {0, 1, p.rank},
+              .target = {place::output, 0, 1},
+              .reduce = p.rank > 1,
+              .store = true};
+    }
+    static constexpr COLLX_HD cost documented_cost(rank_t n) { return {n > 1, n - 1, n - 1}; }
   };
 };
 

@@ -29,22 +29,6 @@ template <buffer_like In, buffer_like Out>
 
 }  // namespace detail
 
-template <class Algorithm = automatic, class Transport, class... Arguments>
-void all_gather(communicator<Transport>& comm, Arguments&&... arguments) {
-  detail::run_or_throw<Algorithm>(comm.engine(), detail::bind_all_gather(detail::where(comm), arguments...));
-}
+COLLX_DETAIL_FORMS(all_gather)
 
-template <class Algorithm = automatic, class Transport, class... Arguments>
-[[nodiscard]] status try_all_gather(communicator<Transport>& comm, Arguments&&... arguments) noexcept {
-  return detail::run<Algorithm>(comm.engine(), detail::bind_all_gather(detail::where(comm), arguments...));
-}
-
-namespace start {
-
-template <class Algorithm = automatic, class Transport, class... Arguments>
-[[nodiscard]] auto all_gather(communicator<Transport>& comm, Arguments&&... arguments) {
-  return detail::begin<Algorithm>(comm.engine(), detail::bind_all_gather(detail::where(comm), arguments...));
-}
-
-}  // namespace start
 }  // namespace collx::inline abi_1

@@ -41,22 +41,6 @@ template <buffer_like InOut, class Op = sum_t>
 
 }  // namespace detail
 
-template <class Algorithm = automatic, class Transport, class... Arguments>
-void all_reduce(communicator<Transport>& comm, Arguments&&... arguments) {
-  detail::run_or_throw<Algorithm>(comm.engine(), detail::bind_all_reduce(detail::where(comm), arguments...));
-}
+COLLX_DETAIL_FORMS(all_reduce)
 
-template <class Algorithm = automatic, class Transport, class... Arguments>
-[[nodiscard]] status try_all_reduce(communicator<Transport>& comm, Arguments&&... arguments) noexcept {
-  return detail::run<Algorithm>(comm.engine(), detail::bind_all_reduce(detail::where(comm), arguments...));
-}
-
-namespace start {
-
-template <class Algorithm = automatic, class Transport, class... Arguments>
-[[nodiscard]] auto all_reduce(communicator<Transport>& comm, Arguments&&... arguments) {
-  return detail::begin<Algorithm>(comm.engine(), detail::bind_all_reduce(detail::where(comm), arguments...));
-}
-
-}  // namespace start
 }  // namespace collx::inline abi_1

@@ -32,22 +32,6 @@ template <buffer_like InOut>
 
 }  // namespace detail
 
-template <class Algorithm = automatic, class Transport, class... Arguments>
-void broadcast(communicator<Transport>& comm, Arguments&&... arguments) {
-  detail::run_or_throw<Algorithm>(comm.engine(), detail::bind_broadcast(detail::where(comm), arguments...));
-}
+COLLX_DETAIL_FORMS(broadcast)
 
-template <class Algorithm = automatic, class Transport, class... Arguments>
-[[nodiscard]] status try_broadcast(communicator<Transport>& comm, Arguments&&... arguments) noexcept {
-  return detail::run<Algorithm>(comm.engine(), detail::bind_broadcast(detail::where(comm), arguments...));
-}
-
-namespace start {
-
-template <class Algorithm = automatic, class Transport, class... Arguments>
-[[nodiscard]] auto broadcast(communicator<Transport>& comm, Arguments&&... arguments) {
-  return detail::begin<Algorithm>(comm.engine(), detail::bind_broadcast(detail::where(comm), arguments...));
-}
-
-}  // namespace start
 }  // namespace collx::inline abi_1

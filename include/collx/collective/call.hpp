@@ -38,9 +38,10 @@ template <class Contract, class T, class Op>
 struct invocation {
   T const* input = nullptr;
   T* output = nullptr;
-  std::size_t count = 0;  // of the whole vector; per rank for sharded contracts
+  std::size_t count = 0;  // of one block (contract.hpp); of the largest one known where they differ
   rank_t root = 0;
   [[no_unique_address]] Op op;
+  bool in_place = false;
   char const* fault = nullptr;
   std::int64_t given = 0, needed = 0;  // signed: a root may be negative
 
@@ -69,7 +70,7 @@ struct invocation {
     if (in_count == 0 || out_count == 0) return;
     auto const in = reinterpret_cast<std::uintptr_t>(input), out = reinterpret_cast<std::uintptr_t>(output);
     bool const overlap = in < out + out_count * sizeof(T) && out < in + in_count * sizeof(T);
-    bool const in_place = in == out + static_cast<std::uintptr_t>(shift) * sizeof(T);
+    in_place = in == out + static_cast<std::uintptr_t>(shift) * sizeof(T);
     if (overlap && !in_place)
       refuse(
           "input and output overlap; pass the same memory, as this collective defines in place, or separate "
@@ -100,6 +101,20 @@ template <class Contract, class In, class Out, class Op>
   return bind_buffers<Contract>(in, out, op);
 }
 
+// What both scans require of their arguments.
+template <class Contract, class In, class Out, class Op>
+[[nodiscard]] auto bind_prefix(In& in, Out& out, Op const& op) noexcept {
+  static_assert(
+      !requires(element_t<Out> total) { op.finish(total, rank_t{}); },
+      "collx: an operator that ends with a scaling, such as avg, has no meaning in a scan; scan the "
+      "sum and divide it yourself");
+  auto args = bind_reduction<Contract>(in, out, op);
+  args.count = out.size();
+  args.require_count("the input must have as many elements as the output", in.size(), out.size());
+  args.refuse_overlap(in.size(), out.size(), 0);
+  return args;
+}
+
 // The operator of collectives that combine no values (a barrier combines messages without any).
 struct unreduced {
   template <class T>
@@ -110,10 +125,12 @@ template <schedule S, class Contract, class T, class Op, class Endpoint>
 [[nodiscard]] auto make_executor(exec::engine<Endpoint>& engine, int lane,
                                  invocation<Contract, T, Op> const& args) noexcept {
   Endpoint& endpoint = engine.endpoint();
-  problem const where{endpoint.rank(), endpoint.size(), args.root};
-  std::byte* const scratch = scratch_chunks<S>(where.size) == 0 ? nullptr : endpoint.scratch(lane);
+  problem const where{endpoint.rank(), endpoint.size(), args.root, engine.ranks_per_group()};
+  std::byte* const scratch = scratch_chunks<S>(where.shape()) == 0 ? nullptr : endpoint.scratch(lane);
   auto const map = [&]() noexcept {
-    return exec::map_memory<S>(where, args.input, args.output, scratch, args.count, endpoint.staging_bytes());
+    return exec::map_memory<S>(where,
+                               exec::even_buffers<Contract>(where, args.input, args.output, args.in_place),
+                               scratch, args.count, sizeof(T), endpoint.staging_bytes());
   };
   return exec::host_executor<S, T, Op, Endpoint>(endpoint, lane, engine.work(lane), map, args.op);
 }
@@ -168,21 +185,22 @@ inline constexpr bool needs_elements = !std::is_same_v<Contract, contract::barri
 // element per chunk fits what a fragment may stage. Only large elements and large worlds can fail the
 // last with the least staging memory there is.
 template <schedule S, class T, class Endpoint>
-[[nodiscard]] bool can_run(Endpoint const& endpoint) noexcept {
-  rank_t const size = endpoint.size();
-  if (!S::supports(size)) return false;
+[[nodiscard]] bool can_run(exec::engine<Endpoint>& engine) noexcept {
+  Endpoint const& endpoint = engine.endpoint();
+  shape const n{endpoint.size(), engine.ranks_per_group()};
+  if (!supports<S>(n)) return false;
   // A schedule that is proved with more messages in flight than there are credits may deadlock.
-  if (static_cast<std::uint64_t>(depth<S>(size)) > endpoint.depth()) return false;
-  if (sizeof(T) <= 128 && size <= 64) return true;
+  if (static_cast<std::uint64_t>(depth<S>(n)) > endpoint.depth()) return false;
+  if (sizeof(T) <= 128 && n.size <= 64) return true;
   std::size_t const staged =
-      (sizeof(T) + 63) / 64 * 64 * static_cast<std::size_t>(exec::largest_staged<S>(size));
+      (sizeof(T) + 63) / 64 * 64 * static_cast<std::size_t>(exec::largest_staged<S>(n));
   return staged <= endpoint.staging_bytes() / 2;
 }
 
 // One rank: nothing moves, whatever the schedule, but the operator's finish() is due all the same.
 template <class Contract, class T, class Op>
 void run_alone(invocation<Contract, T, Op> const& args) noexcept {
-  if (args.count == 0) return;
+  if (args.count == 0 || Contract::output({0, 1, 0}).count == 0) return;
   if constexpr (Contract::from_all)
     device::combine(&args.output, 1, &args.input, 1, args.count, args.op, true, rank_t{1});
   else if (args.input != args.output)
@@ -200,7 +218,7 @@ template <class Algorithm, class Contract, class T, class Op, class Endpoint>
   return with_algorithm<Contract, Algorithm, Op>(
       engine, args.count * sizeof(T), [&]<class Chosen>() noexcept {
         using S = schedule_for<Contract, Chosen>;
-        if (COLLX_UNLIKELY((!can_run<S, T>(engine.endpoint())))) return status::not_supported;
+        if (COLLX_UNLIKELY((!can_run<S, T>(engine)))) return status::not_supported;
         if (COLLX_UNLIKELY(engine.endpoint().size() == 1)) {
           engine.count_one();
           run_alone(args);
@@ -252,7 +270,7 @@ template <class Algorithm, class Contract, class T, class Op, class Endpoint>
   if (needs_elements<Contract> && args.count == 0 && engine.checker() == nullptr) return {};
   return with_algorithm<Contract, Algorithm, Op>(engine, args.count * sizeof(T), [&]<class Chosen>() {
     using S = schedule_for<Contract, Chosen>;
-    if (!can_run<S, T>(engine.endpoint()))
+    if (!can_run<S, T>(engine))
       throw_unsupported(Contract::name, engine.endpoint().size(), sizeof(T), engine.endpoint().depth());
     if (engine.endpoint().size() == 1) {
       engine.count_one();
@@ -269,3 +287,25 @@ template <class Algorithm, class Contract, class T, class Op, class Endpoint>
 
 }  // namespace detail
 }  // namespace collx::inline abi_1
+
+// The forms in which every collective comes; its header defines detail::bind_<name>, which turns the
+// arguments into an invocation. As a macro, since the name is all in which they differ.
+//
+//   name(comm, ...)          blocks; throws error instead of returning anything but ok
+//   try_name(comm, ...)      the same, noexcept: returns the status
+//   start::name(comm, ...)   returns a request; bad arguments throw here, the rest comes out of it
+#define COLLX_DETAIL_FORMS(name)                                                                           \
+  template <class Algorithm = automatic, class Transport, class... Arguments>                              \
+  void name(communicator<Transport>& comm, Arguments&&... arguments) {                                     \
+    detail::run_or_throw<Algorithm>(comm.engine(), detail::bind_##name(detail::where(comm), arguments...)); \
+  }                                                                                                        \
+  template <class Algorithm = automatic, class Transport, class... Arguments>                              \
+  [[nodiscard]] status try_##name(communicator<Transport>& comm, Arguments&&... arguments) noexcept {      \
+    return detail::run<Algorithm>(comm.engine(), detail::bind_##name(detail::where(comm), arguments...));  \
+  }                                                                                                        \
+  namespace start {                                                                                        \
+  template <class Algorithm = automatic, class Transport, class... Arguments>                              \
+  [[nodiscard]] auto name(communicator<Transport>& comm, Arguments&&... arguments) {                       \
+    return detail::begin<Algorithm>(comm.engine(), detail::bind_##name(detail::where(comm), arguments...)); \
+  }                                                                                                        \
+  }

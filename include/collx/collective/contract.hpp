@@ -7,84 +7,153 @@
 
 namespace collx::inline abi_1 {
 
-// The chunks of the whole vector that a rank's buffer holds: [first, first + count).
-struct chunk_window {
+// The blocks of the whole vector that a rank's buffer holds, in the buffer's order: first,
+// first + stride, ..., count of them.
+struct block_window {
   std::int32_t first = 0;
   std::int32_t count = 0;
+  std::int32_t stride = 1;
 
-  [[nodiscard]] COLLX_HD constexpr bool holds(std::int32_t chunk) const {
-    return chunk >= first && chunk < first + count;
+  // Where a block lies in the buffer, in blocks; meant for blocks that the window holds.
+  [[nodiscard]] COLLX_HD constexpr std::int32_t position(std::int32_t block) const {
+    return stride == 1 ? block - first : (block - first) / stride;
+  }
+  [[nodiscard]] COLLX_HD constexpr bool holds(std::int32_t block) const {
+    std::int32_t const at = position(block);
+    return at >= 0 && at < count && first + at * stride == block;
   }
 };
 
-// A contract answers, for a rank (problem) and a number of chunks:
-//   input(p, chunks), output(p, chunks)   which chunks of the vector the user's buffers hold
-//   from_all                              true: an output chunk combines every rank's contribution
-//   owner(p, chunk, chunks)               otherwise: the one rank whose chunk must arrive unchanged
-//   rooted                                the call takes a root
-//   sharded                               the buffers differ by one block per rank: a user's count
-//                                         is per rank, and chunk c lies at block c / (chunks/size)
+// A contract says of a collective on p.size ranks:
+//   blocks(size)         of how many equal blocks the vector consists. A user's count is that of one
+//                        block; a schedule cuts every block in chunk_count / blocks chunks.
+//   input(p), output(p)  which blocks the user's buffers hold
+//   in_place_at(p)       in place, where the smaller of both buffers lies in the larger, in blocks
+//   from_all             true: an output chunk combines contributions, of the ranks 0 .. contributors(p)-1
+//   owner(p, block)      otherwise: the one rank whose block must arrive unchanged
+//   rooted               the call takes a root
+//   sharded              there is more than one block
 // `member` names the nested type by which an algorithm family offers a schedule for it.
 namespace contract {
 
-struct all_reduce {
-  static constexpr char const* name = "all_reduce";
-  static constexpr bool from_all = true, rooted = false, sharded = false;
-  template <class Algorithm> using member = typename Algorithm::all_reduce;
+namespace detail {
 
-  static constexpr COLLX_HD chunk_window input(problem, std::int32_t chunks) { return {0, chunks}; }
-  static constexpr COLLX_HD chunk_window output(problem, std::int32_t chunks) { return {0, chunks}; }
-  static constexpr COLLX_HD rank_t owner(problem, std::int32_t, std::int32_t) { return no_rank; }
+// What contracts have in common, unless they say otherwise.
+struct combining {
+  static constexpr bool from_all = true, rooted = false, sharded = false;
+  static constexpr COLLX_HD std::int32_t blocks(rank_t) { return 1; }
+  static constexpr COLLX_HD block_window input(problem) { return {0, 1}; }
+  static constexpr COLLX_HD block_window output(problem) { return {0, 1}; }
+  static constexpr COLLX_HD std::int32_t in_place_at(problem) { return 0; }
+  static constexpr COLLX_HD rank_t contributors(problem p) { return p.size; }
+  static constexpr COLLX_HD rank_t owner(problem, std::int32_t) { return no_rank; }
 };
 
-struct reduce_scatter {
+struct moving {
+  static constexpr bool from_all = false, rooted = false, sharded = true;
+  static constexpr COLLX_HD std::int32_t blocks(rank_t size) { return size; }
+  static constexpr COLLX_HD block_window everything(problem p) { return {0, p.size}; }
+  static constexpr COLLX_HD block_window own(problem p) { return {p.rank, 1}; }
+  static constexpr COLLX_HD std::int32_t in_place_at(problem p) { return p.rank; }
+  static constexpr COLLX_HD rank_t contributors(problem) { return 1; }
+};
+
+}  // namespace detail
+
+struct all_reduce : detail::combining {
+  static constexpr char const* name = "all_reduce";
+  template <class Algorithm> using member = typename Algorithm::all_reduce;
+};
+
+struct reduce_scatter : detail::combining {
   static constexpr char const* name = "reduce_scatter";
-  static constexpr bool from_all = true, rooted = false, sharded = true;
+  static constexpr bool sharded = true;
   template <class Algorithm> using member = typename Algorithm::reduce_scatter;
 
-  static constexpr COLLX_HD chunk_window input(problem, std::int32_t chunks) { return {0, chunks}; }
-  static constexpr COLLX_HD chunk_window output(problem p, std::int32_t chunks) {
-    return {p.rank * (chunks / p.size), chunks / p.size};
-  }
-  static constexpr COLLX_HD rank_t owner(problem, std::int32_t, std::int32_t) { return no_rank; }
+  static constexpr COLLX_HD std::int32_t blocks(rank_t size) { return size; }
+  static constexpr COLLX_HD block_window input(problem p) { return {0, p.size}; }
+  static constexpr COLLX_HD block_window output(problem p) { return {p.rank, 1}; }
+  static constexpr COLLX_HD std::int32_t in_place_at(problem p) { return p.rank; }
 };
 
-struct all_gather {
+struct all_gather : detail::moving {
   static constexpr char const* name = "all_gather";
-  static constexpr bool from_all = false, rooted = false, sharded = true;
   template <class Algorithm> using member = typename Algorithm::all_gather;
 
-  static constexpr COLLX_HD chunk_window input(problem p, std::int32_t chunks) {
-    return {p.rank * (chunks / p.size), chunks / p.size};
-  }
-  static constexpr COLLX_HD chunk_window output(problem, std::int32_t chunks) { return {0, chunks}; }
-  static constexpr COLLX_HD rank_t owner(problem p, std::int32_t chunk, std::int32_t chunks) {
-    return chunk / (chunks / p.size);
-  }
+  static constexpr COLLX_HD block_window input(problem p) { return own(p); }
+  static constexpr COLLX_HD block_window output(problem p) { return everything(p); }
+  static constexpr COLLX_HD rank_t owner(problem, std::int32_t block) { return block; }
 };
 
-struct broadcast {
+// Block s * size + d goes from rank s to rank d. In place, the block to a rank lies where the one
+// from it will.
+struct all_to_all : detail::moving {
+  static constexpr char const* name = "all_to_all";
+  template <class Algorithm> using member = typename Algorithm::all_to_all;
+
+  static constexpr COLLX_HD std::int32_t blocks(rank_t size) { return size * size; }
+  static constexpr COLLX_HD block_window input(problem p) { return {p.rank * p.size, p.size}; }
+  static constexpr COLLX_HD block_window output(problem p) { return {p.rank, p.size, p.size}; }
+  static constexpr COLLX_HD std::int32_t in_place_at(problem) { return 0; }
+  static constexpr COLLX_HD rank_t owner(problem p, std::int32_t block) { return block / p.size; }
+};
+
+struct broadcast : detail::moving {
   static constexpr char const* name = "broadcast";
-  static constexpr bool from_all = false, rooted = true, sharded = false;
+  static constexpr bool rooted = true, sharded = false;
   template <class Algorithm> using member = typename Algorithm::broadcast;
 
-  static constexpr COLLX_HD chunk_window input(problem p, std::int32_t chunks) {
-    return {0, p.rank == p.root ? chunks : 0};
-  }
-  static constexpr COLLX_HD chunk_window output(problem, std::int32_t chunks) { return {0, chunks}; }
-  static constexpr COLLX_HD rank_t owner(problem p, std::int32_t, std::int32_t) { return p.root; }
+  static constexpr COLLX_HD std::int32_t blocks(rank_t) { return 1; }
+  static constexpr COLLX_HD block_window input(problem p) { return {0, p.rank == p.root ? 1 : 0}; }
+  static constexpr COLLX_HD block_window output(problem) { return {0, 1}; }
+  static constexpr COLLX_HD std::int32_t in_place_at(problem) { return 0; }
+  static constexpr COLLX_HD rank_t owner(problem p, std::int32_t) { return p.root; }
 };
 
-struct reduce {
+struct gather : detail::moving {
+  static constexpr char const* name = "gather";
+  static constexpr bool rooted = true;
+  template <class Algorithm> using member = typename Algorithm::gather;
+
+  static constexpr COLLX_HD block_window input(problem p) { return own(p); }
+  static constexpr COLLX_HD block_window output(problem p) { return {0, p.rank == p.root ? p.size : 0}; }
+  static constexpr COLLX_HD rank_t owner(problem, std::int32_t block) { return block; }
+};
+
+struct scatter : detail::moving {
+  static constexpr char const* name = "scatter";
+  static constexpr bool rooted = true;
+  template <class Algorithm> using member = typename Algorithm::scatter;
+
+  static constexpr COLLX_HD block_window input(problem p) { return {0, p.rank == p.root ? p.size : 0}; }
+  static constexpr COLLX_HD block_window output(problem p) { return own(p); }
+  static constexpr COLLX_HD rank_t owner(problem p, std::int32_t) { return p.root; }
+};
+
+struct reduce : detail::combining {
   static constexpr char const* name = "reduce";
-  static constexpr bool from_all = true, rooted = true, sharded = false;
+  static constexpr bool rooted = true;
   template <class Algorithm> using member = typename Algorithm::reduce;
 
-  static constexpr COLLX_HD chunk_window input(problem, std::int32_t chunks) { return {0, chunks}; }
-  static constexpr COLLX_HD chunk_window output(problem p, std::int32_t chunks) {
-    return {0, p.rank == p.root ? chunks : 0};
-  }
-  static constexpr COLLX_HD rank_t owner(problem, std::int32_t, std::int32_t) { return no_rank; }
+  static constexpr COLLX_HD block_window output(problem p) { return {0, p.rank == p.root ? 1 : 0}; }
+};
+
+// Rank r gets the combination of ranks 0 .. r. Its partial results are others' results, so no
+// reduction is the last one of all, and `complete` is never set.
+struct scan : detail::combining {
+  static constexpr char const* name = "scan";
+  template <class Algorithm> using member = typename Algorithm::scan;
+
+  static constexpr COLLX_HD rank_t contributors(problem p) { return p.rank + 1; }
+};
+
+// Rank r gets the combination of ranks 0 .. r-1; rank 0 gets nothing.
+struct exclusive_scan : detail::combining {
+  static constexpr char const* name = "exclusive_scan";
+  template <class Algorithm> using member = typename Algorithm::exclusive_scan;
+
+  static constexpr COLLX_HD block_window output(problem p) { return {0, p.rank == 0 ? 0 : 1}; }
+  static constexpr COLLX_HD rank_t contributors(problem p) { return p.rank; }
 };
 
 // A barrier is an all_reduce of nothing: nobody leaves before everybody's contribution, of zero

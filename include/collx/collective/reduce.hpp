@@ -36,22 +36,6 @@ template <buffer_like InOut, class Op = sum_t>
 
 }  // namespace detail
 
-template <class Algorithm = automatic, class Transport, class... Arguments>
-void reduce(communicator<Transport>& comm, Arguments&&... arguments) {
-  detail::run_or_throw<Algorithm>(comm.engine(), detail::bind_reduce(detail::where(comm), arguments...));
-}
+COLLX_DETAIL_FORMS(reduce)
 
-template <class Algorithm = automatic, class Transport, class... Arguments>
-[[nodiscard]] status try_reduce(communicator<Transport>& comm, Arguments&&... arguments) noexcept {
-  return detail::run<Algorithm>(comm.engine(), detail::bind_reduce(detail::where(comm), arguments...));
-}
-
-namespace start {
-
-template <class Algorithm = automatic, class Transport, class... Arguments>
-[[nodiscard]] auto reduce(communicator<Transport>& comm, Arguments&&... arguments) {
-  return detail::begin<Algorithm>(comm.engine(), detail::bind_reduce(detail::where(comm), arguments...));
-}
-
-}  // namespace start
 }  // namespace collx::inline abi_1

@@ -29,25 +29,6 @@ template <buffer_like In, buffer_like Out, class Op = sum_t>
 
 }  // namespace detail
 
-template <class Algorithm = automatic, class Transport, class... Arguments>
-void reduce_scatter(communicator<Transport>& comm, Arguments&&... arguments) {
-  detail::run_or_throw<Algorithm>(comm.engine(),
-                                  detail::bind_reduce_scatter(detail::where(comm), arguments...));
-}
+COLLX_DETAIL_FORMS(reduce_scatter)
 
-template <class Algorithm = automatic, class Transport, class... Arguments>
-[[nodiscard]] status try_reduce_scatter(communicator<Transport>& comm, Arguments&&... arguments) noexcept {
-  return detail::run<Algorithm>(comm.engine(),
-                                detail::bind_reduce_scatter(detail::where(comm), arguments...));
-}
-
-namespace start {
-
-template <class Algorithm = automatic, class Transport, class... Arguments>
-[[nodiscard]] auto reduce_scatter(communicator<Transport>& comm, Arguments&&... arguments) {
-  return detail::begin<Algorithm>(comm.engine(),
-                                  detail::bind_reduce_scatter(detail::where(comm), arguments...));
-}
-
-}  // namespace start
 }  // namespace collx::inline abi_1

@@ -51,6 +51,9 @@ class engine {
   [[nodiscard]] std::uint64_t timeout_us() const noexcept { return timeout_us_; }
   void timeout_us(std::uint64_t value) noexcept { timeout_us_ = value; }
   [[nodiscard]] std::uint32_t spins() const noexcept { return spins_; }
+  // How many ranks that follow each other are near (shape::inner).
+  [[nodiscard]] rank_t ranks_per_group() const noexcept { return ranks_per_group_; }
+  void ranks_per_group(rank_t value) noexcept { ranks_per_group_ = value; }
   // Compares a call with the other ranks' before it begins; null: not asked for.
   using check_function = status (*)(engine&, call const&) noexcept;
   [[nodiscard]] check_function checker() const noexcept { return checker_; }
@@ -295,6 +298,7 @@ class engine {
   std::uint64_t timeout_us_;
   std::uint64_t waited_us_ = 0;
   std::uint64_t sequence_ = 0;
+  rank_t ranks_per_group_ = 1;
   std::uint32_t spins_;
   std::uint32_t next_slot_ = 0;
   std::uint32_t started_ = 0;

@@ -39,100 +39,111 @@ template <schedule S>
   return total;
 }
 
-// The most chunks any rank stages during one fragment, whatever the root: the bound that every rank
-// must agree on. Remembered per schedule for small communicators, where it is cheap to find; the
-// documented cost, which counts every send, bounds it from above elsewhere.
+// The most chunks any rank stages during one fragment, or keeps in scratch, whatever the root: the bound
+// that every rank must agree on.
 template <schedule S>
-[[nodiscard]] std::int64_t largest_staged(rank_t size) noexcept {
-  constexpr rank_t remembered = 64;
-  if (size > remembered) return S::documented_cost(size).chunks;
-  // Relaxed: the value is the same whoever computes it, and nothing else is published with it.
-  static std::atomic<std::int64_t> known[remembered + 1]{};
-  std::int64_t largest = known[size].load(std::memory_order_relaxed);
-  if (COLLX_LIKELY(largest != 0)) return largest;
-  largest = 1;
-  for (rank_t root = 0; root < (S::contract::rooted ? size : 1); ++root)
-    for (rank_t rank = 0; rank < size; ++rank) {
-      std::int64_t const staged = staged_chunks<S>({rank, size, root});
+[[nodiscard]] constexpr std::int64_t count_staged(shape n) {
+  std::int64_t largest = scratch_chunks<S>(n);
+  if (largest < 1) largest = 1;
+  for (rank_t root = 0; root < (S::contract::rooted ? n.size : 1); ++root)
+    for (rank_t rank = 0; rank < n.size; ++rank) {
+      std::int64_t const staged = staged_chunks<S>({rank, n.size, root, n.inner});
       if (staged > largest) largest = staged;
     }
-  known[size].store(largest, std::memory_order_relaxed);
   return largest;
 }
 
+// The same, remembered per schedule for small communicators, where it is cheap to find; the documented
+// cost, which counts every send, bounds it from above elsewhere.
+template <schedule S>
+[[nodiscard]] std::int64_t largest_staged(shape n) noexcept {
+  constexpr rank_t remembered = 64;
+  if (n.size > remembered) {
+    std::int64_t const sent = documented_cost<S>(n).chunks, kept = scratch_chunks<S>(n);
+    return sent > kept ? sent : kept;
+  }
+  // One value per size; of the shapes of one size a program uses one, or it counts again.
+  struct entry {
+    rank_t inner;
+    std::int32_t largest;
+  };
+  // Relaxed: the value is the same whoever computes it, and nothing else is published with it.
+  static std::atomic<entry> known[remembered + 1]{};
+  entry found = known[n.size].load(std::memory_order_relaxed);
+  if (COLLX_LIKELY(found.largest != 0 && found.inner == n.inner)) return found.largest;
+  found = {n.inner, static_cast<std::int32_t>(count_staged<S>(n))};
+  known[n.size].store(found, std::memory_order_relaxed);
+  return found.largest;
+}
+
+// How one block is cut, and with it all: they are equal, except where a caller gives every block a count
+// of its own (the _v collectives), which `of` stands for below.
 class geometry {
  public:
-  // `count`: elements of the whole vector, or per rank for sharded contracts.
-  // `most_staged`: chunks staged per fragment by the rank that stages most.
+  // `count`: elements of a block, of the largest one this rank knows of where they differ.
+  // `parts`: chunks per block. `most_staged`: chunks staged per fragment by the rank that stages most.
   //
   // Divisions cost more than anything else a small collective does, so the common case, everything
   // in one fragment, is decided by multiplying.
-  constexpr geometry(std::size_t count, std::size_t element_bytes, std::int32_t chunk_count, rank_t size,
-                     bool sharded, std::int64_t most_staged, std::size_t staging_bytes)
-      : count_(count), element_bytes_(element_bytes), fragment_count_(count), sharded_(sharded) {
-    chunks_per_block_ = !sharded ? chunk_count : chunk_count == size ? 1 : chunk_count / size;
-    std::size_t const parts = static_cast<std::size_t>(chunks_per_block_);
+  constexpr geometry(std::size_t count, std::size_t element_bytes, std::int32_t parts,
+                     std::int64_t most_staged, std::size_t staging_bytes)
+      : count_(count), element_bytes_(element_bytes), fragment_count_(count), parts_(parts) {
+    std::size_t const pieces = static_cast<std::size_t>(parts);
     std::size_t const staged = static_cast<std::size_t>(most_staged);
     std::size_t const budget = staging_bytes / 2;
     // A chunk may be rounded up by a line, twice: where parts begin, and where it is staged.
-    if ((count * element_bytes + parts * 2 * line_bytes) * staged > budget * parts) {
+    if ((count * element_bytes + pieces * 2 * line_bytes) * staged > budget * pieces) {
       std::size_t const chunk_bytes = budget / staged;
       std::size_t const usable = chunk_bytes > 2 * line_bytes ? chunk_bytes - 2 * line_bytes : 1;
       std::size_t const chunk_elements = usable / element_bytes;
-      fragment_count_ = (chunk_elements == 0 ? 1 : chunk_elements) * parts;
+      fragment_count_ = (chunk_elements == 0 ? 1 : chunk_elements) * pieces;
       if (fragment_count_ > count) fragment_count_ = count;
       fragments_ = fragment_count_ == 0 ? 1 : (count - 1) / fragment_count_ + 1;
     }
     full_part_ = part_of(fragment_count_);
-    last_part_ = fragments_ == 1 ? full_part_ : part_of(length(fragments_ - 1));
+    last_part_ = fragments_ == 1 ? full_part_ : part_of(length(fragments_ - 1, count_));
   }
 
   [[nodiscard]] constexpr std::size_t fragments() const { return fragments_; }
   [[nodiscard]] constexpr std::size_t count() const { return count_; }
-  // One fragment of one chunk: everything there is.
-  [[nodiscard]] constexpr bool undivided() const {
-    return fragments_ == 1 && chunks_per_block_ == 1 && !sharded_;
+  [[nodiscard]] constexpr std::int32_t parts() const { return parts_; }
+  // One fragment of one chunk: everything there is in a block.
+  [[nodiscard]] constexpr bool undivided() const { return fragments_ == 1 && parts_ == 1; }
+
+  // Part i of a fragment, counted from where its block begins.
+  [[nodiscard]] constexpr extent part(std::size_t fragment, std::int32_t i) const {
+    if (COLLX_LIKELY(undivided())) return {0, count_};
+    extent within = split(fragment, i);
+    within.begin += fragment * fragment_count_;
+    return within;
   }
 
-  // Where a chunk of a fragment lies in a buffer whose window begins at chunk `window_first`.
-  [[nodiscard]] constexpr extent chunk(std::size_t fragment, std::int32_t c,
-                                       std::int32_t window_first) const {
+  // The same for a block of `of` elements, which is cut in fragments only.
+  [[nodiscard]] constexpr extent part_of_block(std::size_t fragment, std::size_t of) const {
     std::size_t const begin = fragment * fragment_count_;
-    if (!sharded_) {
-      extent const part = split(fragment, c);
-      return {begin + part.begin, part.count};
-    }
-    if (chunks_per_block_ == 1)
-      return {static_cast<std::size_t>(c - window_first) * count_ + begin, length(fragment)};
-    extent const part = split(fragment, c % chunks_per_block_);
-    auto const block = static_cast<std::size_t>(c / chunks_per_block_ - window_first / chunks_per_block_);
-    return {block * count_ + begin + part.begin, part.count};
+    return begin < of ? extent{begin, length(fragment, of)} : extent{of, 0};
   }
 
   // Chunk c of scratch memory, which holds one fragment.
   [[nodiscard]] constexpr extent scratch_chunk(std::size_t fragment, std::int32_t c) const {
-    if (!sharded_) return split(fragment, c);
-    extent part = split(fragment, c % chunks_per_block_);
-    part.begin += static_cast<std::size_t>(c / chunks_per_block_) * fragment_count_;
+    extent part = split(fragment, parts_ == 1 ? 0 : c % parts_);
+    part.begin += static_cast<std::size_t>(parts_ == 1 ? c : c / parts_) * fragment_count_;
     return part;
   }
-
-  // Whether chunks c, c+1, ... of a fragment follow each other without gaps.
-  [[nodiscard]] constexpr bool contiguous() const { return !sharded_ || fragments_ == 1; }
 
  private:
   static constexpr std::size_t line_bytes = 64;
 
-  [[nodiscard]] constexpr std::size_t length(std::size_t fragment) const {
-    std::size_t const rest = count_ - fragment * fragment_count_;
+  [[nodiscard]] constexpr std::size_t length(std::size_t fragment, std::size_t of) const {
+    std::size_t const rest = of - fragment * fragment_count_;
     return rest < fragment_count_ ? rest : fragment_count_;
   }
 
-  // Elements per part when `length` elements are split in chunks_per_block_ nearly equal parts.
+  // Elements per part when `length` elements are split in parts_ nearly equal parts.
   // Large parts begin on whole cache lines, so that two ranks never write to the same line.
   [[nodiscard]] constexpr std::size_t part_of(std::size_t length) const {
-    if (chunks_per_block_ == 1) return length;
-    std::size_t const parts = static_cast<std::size_t>(chunks_per_block_);
+    if (parts_ == 1) return length;
+    std::size_t const parts = static_cast<std::size_t>(parts_);
     std::size_t const each = (length + parts - 1) / parts;
     if (each * element_bytes_ < 16 * line_bytes || line_bytes % element_bytes_ != 0) return each;
     std::size_t const per_line = line_bytes / element_bytes_;
@@ -140,7 +151,7 @@ class geometry {
   }
 
   [[nodiscard]] constexpr extent split(std::size_t fragment, std::int32_t i) const {
-    std::size_t const whole = length(fragment);
+    std::size_t const whole = length(fragment, count_);
     std::size_t const each = fragment + 1 == fragments_ ? last_part_ : full_part_;
     std::size_t const first = static_cast<std::size_t>(i) * each;
     if (first >= whole) return {whole, 0};
@@ -151,8 +162,7 @@ class geometry {
   std::size_t fragment_count_;
   std::size_t fragments_ = 1;
   std::size_t full_part_ = 0, last_part_ = 0;
-  std::int32_t chunks_per_block_ = 1;
-  bool sharded_;
+  std::int32_t parts_;
 };
 
 }  // namespace collx::inline abi_1::exec

@@ -27,30 +27,36 @@ template <class Contract, class T, class Op>
   else return nullptr;
 }
 
-// How far the windows of two neighbouring ranks are apart, in chunks. The contracts are linear.
-template <class Contract>
-[[nodiscard]] constexpr memory_map::windows windows_of(rank_t size, std::int32_t chunks) {
-  if constexpr (!Contract::sharded) return {};
-  if (size == 1) return {};
-  problem const first{0, size, 0}, second{1, size, 0};
-  return {Contract::input(second, chunks).first - Contract::input(first, chunks).first,
-          Contract::output(second, chunks).first - Contract::output(first, chunks).first};
-}
-
 }  // namespace detail
 
-// Where schedule S finds its chunks in these buffers. `input` may be null where the contract gives
-// this rank none, and likewise output and scratch. staging_bytes is the same on every rank.
-template <schedule S, class T>
-[[nodiscard]] memory_map map_memory(problem p, T const* input, T* output, std::byte* scratch,
-                                    std::size_t count, std::size_t staging_bytes) noexcept {
-  using contract = typename S::contract;
-  std::int32_t const chunks = S::chunk_count(p.size);
-  geometry const cut(count, sizeof(T), chunks, p.size, contract::sharded, largest_staged<S>(p.size),
-                     staging_bytes);
-  return {p, cut, chunks, sizeof(T), detail::windows_of<contract>(p.size, chunks),
-          // Only written where the call is in place, and then it is the output.
-          reinterpret_cast<std::byte*>(const_cast<T*>(input)), reinterpret_cast<std::byte*>(output), scratch};
+// The buffers of a call without tables, laid out as the contract has it.
+template <class Contract, class T>
+[[nodiscard]] buffers even_buffers(problem p, T const* input, T* output, bool in_place) noexcept {
+  buffers user;
+  // Only written where the call is in place, and then it is the output.
+  user.input = reinterpret_cast<std::byte*>(const_cast<T*>(input));
+  user.output = reinterpret_cast<std::byte*>(output);
+  user.input_window = Contract::input(p);
+  user.output_window = Contract::output(p);
+  // The contracts are linear: neighbours are equally far apart.
+  if constexpr (Contract::sharded)
+    user.output_pitch =
+        Contract::output({1, p.size, p.root}).first - Contract::output({0, p.size, p.root}).first;
+  user.in_place = in_place;
+  return user;
+}
+
+// Where schedule S finds its chunks in these buffers. `count`: elements of a block, of the largest one
+// that this rank knows of where they differ. staging_bytes is the same on every rank.
+template <schedule S>
+[[nodiscard]] memory_map map_memory(problem p, buffers const& user, std::byte* scratch, std::size_t count,
+                                    std::size_t element_bytes, std::size_t staging_bytes) noexcept {
+  shape const n = p.shape();
+  std::int32_t const chunks = chunk_count<S>(n);
+  std::int32_t const blocks = S::contract::blocks(p.size);
+  geometry const cut(count, element_bytes, blocks == 1 ? chunks : chunks == blocks ? 1 : chunks / blocks,
+                     largest_staged<S>(n), staging_bytes);
+  return {p, cut, chunks, element_bytes, user, scratch};
 }
 
 // `trace.step(problem, fragment, index, primitive)` is called when a step is done.

@@ -1,121 +1,170 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a schedule's chunks lie in the user's buffers: the meeting point of contract (which chunks a
-// buffer holds), geometry (how elements are cut) and memory (where a buffer begins). Knows neither
+// Where a schedule's chunks lie in the user's buffers: the meeting point of contract (which blocks a
+// buffer holds), geometry (how a block is cut) and memory (where a buffer begins). Knows neither
 // schedules nor element types, so it is compiled once.
 #pragma once
 
+#include "collx/collective/contract.hpp"
 #include "collx/device/stream.hpp"
 #include "collx/exec/geometry.hpp"
 
 namespace collx::inline abi_1::exec {
 
-// A run of chunks in memory: one piece where chunks follow each other, otherwise one per chunk.
+// Some chunks in memory: one piece where they follow each other, otherwise one per chunk.
 struct run {
-  std::byte* data = nullptr;  // of the only piece; of the whole place where there are several
+  std::byte* data = nullptr;  // of the only piece; null where there are several
   std::size_t bytes = 0;      // in all pieces together
-  std::int32_t pieces = 0;
   std::int32_t first = 0;     // chunk
-  place where = place::input;
+  bool whole = true;          // one piece
 };
 
-// Bytes from where a place begins: [begin, begin + bytes).
-struct byte_extent {
-  std::size_t begin = 0, bytes = 0;
+// One of the pieces.
+struct piece {
+  std::byte* data = nullptr;
+  std::size_t bytes = 0;
 };
 
-// The memory of one call: input and output as the contract lays them out, scratch of one fragment.
+// What a buffer holds when its blocks differ: elements of each, and where it begins, in the buffer's
+// order. No counts: all blocks have that of the call, and follow each other. No offsets: the buffer is
+// one block, and `counts` has an entry for every block of the vector.
+struct block_table {
+  std::size_t const* counts = nullptr;
+  std::size_t const* offsets = nullptr;
+};
+
+// The user's side of one call, as its contract and arguments have it.
+struct buffers {
+  std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  block_window input_window{}, output_window{};
+  block_table input_table{}, output_table{};
+  std::int32_t output_pitch = 0;  // how far the output windows of neighbouring ranks are apart, in blocks
+  bool in_place = false;          // input and output share memory, as the contract has it
+  // Messages without bytes are neither sent nor expected: how ranks agree that know only the counts
+  // of their own blocks, and so perhaps different numbers of fragments.
+  bool skips_empty = false;
+};
+
+// The memory of one call: the user's buffers, and scratch of one fragment.
 class memory_map {
  public:
-  // Which chunks the places hold: rank r's begin at r * stride. Linear for every contract.
-  struct windows {
-    std::int32_t input_stride = 0, output_stride = 0;
-  };
-
   memory_map(problem p, geometry const& cut, std::int32_t chunk_count, std::size_t element_bytes,
-             windows const& strides, std::byte* input, std::byte* output, std::byte* scratch) noexcept
+             buffers const& user, std::byte* scratch) noexcept
       : problem_(p),
         cut_(cut),
+        user_(user),
+        scratch_(scratch),
         element_bytes_(element_bytes),
+        block_bytes_(cut.count() * element_bytes),
         chunk_count_(chunk_count),
-        output_stride_(strides.output_stride),
-        window_{p.rank * strides.input_stride, p.rank * strides.output_stride, 0},
-        base_{input, output, scratch},
-        whole_bytes_(cut.count() * element_bytes),
-        in_place_(overlap(p, cut, element_bytes, strides, input, output)),
-        streams_(whole_bytes_ > device::stream_bytes_min() && !in_place_) {}
+        is_one_chunk_(cut.undivided() && chunk_count == 1),
+        uneven_(user.input_table.counts != nullptr || user.output_table.counts != nullptr),
+        streams_(block_bytes_ > device::stream_bytes_min() && !user.in_place) {}
 
   [[nodiscard]] problem const& where() const noexcept { return problem_; }
   [[nodiscard]] std::size_t fragments() const noexcept { return cut_.fragments(); }
   [[nodiscard]] std::size_t element_bytes() const noexcept { return element_bytes_; }
-  // Whether input and output are the same memory (also where a sharded window is part of a whole).
-  [[nodiscard]] bool in_place() const noexcept { return in_place_; }
+  [[nodiscard]] bool in_place() const noexcept { return user_.in_place; }
+  [[nodiscard]] bool skips_empty() const noexcept { return user_.skips_empty; }
+  // Whether this rank knows where blocks lie in its peers' buffers.
+  [[nodiscard]] bool even() const noexcept { return !uneven_; }
   // Whether results are stored past the caches: large ones, unless the call is in place. Its lines
   // were just read, and to stream to lines that a cache holds is slower than to store.
   [[nodiscard]] bool streams() const noexcept { return streams_; }
-  [[nodiscard]] std::byte* output() const noexcept { return base_[static_cast<int>(place::output)]; }
+  [[nodiscard]] std::byte* output() const noexcept { return user_.output; }
 
-  // The run that the k-th peer of a step touches.
+  // The chunks that the k-th peer of a step touches.
   [[nodiscard]] COLLX_ALWAYS_INLINE run find(region const& r, std::int32_t k,
                                              std::size_t fragment) const noexcept {
-    if (COLLX_LIKELY(cut_.undivided() && r.count == 1))
-      return {base_[static_cast<int>(r.where)], whole_bytes_, 1, 0, r.where};
+    if (COLLX_LIKELY(is_one_chunk_ && r.count == 1)) return {base(r.where), block_bytes_, 0, true};
     return find_part(r, k, fragment);
   }
 
-  // The i-th piece of a run, in bytes from run.data.
-  [[nodiscard]] byte_extent piece(run const& r, std::int32_t i, std::size_t fragment) const noexcept {
-    if (r.pieces == 1) return {0, r.bytes};
-    extent const e = locate(r.where, fragment, r.first + i, window_[static_cast<int>(r.where)]);
-    return {e.begin * element_bytes_, e.count * element_bytes_};
+  // The i-th chunk of a run, whether or not the run is one piece.
+  [[nodiscard]] piece chunk(run const& r, region const& of, std::int32_t i,
+                            std::size_t fragment) const noexcept {
+    return locate(of.where, fragment, of.chunk(r.first, i));
   }
 
-  // Where a region of the output lies in another rank's output, in bytes from its begin.
+  // Where a region of the output lies in another rank's output, in bytes from its begin. Requires even().
   [[nodiscard]] std::size_t offset_at(rank_t rank, region const& r, std::size_t fragment) const noexcept {
-    return locate(place::output, fragment, r.first, rank * output_stride_).begin * element_bytes_;
+    block_window theirs = user_.output_window;
+    theirs.first += (rank - problem_.rank) * user_.output_pitch;
+    return place_in(theirs, fragment, r.first_for(0, chunk_count_)).begin * element_bytes_;
   }
 
  private:
-  // Arguments were checked: buffers overlap as the contract's in-place form has it, or not at all.
-  [[nodiscard]] static bool overlap(problem p, geometry const& cut, std::size_t element_bytes,
-                                    windows const& strides, std::byte const* input,
-                                    std::byte const* output) noexcept {
-    if (strides.input_stride == strides.output_stride) return input == output;
-    std::size_t const own = static_cast<std::size_t>(p.rank) * cut.count() * element_bytes;
-    return strides.input_stride == 0 ? input + own == output : output + own == input;
+  [[nodiscard]] std::byte* base(place where) const noexcept {
+    return where == place::input ? user_.input : where == place::output ? user_.output : scratch_;
+  }
+
+  // Whether chunks that follow each other by number do so in memory.
+  [[nodiscard]] bool contiguous(place where) const noexcept {
+    if (cut_.parts() == chunk_count_) return true;  // one block
+    if (cut_.fragments() != 1 || uneven_) return false;
+    return where == place::scratch ||
+           (where == place::input ? user_.input_window : user_.output_window).stride == 1;
   }
 
   [[nodiscard]] COLLX_NEVER_INLINE run find_part(region const& r, std::int32_t k,
                                                  std::size_t fragment) const noexcept {
-    int const which = static_cast<int>(r.where);
     std::int32_t const first = r.first_for(k, chunk_count_);
-    // The same answer for every place: a step pairs the pieces of its operand and target by number.
-    bool const whole = r.count == 1 || cut_.contiguous();
-    run found{base_[which], 0, whole && r.count != 0 ? 1 : r.count, first, r.where};
-    if (found.pieces == 1) {
-      extent const begin = locate(r.where, fragment, first, window_[which]);
-      extent const last =
-          r.count == 1 ? begin : locate(r.where, fragment, first + r.count - 1, window_[which]);
-      found.data += begin.begin * element_bytes_;
-      found.bytes = (last.begin + last.count - begin.begin) * element_bytes_;
-    } else {
-      for (std::int32_t i = 0; i < r.count; ++i) found.bytes += piece(found, i, fragment).bytes;
+    run found{base(r.where), 0, first, true};
+    if (r.count == 0) return found;
+    if (r.count == 1 || (r.is_one_run() && contiguous(r.where))) {
+      piece const begin = locate(r.where, fragment, first);
+      found.data = begin.data;
+      found.bytes = begin.bytes;
+      if (r.count > 1) {
+        piece const last = locate(r.where, fragment, first + r.count - 1);
+        found.bytes = static_cast<std::size_t>(last.data - begin.data) + last.bytes;
+      }
+      return found;
     }
+    found.data = nullptr;
+    found.whole = false;
+    for (std::int32_t i = 0; i < r.count; ++i) found.bytes += chunk(found, r, i, fragment).bytes;
     return found;
   }
 
-  [[nodiscard]] extent locate(place where, std::size_t fragment, std::int32_t c,
-                              std::int32_t window) const noexcept {
-    return where == place::scratch ? cut_.scratch_chunk(fragment, c) : cut_.chunk(fragment, c, window);
+  [[nodiscard]] piece locate(place where, std::size_t fragment, std::int32_t c) const noexcept {
+    extent const e =
+        where == place::scratch ? cut_.scratch_chunk(fragment, c)
+        : COLLX_UNLIKELY(uneven_)
+            ? place_uneven(where, fragment, c)
+            : place_in(where == place::input ? user_.input_window : user_.output_window, fragment, c);
+    return {base(where) + e.begin * element_bytes_, e.count * element_bytes_};
+  }
+
+  // Elements from where a buffer begins, whose blocks are all alike.
+  [[nodiscard]] extent place_in(block_window const& window, std::size_t fragment,
+                                std::int32_t c) const noexcept {
+    std::int32_t const parts = cut_.parts();
+    std::int32_t const block = parts == 1 ? c : c / parts;
+    extent e = cut_.part(fragment, parts == 1 ? 0 : c % parts);
+    e.begin += static_cast<std::size_t>(window.position(block)) * cut_.count();
+    return e;
+  }
+
+  // The same where every block has a count of its own. Chunks are then blocks.
+  [[nodiscard]] COLLX_NEVER_INLINE extent place_uneven(place where, std::size_t fragment,
+                                                       std::int32_t block) const noexcept {
+    bool const is_input = where == place::input;
+    block_table const& table = is_input ? user_.input_table : user_.output_table;
+    block_window const& window = is_input ? user_.input_window : user_.output_window;
+    auto const at = static_cast<std::size_t>(table.offsets != nullptr ? window.position(block) : block);
+    extent e = cut_.part_of_block(fragment, table.counts[at]);
+    if (table.offsets != nullptr) e.begin += table.offsets[at];
+    return e;
   }
 
   problem problem_;
   geometry cut_;
-  std::size_t element_bytes_;
-  std::int32_t chunk_count_, output_stride_;
-  std::int32_t window_[3];
-  std::byte* base_[3];
-  std::size_t whole_bytes_;
-  bool in_place_, streams_;
+  buffers user_;
+  std::byte* scratch_;
+  std::size_t element_bytes_, block_bytes_;
+  std::int32_t chunk_count_;
+  bool is_one_chunk_, uneven_, streams_;
 };
 
 }  // namespace collx::inline abi_1::exec

@@ -7,8 +7,7 @@
 #include <cstring>
 
 #include "collx/device/cache_hint.hpp"
-#include "collx/device/stream.hpp"
-#include "collx/exec/memory_map.hpp"
+#include "collx/exec/packing.hpp"
 #include "collx/exec/workspace.hpp"
 #include "collx/transport/concept.hpp"
 
@@ -106,22 +105,23 @@ class step_machine {
   // Nothing to receive: store a local copy, send the operand; the k-th peer may get its own run.
   status originate(primitive const& step) noexcept {
     if (phase_ == phase::begin) {
-      if (step.store) copy(find(step.operand, 0), find(step.target, 0));
+      if (step.store) copy_locally(memory_, step, 0, fragment_);
       phase_ = phase::send;
     }
     for (; k_ < step.to.count; ++k_) {
       rank_t const peer = step.to.member(k_, size());
       if (peer == rank()) continue;
       run const operand = find(step.operand, k_);
+      if (skips(operand)) continue;
       if (!may_send(peer, operand.bytes)) return status::pending;
-      if (direct(operand, step.copy)) {
+      if (direct(operand, step.operand.where, step.copy)) {
         lend(peer, operand);
         continue;
       }
       if (staged_ == nullptr || step.operand.per_peer != 0) {
         staged_ = endpoint_.stage(lane_, operand.bytes);
         if (staged_ == nullptr) return status::pending;
-        pack(operand, staged_);
+        pack(memory_, step.operand, operand, fragment_, staged_);
       }
       endpoint_.send(lane_, peer, staged_, operand.bytes, transport::handover::staged);
     }
@@ -134,7 +134,8 @@ class step_machine {
       rank_t const peer = step.from.member(k, size());
       if (peer == rank()) continue;
       run const target = find(step.target, k);
-      bool const straight = !step.reduce && step.store && target.pieces == 1;
+      if (skips(target)) continue;
+      bool const straight = !step.reduce && step.store && target.whole;
       endpoint_.expect(lane_, peer, straight ? target.data : nullptr, target.bytes);
     }
   }
@@ -143,7 +144,7 @@ class step_machine {
   void prepare_target(primitive const& step) noexcept {
     if (!step.store || step.target.per_peer != 0 || memory_.in_place()) return;
     run const target = find(step.target, 0);
-    if (target.pieces == 1 && target.bytes <= prepared_bytes_max)
+    if (target.whole && target.bytes <= prepared_bytes_max)
       device::prefetch_exclusive(target.data, target.bytes);
   }
 
@@ -183,19 +184,23 @@ class step_machine {
       rank_t const peer = step.from.member(k_, size());
       run const target = find(step.target, k_);
       if (peer == rank()) {
-        if (step.store) copy(find(step.operand, k_), target);
+        if (step.store) copy_locally(memory_, step, k_, fragment_);
         continue;
       }
+      if (skips(target)) continue;
       transport::arrival message;
       if (status const outcome = receive(peer, target.bytes, message); outcome != status::ok) return outcome;
       if (!may_send_to_all(step.to, target.bytes)) return status::pending;
       forward_plan const plan = plan_forward(step, target);
       if (plan.stages) {
         if (!stage(target.bytes)) return status::pending;
-        std::memcpy(staged_, message.data, target.bytes);
+        if (target.bytes != 0) std::memcpy(staged_, message.data, target.bytes);
       }
       // A message that was pushed, or received straight into place, already lies there.
-      if (step.store && message.data != target.data) unpack(message.data, target, plan.in_place);
+      if (step.store && message.data != target.data) {
+        // A result that goes on to others from here is read again at once: keep it in the cache.
+        unpack(memory_, message.data, step.target, target, fragment_, memory_.streams() && !plan.in_place);
+      }
       endpoint_.consume(lane_, peer);
       forward(step, target, plan);
     }
@@ -220,16 +225,18 @@ class step_machine {
 
   void combine(primitive const& step, run const& operand, run const& target, forward_plan const& plan,
                void const* op) noexcept {
-    if (COLLX_LIKELY(target.pieces == 1)) return combine_piece(step, target.data, 0, target.bytes, plan, op);
-    // Messages are packed, the operand is not: it begins anew with every piece.
+    if (COLLX_LIKELY(target.whole && operand.whole))
+      return combine_piece(step, target.data, 0, target.bytes, plan, op);
+    // Messages are packed; the operand and the target lie chunk by chunk.
     std::int32_t self = 0;
-    while (step.from.member(self, size()) != rank()) ++self;
+    while (self < step.from.count && step.from.member(self, size()) != rank()) ++self;
     std::size_t done = 0;
-    for (std::int32_t piece = 0; piece < target.pieces; ++piece) {
-      byte_extent const result = memory_.piece(target, piece, fragment_);
-      work_.sources[static_cast<std::size_t>(self)] =
-          operand.data + memory_.piece(operand, piece, fragment_).begin;
-      combine_piece(step, target.data + result.begin, done, result.bytes, plan, op);
+    for (std::int32_t i = 0; i < step.target.count; ++i) {
+      piece const result = memory_.chunk(target, step.target, i, fragment_);
+      if (self < step.from.count)
+        work_.sources[static_cast<std::size_t>(self)] =
+            memory_.chunk(operand, step.operand, i, fragment_).data;
+      combine_piece(step, result.data, done, result.bytes, plan, op);
       for (std::int32_t k = 0; k < step.from.count; ++k)
         if (k != self) work_.sources[static_cast<std::size_t>(k)] += result.bytes;
       done += result.bytes;
@@ -282,12 +289,12 @@ class step_machine {
 
   // Whether send() can take this run where it lies: because it copies so little itself, or because
   // receivers may read it there. Scratch is reused by the next fragment, so it is never read later.
-  [[nodiscard]] bool direct(run const& payload, bool must_copy) const noexcept {
-    if (payload.pieces != 1) return false;
+  [[nodiscard]] bool direct(run const& payload, place where, bool must_copy) const noexcept {
+    if (!payload.whole) return false;
     if (payload.bytes <= Endpoint::inline_bytes) return true;
     // What a step must copy is what a later one overwrites; nobody overwrites a separate input.
-    bool const stays = !must_copy || (payload.where == place::input && !memory_.in_place());
-    return stays && payload.where != place::scratch && payload.bytes >= lend_bytes_min &&
+    bool const stays = !must_copy || (where == place::input && !memory_.in_place());
+    return stays && where != place::scratch && payload.bytes >= lend_bytes_min &&
            endpoint_.reachable(payload.data, payload.bytes);
   }
 
@@ -301,8 +308,8 @@ class step_machine {
   [[nodiscard]] forward_plan plan_forward(primitive const& step, run const& result) noexcept {
     forward_plan plan;
     if (step.to.empty()) return plan;
-    bool const may_push = step.push && step.reduce && result.pieces == 1 && result.where == place::output &&
-                          result.bytes >= push_bytes_min;
+    bool const may_push = step.push && step.reduce && result.whole && step.target.where == place::output &&
+                          memory_.even() && result.bytes >= push_bytes_min;
     bool reads_result = false;  // somebody cannot be pushed to
     for (std::int32_t k = 0; k < step.to.count; ++k) {
       rank_t const peer = step.to.member(k, size());
@@ -310,7 +317,7 @@ class step_machine {
       if (may_push && pushed_target(step, peer) != nullptr) plan.pushes = true;
       else reads_result = true;
     }
-    plan.in_place = reads_result && step.store && direct(result, step.copy);
+    plan.in_place = reads_result && step.store && direct(result, step.target.where, step.copy);
     plan.stages = reads_result && !plan.in_place;
     return plan;
   }
@@ -326,32 +333,9 @@ class step_machine {
     }
   }
 
-  // ---- local copies ----------------------------------------------------------------------------
-
-  void copy(run const& from, run const& to) noexcept {
-    for (std::int32_t i = 0; i < to.pieces; ++i) {
-      byte_extent const source = memory_.piece(from, i, fragment_);
-      byte_extent const target = memory_.piece(to, i, fragment_);
-      if (target.bytes != 0 && from.data + source.begin != to.data + target.begin)
-        std::memmove(to.data + target.begin, from.data + source.begin, target.bytes);
-    }
-  }
-
-  void pack(run const& from, std::byte* to) noexcept {
-    for (std::int32_t i = 0; i < from.pieces; ++i) {
-      byte_extent const part = memory_.piece(from, i, fragment_);
-      if (part.bytes != 0) std::memcpy(to, from.data + part.begin, part.bytes);
-      to += part.bytes;
-    }
-  }
-
-  void unpack(std::byte const* from, run const& to, bool forwards) noexcept {
-    for (std::int32_t i = 0; i < to.pieces; ++i) {
-      byte_extent const part = memory_.piece(to, i, fragment_);
-      // A result that goes on to others from here is read again at once: keep it in the cache.
-      device::copy(to.data + part.begin, from, part.bytes, memory_.streams() && !forwards);
-      from += part.bytes;
-    }
+  // Whether both ends know that this message does not exist.
+  [[nodiscard]] bool skips(run const& payload) const noexcept {
+    return COLLX_UNLIKELY(memory_.skips_empty()) && payload.bytes == 0;
   }
 
   [[nodiscard]] run find(region const& r, std::int32_t k) const noexcept {

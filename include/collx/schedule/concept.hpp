@@ -37,16 +37,25 @@ struct cost {
 // wait; a property the verifier checks, default 2: a fused receive-reduce-send holds a message in
 // each hand, so a cycle of them deadlocks with 1), `documented_cost(size, root)` (where the cost
 // depends on the root; documented_cost(size) is then that of the worst root).
+//
+// What depends on how ranks lie, and not only on how many there are, takes a shape in place of the
+// size (and reads problem::inner): hierarchical algorithms do.
 template <class S>
 concept schedule = std::is_empty_v<S> && std::is_trivially_copyable_v<S> &&
-    requires(problem p, rank_t n, std::int32_t i) {
+    requires(problem p, std::int32_t i) {
   typename S::contract;
-  { S::supports(n) } -> std::same_as<bool>;
-  { S::chunk_count(n) } -> std::same_as<std::int32_t>;
   { S::step_count(p) } -> std::same_as<std::int32_t>;
   { S::step(p, i) } -> std::same_as<primitive>;
+}
+&&((requires(shape n) {
+  { S::supports(n) } -> std::same_as<bool>;
+  { S::chunk_count(n) } -> std::same_as<std::int32_t>;
   { S::documented_cost(n) } -> std::same_as<cost>;
-};
+}) || (requires(rank_t n) {
+  { S::supports(n) } -> std::same_as<bool>;
+  { S::chunk_count(n) } -> std::same_as<std::int32_t>;
+  { S::documented_cost(n) } -> std::same_as<cost>;
+}));
 
 template <class S>
 [[nodiscard]] COLLX_HD constexpr bool keeps_rank_order() {
@@ -54,22 +63,49 @@ template <class S>
   else return false;
 }
 
+// Whether S asks how ranks lie.
 template <class S>
-[[nodiscard]] COLLX_HD constexpr std::int32_t scratch_chunks(rank_t size) {
-  if constexpr (requires { S::scratch_chunks(size); }) return S::scratch_chunks(size);
+concept shaped = requires(shape n) { S::chunk_count(n); };
+
+// The questions of the concept, asked in one way of either kind of schedule.
+template <class S>
+[[nodiscard]] COLLX_HD constexpr bool supports(shape n) {
+  if constexpr (shaped<S>) return S::supports(n);
+  else return S::supports(n.size);
+}
+
+template <class S>
+[[nodiscard]] COLLX_HD constexpr std::int32_t chunk_count(shape n) {
+  if constexpr (shaped<S>) return S::chunk_count(n);
+  else return S::chunk_count(n.size);
+}
+
+template <class S>
+[[nodiscard]] COLLX_HD constexpr std::int32_t scratch_chunks(shape n) {
+  if constexpr (requires { S::scratch_chunks(n); }) return S::scratch_chunks(n);
+  else if constexpr (requires { S::scratch_chunks(n.size); }) return S::scratch_chunks(n.size);
   else return 0;
 }
 
 template <class S>
-[[nodiscard]] COLLX_HD constexpr std::int32_t depth(rank_t size) {
-  if constexpr (requires { S::depth(size); }) return S::depth(size);
+[[nodiscard]] COLLX_HD constexpr std::int32_t depth(shape n) {
+  if constexpr (requires { S::depth(n); }) return S::depth(n);
+  else if constexpr (requires { S::depth(n.size); }) return S::depth(n.size);
   else return 2;
 }
 
+// With the worst root, and with one given.
 template <class S>
-[[nodiscard]] COLLX_HD constexpr cost documented_cost(rank_t size, rank_t root) {
-  if constexpr (requires { S::documented_cost(size, root); }) return S::documented_cost(size, root);
-  else return S::documented_cost(size);
+[[nodiscard]] COLLX_HD constexpr cost documented_cost(shape n) {
+  if constexpr (shaped<S>) return S::documented_cost(n);
+  else return S::documented_cost(n.size);
+}
+
+template <class S>
+[[nodiscard]] COLLX_HD constexpr cost documented_cost(shape n, rank_t root) {
+  if constexpr (requires { S::documented_cost(n, root); }) return S::documented_cost(n, root);
+  else if constexpr (requires { S::documented_cost(n.size, root); }) return S::documented_cost(n.size, root);
+  else return documented_cost<S>(n);
 }
 
 // An algorithm is a family of schedules under one name, one nested type per collective:

@@ -11,21 +11,32 @@ namespace collx::inline abi_1 {
 // same memory; schedules must be correct either way (the verifier checks both).
 enum class place : std::uint8_t { input, output, scratch };
 
-// The ranks first, first + stride, ..., count of them, modulo the communicator's size. Closed form,
-// so that a fan-in from thousands of peers costs twelve bytes and no allocation.
+// The ranks base, base + pitch, ..., size of them: a line of ranks inside a communicator, on which
+// peers are numbered 0 .. size-1. The default, of size 0, is the whole communicator.
+struct axis {
+  rank_t base = 0;
+  rank_t pitch = 1;
+  rank_t size = 0;
+
+  [[nodiscard]] COLLX_HD constexpr bool is_whole() const { return size == 0; }
+  friend constexpr bool operator==(axis const&, axis const&) = default;
+};
+
+// The ranks first, first + stride, ..., count of them, modulo the communicator's size; or, along an
+// axis, the ranks with those numbers on it, modulo its size. Closed form, so that a fan-in from
+// thousands of peers costs a few words and no allocation.
 struct peer_set {
   rank_t first = 0;
   std::int32_t stride = 0;
   std::int32_t count = 0;
+  axis along{};
 
   [[nodiscard]] COLLX_HD constexpr bool empty() const { return count == 0; }
 
   // The k-th rank of the set, for k in 0 .. count-1. Requires first in [0, size).
   [[nodiscard]] COLLX_HD constexpr rank_t member(std::int32_t k, rank_t size) const {
-    std::int64_t const raw = first + std::int64_t{k} * stride;
-    if (raw >= 0 && raw < size) return static_cast<rank_t>(raw);  // a division is ten times dearer
-    rank_t const wrapped = static_cast<rank_t>(raw % size);
-    return wrapped < 0 ? wrapped + size : wrapped;
+    if (along.is_whole()) return wrapped(k, size);
+    return along.base + wrapped(k, along.size) * along.pitch;
   }
 
   [[nodiscard]] COLLX_HD constexpr bool contains(rank_t rank, rank_t size) const {
@@ -35,6 +46,14 @@ struct peer_set {
   }
 
   friend constexpr bool operator==(peer_set const&, peer_set const&) = default;
+
+ private:
+  [[nodiscard]] COLLX_HD constexpr rank_t wrapped(std::int32_t k, rank_t size) const {
+    std::int64_t const raw = first + std::int64_t{k} * stride;
+    if (raw >= 0 && raw < size) return static_cast<rank_t>(raw);  // a division is ten times dearer
+    rank_t const rest = static_cast<rank_t>(raw % size);
+    return rest < 0 ? rest + size : rest;
+  }
 };
 
 [[nodiscard]] COLLX_HD constexpr peer_set nobody() { return {}; }
@@ -49,20 +68,40 @@ struct peer_set {
   return {rank + 1 == size ? 0 : rank + 1, 1, size};
 }
 
-// A run of chunks in one place. Chunk numbers count in the whole vector, whichever part of it a
-// rank's buffer holds: rank 2's block of an all_gather's input is chunk 2, not 0. A fan-in or
-// fan-out may give every peer its own chunk: the k-th peer of the set then gets the run that begins
-// at first + k * per_peer, modulo the chunk count.
+// Some chunks in one place. Chunk numbers count in the whole vector, whichever part of it a rank's
+// buffer holds: rank 2's block of an all_gather's input is chunk 2, not 0. In scratch they number its
+// slots. By default the chunks first .. first + count - 1; in general, for the k-th peer of a set and
+// i in 0 .. count-1, chunk
+//
+//   base + (first + k * per_peer) mod modulus  +  i / run * pitch + i mod run
+//
+// so a fan-in or fan-out may give every peer chunks of its own (per_peer), wrapping around in the
+// whole vector or in a part of it (base, modulus; 0: the whole); and chunks may come in runs of `run`
+// that lie `pitch` apart (0: all in one run), as where every host has a block for one of its ranks.
 struct region {
   place where = place::input;
   std::int32_t first = 0;
   std::int32_t count = 0;
   std::int32_t per_peer = 0;
+  std::int32_t run = 0;
+  std::int32_t pitch = 0;
+  std::int32_t base = 0;
+  std::int32_t modulus = 0;
 
+  [[nodiscard]] COLLX_HD constexpr bool is_one_run() const { return run == 0 || count <= run; }
+
+  // The first chunk of the k-th peer's part.
   [[nodiscard]] COLLX_HD constexpr std::int32_t first_for(std::int32_t k, std::int32_t chunk_count) const {
-    if (per_peer == 0) return first;
-    std::int64_t const raw = first + std::int64_t{k} * per_peer;
-    return static_cast<std::int32_t>(raw < chunk_count ? raw : raw % chunk_count);
+    if (per_peer == 0) return base + first;
+    std::int32_t const whole = modulus == 0 ? chunk_count : modulus;
+    std::int64_t raw = first + std::int64_t{k} * per_peer;
+    if (raw < 0 || raw >= whole) raw %= whole;
+    return base + static_cast<std::int32_t>(raw < 0 ? raw + whole : raw);
+  }
+
+  // The i-th chunk of a part that begins at chunk `begin`.
+  [[nodiscard]] COLLX_HD constexpr std::int32_t chunk(std::int32_t begin, std::int32_t i) const {
+    return is_one_run() ? begin + i : begin + i / run * pitch + i % run;
   }
 
   friend constexpr bool operator==(region const&, region const&) = default;
@@ -71,8 +110,8 @@ struct region {
 // One step: receive?, reduce?, store?, send?  (NCCL's recv-reduce-copy-send as a value, with a set
 // of peers on both sides.) In order:
 //   1. take one message from every rank in `from`;
-//   2. combine: reducing, all of `from` in set order, where this rank itself must stand in the set
-//      and stands for `operand` (rank 3 of {1, 3, 5} computes message_1 op operand op message_5);
+//   2. combine: reducing, all of `from` in set order, where this rank itself, if it is in the set,
+//      stands for `operand` (rank 3 of {1, 3, 5} computes message_1 op operand op message_5);
 //      not reducing, each message is a result of its own, and this rank in the set (if it is)
 //      stands for a copy of `operand`;
 //      with nobody in `from`, the result is `operand` itself;

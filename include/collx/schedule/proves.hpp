@@ -48,7 +48,7 @@ inline constexpr verdict verdict_for = collx::verify<S>(Size, Root);
 template <class S, rank_t Size, rank_t Last, rank_t Root = 0, bool Any = false>
 constexpr verdict first_wrong() {
   if constexpr (Size > Last) return {.what = Any ? fault::none : fault::size_not_supported, .size = Last};
-  else if constexpr (!S::supports(Size)) return first_wrong<S, Size + 1, Last, 0, Any>();
+  else if constexpr (!supports<S>(Size)) return first_wrong<S, Size + 1, Last, 0, Any>();
   else if constexpr (!verdict_for<S, Size, Root>.ok()) return verdict_for<S, Size, Root>;
   else if constexpr (S::contract::rooted && Root + 1 < Size)
     return first_wrong<S, Size, Last, Root + 1, true>();

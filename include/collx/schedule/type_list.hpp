@@ -19,7 +19,8 @@ struct type_list {
 };
 
 namespace contract {
-using all = type_list<all_reduce, reduce_scatter, all_gather, broadcast, reduce>;
+using all = type_list<all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, reduce, gather, scatter,
+                      scan, exclusive_scan>;
 }
 
 namespace detail {

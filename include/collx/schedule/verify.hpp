@@ -26,7 +26,7 @@ namespace detail {
 [[nodiscard]] constexpr verdict verify(subject const& s, verify_options options) {
   verdict found{.size = s.size, .root = s.root};
   if (!s.supported) found.what = fault::size_not_supported;
-  else if (s.chunks <= 0 || (s.sharded && s.chunks % s.size != 0)) found.what = fault::bad_chunk_count;
+  else if (s.chunks <= 0 || s.chunks % s.blocks != 0) found.what = fault::bad_chunk_count;
   if (!found.ok()) return found;
 
   std::int32_t const depth = options.depth > 0 ? options.depth : s.depth;
@@ -42,20 +42,21 @@ namespace detail {
 
 }  // namespace detail
 
-// Proves schedule S for `size` ranks, or says what is wrong with it.
+// Proves schedule S for a number of ranks (or a shape), or says what is wrong with it.
 template <schedule S>
-[[nodiscard]] constexpr verdict verify(rank_t size, rank_t root = 0, verify_options options = {}) {
+[[nodiscard]] constexpr verdict verify(shape size, rank_t root = 0, verify_options options = {}) {
   return detail::verify(detail::erased<S>::of(size, root), options);
 }
 
 // The least depth with which S finishes, or 0 if it is wrong with any depth.
 template <schedule S>
-[[nodiscard]] constexpr std::int32_t minimal_depth(rank_t size, rank_t root = 0) {
+[[nodiscard]] constexpr std::int32_t minimal_depth(shape size, rank_t root = 0) {
   for (std::int32_t depth = 1;; ++depth) {
     verdict const found = verify<S>(size, root, {.depth = depth, .in_place = false, .cost = false});
     if (found.ok()) return depth;
     // A rank has at most step_count messages in flight to a peer; more slots cannot help.
-    if (found.what != fault::deadlock || depth > S::step_count({found.rank, size, root})) return 0;
+    if (found.what != fault::deadlock || depth > S::step_count({found.rank, size.size, root, size.inner}))
+      return 0;
   }
 }
 

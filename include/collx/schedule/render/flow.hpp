@@ -10,13 +10,32 @@
 
 namespace collx::inline abi_1::detail {
 
+// "3", "4-7" for a run, "0, 4, 8" or "0-1, 4-5, ..." for several.
+[[nodiscard]] inline std::string chunk_label(std::int32_t first, std::int32_t count) {
+  std::string label = std::to_string(first);
+  if (count != 1) label += count > 1 ? "-" + std::to_string(first + count - 1) : " (empty)";
+  return label;
+}
+
+[[nodiscard]] inline std::string chunk_label(region const& r, std::int32_t k, std::int32_t chunks) {
+  constexpr std::int32_t shown = 4;
+  std::int32_t const first = r.first_for(k, chunks);
+  if (r.is_one_run()) return chunk_label(first, r.count);
+  std::string label;
+  for (std::int32_t i = 0; i < r.count; i += r.run) {
+    if (i == shown * r.run) return label + ", ...";
+    label += (i == 0 ? "" : ", ") + chunk_label(r.chunk(first, i), r.run < r.count - i ? r.run : r.count - i);
+  }
+  return label;
+}
+
 struct drawn_message {
   rank_t sender = 0;
   std::int32_t send_step = 0;
   rank_t receiver = 0;
   std::int32_t receive_step = -1;  // -1: nobody takes it
   std::int32_t first_chunk = 0;
-  std::int32_t chunk_count = 0;
+  std::string chunks;
   bool copied = false;
   bool pushed = false;
 };
@@ -62,8 +81,9 @@ class flow {
       for (std::int32_t k = 0; k < p.to.count; ++k) {
         rank_t const peer = p.to.member(k, subject_.size);
         if (peer == r || peer < 0 || peer >= subject_.size) continue;
-        std::int32_t const first = p.from.empty() ? payload.first_for(k, subject_.chunks) : payload.first;
-        messages_.push_back({r, i, peer, -1, first, payload.count, p.copy, p.push});
+        std::int32_t const part = p.from.empty() ? k : 0;
+        messages_.push_back({r, i, peer, -1, payload.first_for(part, subject_.chunks),
+                             chunk_label(payload, part, subject_.chunks), p.copy, p.push});
       }
     }
   }
@@ -108,12 +128,5 @@ class flow {
   std::vector<std::vector<drawn_step>> steps_;
   std::vector<drawn_message> messages_;
 };
-
-// "3", or "4-7" for a run.
-[[nodiscard]] inline std::string chunk_label(std::int32_t first, std::int32_t count) {
-  std::string label = std::to_string(first);
-  if (count != 1) label += count > 1 ? "-" + std::to_string(first + count - 1) : " (empty)";
-  return label;
-}
 
 }  // namespace collx::inline abi_1::detail

@@ -104,7 +104,7 @@ class svg_drawing {
 
   // What a box says: what becomes of the messages, or of the operand.
   [[nodiscard]] std::string caption(rank_t rank, primitive const& p) const {
-    std::string const target = chunk_label(p.target.first, p.target.count);
+    std::string const target = chunk_label(p.target, 0, flow_.of().chunks);
     if (p.reduce) return "reduce " + target;
     if (p.from.empty()) return foreign_count(p.to, rank, flow_.of().size) > 0 ? "send" : "copy " + target;
     return p.from.count > 1 ? "gather" : p.store ? "receive " + target : "pass on";
@@ -180,7 +180,7 @@ class svg_drawing {
     double const across = to.x > from.x ? to.x - from.x : from.x - to.x;
     double const label_at = across > 290 ? 70 / across : 0.24;
     point const at{from.x + (to.x - from.x) * label_at, from.y + (to.y - from.y) * label_at};
-    std::string const label = chunk_label(m.first_chunk, m.chunk_count);
+    std::string const& label = m.chunks;
     double const half = 5.0 + 3.4 * static_cast<double>(label.size());
     labels_ += "<rect" + attribute("x", at.x - half) + attribute("y", at.y - 8) +
                attribute("width", 2 * half) + " height=\"16\" rx=\"8\" fill=\"" + stroke + "\"/>\n<text" +
@@ -207,7 +207,7 @@ class svg_drawing {
 
 // An SVG document. `title` is its accessible name; nothing else depends on it.
 template <schedule S>
-[[nodiscard]] std::string render_svg(rank_t size, rank_t root = 0, std::string const& title = "schedule") {
+[[nodiscard]] std::string render_svg(shape size, rank_t root = 0, std::string const& title = "schedule") {
   detail::flow const f(detail::erased<S>::of(size, root));
   return detail::svg_drawing(f).draw(title);
 }

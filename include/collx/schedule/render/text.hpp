@@ -15,7 +15,7 @@ namespace detail {
 }
 
 [[nodiscard]] inline std::string run_name(region const& r, std::int32_t k, std::int32_t chunks) {
-  return place_name(r.where) + "[" + chunk_label(r.first_for(k, chunks), r.count) + "]";
+  return place_name(r.where) + "[" + chunk_label(r, k, chunks) + "]";
 }
 
 // Joins the words for the members of a set; of large sets, the first ones and the last.
@@ -55,7 +55,7 @@ template <class Word>
     rank_t const peer = p.from.member(k, s.size);
     std::string const source =
         peer == rank ? "own " + run_name(p.operand, 0, s.chunks) : std::to_string(peer);
-    std::string const chunks = "[" + chunk_label(p.target.first_for(k, s.chunks), p.target.count) + "]";
+    std::string const chunks = "[" + chunk_label(p.target, k, s.chunks) + "]";
     return (p.store ? run_name(p.target, k, s.chunks) : chunks) + " from " + source;
   });
 }
@@ -73,7 +73,7 @@ template <class Word>
   if (std::string const sends = describe_sends(s, rank, p); !sends.empty()) {
     line += line.empty() ? "send " : ", send ";
     if (p.from.empty() && p.operand.per_peer == 0) line += run_name(p.operand, 0, s.chunks) + " ";
-    if (p.reduce) line += "[" + chunk_label(p.target.first, p.target.count) + "] ";
+    if (p.reduce) line += "[" + chunk_label(p.target, 0, s.chunks) + "] ";
     line += (p.from.empty() && p.operand.per_peer != 0 ? ""
              : p.from.empty() || p.reduce              ? "to "
                                                        : "on to ") +
@@ -100,7 +100,7 @@ template <class Word>
 
 // What every rank does, in order. [n] is chunk n, output[n] is chunk n in the output.
 template <schedule S>
-[[nodiscard]] std::string render_text(rank_t size, rank_t root = 0) {
+[[nodiscard]] std::string render_text(shape size, rank_t root = 0) {
   return detail::render_text(detail::erased<S>::of(size, root));
 }
 

@@ -9,12 +9,11 @@
 #define COLLX_DETAIL_FAULTS(X)                                                                              \
   X(size_not_supported, "the schedule does not support this number of ranks")                               \
   X(bad_chunk_count,                                                                                        \
-    "chunk_count must be positive, and a multiple of the size where every rank owns a block")               \
+    "chunk_count must be positive, and a multiple of the number of blocks that the contract has")           \
   X(bad_step_count, "step_count is negative")                                                               \
   X(peer_out_of_range, "a step names a peer that is not a rank of this size")                               \
   X(duplicate_peer, "a peer set names the same rank twice")                                                 \
-  X(self_missing, "a reducing step must name its own rank in `from`, to say where its operand stands")      \
-  X(reduces_nothing, "a step reduces but takes messages from nobody")                                       \
+  X(reduces_nothing, "a step reduces fewer than two vectors, or in a collective that combines none")       \
   X(fan_in_sends, "a step that does not reduce can pass on one message, not several and not its operand")   \
   X(per_peer_misused, "per_peer is set on a region that does not serve a peer set")                         \
   X(region_out_of_range, "a step touches chunks that its buffer does not have")                             \
@@ -40,6 +39,7 @@
   X(output_not_written, "an output chunk is never written")                                                 \
   X(wrong_chunk, "an output chunk holds a different chunk of the vector")                                   \
   X(missing_contribution, "an output chunk lacks a rank's contribution")                                    \
+  X(foreign_contribution, "an output chunk holds the contribution of a rank that is not to be in it")       \
   X(wrong_owner, "an output chunk is not the unchanged chunk of the rank that owns it")                     \
   X(wrong_rounds, "the longest chain of messages differs from documented_cost().rounds")                    \
   X(wrong_messages, "the messages of the busiest rank differ from documented_cost().messages")              \
@@ -79,9 +79,9 @@ enum class fault : std::uint8_t {
 // The outcome of a proof. With a fault, the fields say where; -1 stands for "does not apply".
 // For overwritten_in_flight, `rank` and `step` are the sending step (the one that needs `copy`)
 // and `peer` is its reader. For deadlock and unmatched_receive, `rank` waits for `peer`, which
-// stands at `peer_step`. For wrong_order and missing_contribution, `peer` is the rank whose
-// contribution comes too early, or is missing. `counted` is complete only without a fault, or with
-// a wrong cost.
+// stands at `peer_step`. For wrong_order, missing_contribution and foreign_contribution, `peer` is the
+// rank whose contribution comes too early, is missing, or does not belong there. `counted` is complete
+// only without a fault, or with a wrong cost.
 struct verdict {
   fault what = fault::none;
   rank_t rank = no_rank;

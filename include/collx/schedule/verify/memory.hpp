@@ -18,24 +18,25 @@ struct conflict {
 class memory {
  public:
   constexpr memory(subject const& s, bool in_place, mail const& letters, causality const& past)
-      : letters_(letters),
-        past_(past),
-        chunks_(s.chunks),
-        stride_(2 * s.chunks + s.scratch),
-        output_(in_place ? 0 : s.chunks),
-        cells_(std::int64_t{s.size} * stride_) {}
+      : s_(s), letters_(letters), past_(past), layout_(s.size), cells_(lay_out(in_place)) {}
 
-  // The number of the cell that holds a chunk; consecutive chunks have consecutive cells.
+  // The number of the cell that holds a chunk, or -1 if the place does not hold it.
   [[nodiscard]] constexpr std::int32_t cell_of(rank_t rank, place where, std::int32_t chunk) const {
-    std::int32_t const base = where == place::input ? 0 : where == place::output ? output_ : 2 * chunks_;
-    return rank * stride_ + base + chunk;
+    layout const& at = layout_[rank];
+    if (where == place::scratch) return at.scratch_base + chunk;
+    bool const is_input = where == place::input;
+    std::int32_t const position = s_.position(is_input ? at.input : at.output, chunk);
+    return position < 0 ? -1 : (is_input ? at.input_base : at.output_base) + position;
   }
 
-  [[nodiscard]] constexpr std::int32_t value(std::int32_t cell) const { return cells_[cell].value; }
+  [[nodiscard]] constexpr std::int32_t value(std::int32_t cell) const {
+    return cell < 0 ? undefined : cells_[cell].value;
+  }
   constexpr void set_up(std::int32_t cell, std::int32_t value) { cells_[cell].value = value; }
 
   // The rank reads its own memory as an operand.
   constexpr fault read(rank_t rank, std::int32_t step, std::int32_t cell) {
+    if (cell < 0) return fault::read_before_written;
     record& c = cells_[cell];
     if (c.value == undefined) return fault::read_before_written;
     if (c.written_at == step) return fault::overlap;
@@ -76,6 +77,7 @@ class memory {
 
   // The receiver of message `id` may read the cell in place until the step in which it takes it.
   constexpr void lend(std::int32_t cell, std::int32_t id) {
+    if (cell < 0) return;
     cells_[cell].readers = readers_.push({id, cells_[cell].readers});
   }
 
@@ -89,6 +91,11 @@ class memory {
     rank_t pusher = no_rank;  // the last rank that pushed to here, and its step
     std::int32_t pushed_at = -1;
   };
+  // Where the places of one rank begin among the cells.
+  struct layout {
+    block_window input, output;
+    std::int32_t input_base = 0, output_base = 0, scratch_base = 0;
+  };
   struct reader {
     std::int32_t mail = -1;
     std::int32_t next = -1;
@@ -96,6 +103,26 @@ class memory {
 
   [[nodiscard]] constexpr bool knows_push(rank_t rank, record const& c) const {
     return c.pusher == no_rank || past_.knows(rank, c.pusher, c.pushed_at);
+  }
+
+  // Gives every chunk of every buffer a cell; in place, the smaller buffer lies in the larger one.
+  constexpr std::int32_t lay_out(bool in_place) {
+    std::int32_t cells = 0;
+    for (rank_t r = 0; r < s_.size; ++r) {
+      layout& at = layout_[r];
+      at.input = s_.input(s_.of(r));
+      at.output = s_.output(s_.of(r));
+      std::int32_t const inputs = at.input.count * s_.chunks_per_block;
+      std::int32_t const outputs = at.output.count * s_.chunks_per_block;
+      bool const shared = in_place && inputs > 0 && outputs > 0;
+      std::int32_t const inset = s_.in_place_at(s_.of(r)) * s_.chunks_per_block;
+      at.input_base = cells + (shared && inputs < outputs ? inset : 0);
+      at.output_base = cells + (!shared ? inputs : outputs < inputs ? inset : 0);
+      cells += !shared ? inputs + outputs : inputs > outputs ? inputs : outputs;
+      at.scratch_base = cells;
+      cells += s_.scratch;
+    }
+    return cells;
   }
 
   // A message whose reading in place is not surely over when `writer` writes now, or -1. A list
@@ -108,11 +135,10 @@ class memory {
     return -1;
   }
 
+  subject const& s_;
   mail const& letters_;
   causality const& past_;
-  std::int32_t chunks_;
-  std::int32_t stride_;
-  std::int32_t output_;
+  table<layout> layout_;
   table<record> cells_;
   table<reader> readers_;
 };

@@ -58,7 +58,7 @@ class step_performer {
     if (p.reduce) {
       receive_all(r);
       if (!reduce(r)) return false;
-      if (p.store && !store(r, 0, result, true)) return false;
+      if (p.store && !store(r, 0, result, position(p.from, r, s_.size) >= 0)) return false;
     } else {
       // Executors may store each message as soon as it is there.
       for (std::int32_t k = 0; k < p.from.count; ++k)
@@ -97,12 +97,21 @@ class step_performer {
       if (m.count != p.target.count) return fail(fault::count_mismatch, r, at.step, peer);
       for (std::int32_t i = 0; i < m.count; ++i) {
         std::int32_t const chunk = values_.chunk_of(payload_[m.payload + i]);
-        if (s_.size_class(chunk) != s_.size_class(p.target.first_for(k, s_.chunks) + i))
+        if (s_.size_class(chunk) != s_.size_class(p.target.chunk(p.target.first_for(k, s_.chunks), i)))
           return fail(fault::wrong_size, r, at.step, peer, chunk);
       }
     }
     found_.peer_step = -1;
     return true;
+  }
+
+  // The i-th chunk of the operand, and of the target for the k-th member of `from`.
+  [[nodiscard]] constexpr std::int32_t operand_chunk(primitive const& p, std::int32_t i) const {
+    return p.operand.chunk(p.operand.first_for(0, s_.chunks), i);
+  }
+  [[nodiscard]] constexpr std::int32_t target_chunk(primitive const& p, std::int32_t k,
+                                                    std::int32_t i) const {
+    return p.target.chunk(p.target.first_for(k, s_.chunks), i);
   }
 
   constexpr void receive_all(rank_t r) {
@@ -116,13 +125,13 @@ class step_performer {
   constexpr bool reduce(rank_t r) {
     progress& at = ranks_[r];
     primitive const& p = at.current;
-    for (std::int32_t i = 0; i < p.operand.count; ++i) {
+    for (std::int32_t i = 0; i < p.target.count; ++i) {
       std::int32_t sum = undefined;
       for (std::int32_t k = 0; k < p.from.count; ++k) {
         rank_t const peer = p.from.member(k, s_.size);
         std::int32_t part = undefined;
         if (peer != r) part = payload_[letters_[taken_[k]].payload + i];
-        else if (!read(r, p.operand.where, p.operand.first + i, part)) return false;
+        else if (!read(r, p.operand.where, operand_chunk(p, i), part)) return false;
         if (k == 0) {
           sum = p.from.count == 1 ? part : values_.begin(part);
           continue;
@@ -134,7 +143,7 @@ class step_performer {
       }
       payload_.push(sum);
       bool const is_complete = values_.count(sum) == s_.size;
-      if (s_.size > 1 && is_complete != p.complete)
+      if (s_.prefix ? p.complete : s_.size > 1 && is_complete != p.complete)
         return fail(fault::incomplete, r, at.step, no_rank, values_.chunk_of(sum));
     }
     return true;
@@ -146,7 +155,7 @@ class step_performer {
     run_of_values whole = {payload_.size(), p.operand.count};
     bool const has_own_runs = p.operand.per_peer != 0;
     if (foreign_count(p.to, r, s_.size) == 0 && !p.store) return true;
-    if (!has_own_runs && !load_operand(r, p.operand.first)) return false;
+    if (!has_own_runs && !load_operand(r, p.operand.first_for(0, s_.chunks))) return false;
     if (p.store && !store(r, 0, whole, true)) return false;
     for (std::int32_t k = 0; k < p.to.count; ++k) {
       if (p.to.member(k, s_.size) == r) continue;
@@ -166,7 +175,7 @@ class step_performer {
     rank_t const peer = p.from.member(k, s_.size);
     bool const is_operand = peer == r;
     result.payload = is_operand ? payload_.size() : letters_[taken_[k]].payload;
-    if (is_operand && !load_operand(r, p.operand.first)) return false;
+    if (is_operand && !load_operand(r, p.operand.first_for(0, s_.chunks))) return false;
     if (!p.store) return true;
     if (!is_operand) past_.consider(peer, letters_[taken_[k]].sent);
     bool const stored = store(r, k, result, is_operand);
@@ -200,8 +209,9 @@ class step_performer {
     if (p.copy) return true;
     // A transport may choose to read at the operand or at the stored result: neither may change.
     for (std::int32_t i = 0; i < values.count; ++i) {
-      if (operand_first >= 0) memory_.lend(memory_.cell_of(r, p.operand.where, operand_first + i), id);
-      if (p.store) memory_.lend(memory_.cell_of(r, p.target.where, p.target.first + i), id);
+      if (operand_first >= 0)
+        memory_.lend(memory_.cell_of(r, p.operand.where, p.operand.chunk(operand_first, i)), id);
+      if (p.store) memory_.lend(memory_.cell_of(r, p.target.where, target_chunk(p, 0, i)), id);
     }
     return true;
   }
@@ -223,8 +233,9 @@ class step_performer {
     if (fault const f = check_step(s_, peer, to); f != fault::none) return fail(f, peer, index);
     std::int32_t const first = to.target.first_for(k, s_.chunks);
     region const& own = at.current.target;
-    if (to.reduce || !to.store || to.target.where != own.where || first != own.first ||
-        to.target.count != values.count)
+    // One run on both sides: a push is one store to where the receiver's target begins.
+    if (to.reduce || !to.store || to.target.where != own.where || first != own.first_for(0, s_.chunks) ||
+        to.target.count != values.count || !own.is_one_run() || !to.target.is_one_run())
       return fail(fault::push_not_received, r, at.step, peer);
     for (std::int32_t i = 0; i < values.count; ++i) {
       std::int32_t const chunk = first + i;
@@ -247,7 +258,7 @@ class step_performer {
     primitive const& p = ranks_[r].current;
     for (std::int32_t i = 0; i < p.operand.count; ++i) {
       std::int32_t value = undefined;
-      if (!read(r, p.operand.where, first + i, value)) return false;
+      if (!read(r, p.operand.where, p.operand.chunk(first, i), value)) return false;
       payload_.push(value);
     }
     return true;
@@ -258,12 +269,12 @@ class step_performer {
     progress const& at = ranks_[r];
     primitive const& p = at.current;
     for (std::int32_t i = 0; i < values.count; ++i) {
-      std::int32_t const chunk = p.target.first_for(k, s_.chunks) + i;
+      std::int32_t const chunk = target_chunk(p, k, i);
       std::int32_t const stored = values_.chunk_of(payload_[values.payload + i]);
       if (s_.size_class(stored) != s_.size_class(chunk))
         return fail(fault::wrong_size, r, at.step, no_rank, stored);
       std::int32_t const cell = memory_.cell_of(r, p.target.where, chunk);
-      std::int32_t const twin = from_operand ? memory_.cell_of(r, p.operand.where, p.operand.first + i) : -1;
+      std::int32_t const twin = from_operand ? memory_.cell_of(r, p.operand.where, operand_chunk(p, i)) : -1;
       conflict const c = memory_.write(r, at.step, cell, payload_[values.payload + i], twin);
       if (c.what != fault::none) return report(c, r, at.step, no_rank, chunk);
     }

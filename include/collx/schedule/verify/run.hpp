@@ -34,9 +34,11 @@ class symbolic_run : step_performer {
  private:
   constexpr bool set_up() {
     for (rank_t r = 0; r < s_.size; ++r) {
-      chunk_window const window = s_.input(s_.of(r), s_.chunks);
-      for (std::int32_t c = window.first; c < window.first + window.count; ++c)
+      block_window const window = s_.input(s_.of(r));
+      for (std::int32_t i = 0; i < window.count * s_.chunks_per_block; ++i) {
+        std::int32_t const c = s_.chunk_at(window, i);
         memory_.set_up(memory_.cell_of(r, place::input, c), values_.input(r, c));
+      }
       ranks_[r].step_count = s_.step_count(s_.of(r));
       if (ranks_[r].step_count < 0) return fail(fault::bad_step_count, r, -1);
     }
@@ -109,19 +111,25 @@ class symbolic_run : step_performer {
 
   constexpr bool check_output(rank_t r) {
     problem const p = s_.of(r);
-    chunk_window const window = s_.output(p, s_.chunks);
-    for (std::int32_t c = window.first; c < window.first + window.count; ++c) {
+    block_window const window = s_.output(p);
+    rank_t const contributors = s_.contributors(p);
+    for (std::int32_t i = 0; i < window.count * s_.chunks_per_block; ++i) {
+      std::int32_t const c = s_.chunk_at(window, i);
       std::int32_t const value = memory_.value(memory_.cell_of(r, place::output, c));
       if (value == undefined) return fail(fault::output_not_written, r, -1, no_rank, c);
       if (values_.chunk_of(value) != c) return fail(fault::wrong_chunk, r, -1, no_rank, c);
       if (!s_.from_all) {
-        rank_t const owner = s_.owner(p, c, s_.chunks);
+        rank_t const owner = s_.owner(p, c / s_.chunks_per_block);
         if (value != values_.input(owner, c)) return fail(fault::wrong_owner, r, -1, owner, c);
-      } else if (values_.count(value) != s_.size) {
-        rank_t missing = 0;
-        while (values_.has(value, missing)) ++missing;
-        return fail(fault::missing_contribution, r, -1, missing, c);
+        continue;
       }
+      rank_t present = 0;
+      while (present < contributors && values_.has(value, present)) ++present;
+      if (present != contributors) return fail(fault::missing_contribution, r, -1, present, c);
+      if (values_.count(value) == contributors) continue;
+      rank_t stranger = contributors;
+      while (!values_.has(value, stranger)) ++stranger;
+      return fail(fault::foreign_contribution, r, -1, stranger, c);
     }
     return true;
   }

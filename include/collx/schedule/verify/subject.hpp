@@ -11,21 +11,26 @@ namespace collx::inline abi_1::detail {
 struct subject {
   std::int32_t (*step_count)(problem);
   primitive (*step)(problem, std::int32_t);
-  chunk_window (*input)(problem, std::int32_t);
-  chunk_window (*output)(problem, std::int32_t);
-  rank_t (*owner)(problem, std::int32_t, std::int32_t);
+  block_window (*input)(problem);
+  block_window (*output)(problem);
+  std::int32_t (*in_place_at)(problem);
+  rank_t (*owner)(problem, std::int32_t);
+  rank_t (*contributors)(problem);
   rank_t size = 1;
+  rank_t inner = 1;
   rank_t root = 0;
+  std::int32_t blocks = 1;
   std::int32_t chunks = 0;
+  std::int32_t chunks_per_block = 0;
   std::int32_t scratch = 0;
   std::int32_t depth = 0;
   bool supported = false;
   bool keeps_order = false;
   bool from_all = false;
-  bool sharded = false;
+  bool prefix = false;  // each rank combines the contributions of some ranks only
   cost documented{};
 
-  [[nodiscard]] constexpr problem of(rank_t rank) const { return {rank, size, root}; }
+  [[nodiscard]] constexpr problem of(rank_t rank) const { return {rank, size, root, inner}; }
 
   [[nodiscard]] constexpr std::int32_t limit(place where) const {
     return where == place::scratch ? scratch : chunks;
@@ -34,7 +39,18 @@ struct subject {
   // Chunks of one size class are equally long; others may differ, for remainders lie in the last
   // chunks of a block. Scratch is cut like the vector.
   [[nodiscard]] constexpr std::int32_t size_class(std::int32_t chunk) const {
-    return sharded ? chunk % (chunks / size) : chunk;
+    return chunk % chunks_per_block;
+  }
+
+  // Where a chunk lies in a buffer, in chunks; -1 if it does not.
+  [[nodiscard]] constexpr std::int32_t position(block_window const& window, std::int32_t chunk) const {
+    std::int32_t const block = chunk / chunks_per_block;
+    return window.holds(block) ? window.position(block) * chunks_per_block + size_class(chunk) : -1;
+  }
+
+  // The i-th chunk of a buffer.
+  [[nodiscard]] constexpr std::int32_t chunk_at(block_window const& window, std::int32_t i) const {
+    return (window.first + i / chunks_per_block * window.stride) * chunks_per_block + i % chunks_per_block;
   }
 };
 
@@ -43,36 +59,43 @@ struct erased {
   static constexpr std::int32_t step_count(problem p) { return S::step_count(p); }
   static constexpr primitive step(problem p, std::int32_t index) { return S::step(p, index); }
 
-  static constexpr subject of(rank_t size, rank_t root) {
+  static constexpr subject of(shape n, rank_t root) {
     using contract = typename S::contract;
-    bool const supported = size > 0 && S::supports(size);
+    bool const supported = n.size > 0 && n.inner > 0 && collx::supports<S>(n);
+    std::int32_t const blocks = contract::blocks(n.size);
+    std::int32_t const chunks = supported ? collx::chunk_count<S>(n) : 0;
     return {.step_count = &erased::step_count,
             .step = &erased::step,
             .input = &contract::input,
             .output = &contract::output,
+            .in_place_at = &contract::in_place_at,
             .owner = &contract::owner,
-            .size = size,
+            .contributors = &contract::contributors,
+            .size = n.size,
+            .inner = n.inner,
             .root = root,
-            .chunks = supported ? S::chunk_count(size) : 0,
-            .scratch = supported ? scratch_chunks<S>(size) : 0,
-            .depth = supported ? collx::depth<S>(size) : 0,
+            .blocks = blocks,
+            .chunks = chunks,
+            .chunks_per_block = chunks / blocks,
+            .scratch = supported ? scratch_chunks<S>(n) : 0,
+            .depth = supported ? collx::depth<S>(n) : 0,
             .supported = supported,
             .keeps_order = keeps_rank_order<S>(),
             .from_all = contract::from_all,
-            .sharded = contract::sharded,
-            .documented = supported ? documented_cost<S>(size, root) : cost{}};
+            .prefix = contract::contributors({0, 2, 0}) != 2,
+            .documented = supported ? collx::documented_cost<S>(n, root) : cost{}};
   }
 };
 
 // The place of `rank` in the set, or -1. Closed form where it can be: sets may have many members.
 [[nodiscard]] constexpr std::int32_t position(peer_set const& set, rank_t rank, rank_t size) {
   if (set.count == 0) return -1;
-  if (set.first == rank) return 0;
-  if (set.stride == 1) {
+  if (set.along.is_whole() && set.first == rank) return 0;
+  if (set.along.is_whole() && set.stride == 1) {
     rank_t const k = rank > set.first ? rank - set.first : rank - set.first + size;
     return k < set.count ? k : -1;
   }
-  for (std::int32_t k = 1; k < set.count; ++k)
+  for (std::int32_t k = 0; k < set.count; ++k)
     if (set.member(k, size) == rank) return k;
   return -1;
 }
@@ -84,27 +107,44 @@ struct erased {
 
 [[nodiscard]] constexpr fault check_set(peer_set const& set, rank_t size) {
   if (set.count == 0) return fault::none;
-  if (set.count < 0 || set.first < 0 || set.first >= size) return fault::peer_out_of_range;
-  // first + k * stride comes back to first at k = size / gcd(size, stride).
-  std::int32_t a = size;
-  std::int32_t b = set.stride % size;
+  rank_t limit = size;
+  if (axis const& a = set.along; !a.is_whole()) {
+    std::int64_t const last = a.base + std::int64_t{a.size - 1} * a.pitch;
+    if (a.size < 0 || a.pitch < 1 || a.base < 0 || last >= size) return fault::peer_out_of_range;
+    limit = a.size;
+  }
+  if (set.count < 0 || set.first < 0 || set.first >= limit) return fault::peer_out_of_range;
+  // first + k * stride comes back to first at k = limit / gcd(limit, stride).
+  std::int32_t a = limit;
+  std::int32_t b = set.stride % limit;
   while (b != 0) {
     std::int32_t const rest = a % b;
     a = b;
     b = rest;
   }
-  return set.count > size / (a < 0 ? -a : a) ? fault::duplicate_peer : fault::none;
+  return set.count > limit / (a < 0 ? -a : a) ? fault::duplicate_peer : fault::none;
 }
 
-// Whether the runs of a region, one for each of `peers` peers, lie in a window of its buffer.
-[[nodiscard]] constexpr bool in_window(subject const& s, region const& r, std::int32_t peers,
-                                       chunk_window window) {
-  if (r.count < 0) return false;
-  if (r.count == 0) return true;
+// Whether a region is well formed, and its chunks for each of `peers` peers are among `limit`.
+[[nodiscard]] constexpr bool in_range(subject const& s, region const& r, std::int32_t peers,
+                                      std::int32_t limit) {
+  if (r.count < 0 || r.run < 0 || r.modulus < 0) return false;
   for (std::int32_t k = 0; k < (r.per_peer == 0 ? 1 : peers); ++k) {
     std::int32_t const first = r.first_for(k, s.chunks);
-    if (first < window.first || first + r.count > window.first + window.count) return false;
+    // Within a run chunks ascend: its ends bound it.
+    std::int32_t const step = r.is_one_run() ? r.count : 1;
+    for (std::int32_t i = 0; i < r.count; i += step)
+      if (r.chunk(first, i) < 0 || r.chunk(first, i + step - 1) >= limit) return false;
   }
+  return true;
+}
+
+// Whether every chunk of a region, for each of `peers` peers, is one that a buffer holds.
+[[nodiscard]] constexpr bool in_window(subject const& s, region const& r, std::int32_t peers,
+                                       block_window const& window) {
+  for (std::int32_t k = 0; k < (r.per_peer == 0 ? 1 : peers); ++k)
+    for (std::int32_t i = 0, first = r.first_for(k, s.chunks); i < r.count; ++i)
+      if (s.position(window, r.chunk(first, i)) < 0) return false;
   return true;
 }
 
@@ -112,13 +152,13 @@ struct erased {
 [[nodiscard]] constexpr fault check_target(subject const& s, rank_t rank, primitive const& p) {
   if (p.target.per_peer != 0 && (p.reduce || p.from.empty())) return fault::per_peer_misused;
   std::int32_t const limit = p.store ? s.limit(p.target.where) : s.chunks;
-  if (!in_window(s, p.target, p.from.count, {0, limit})) return fault::region_out_of_range;
-  bool const is_operand = p.reduce || p.from.empty() || position(p.from, rank, s.size) >= 0;
+  if (!in_range(s, p.target, p.from.count, limit)) return fault::region_out_of_range;
+  bool const is_operand = p.from.empty() || position(p.from, rank, s.size) >= 0;
   if (is_operand && p.operand.count != p.target.count) return fault::count_mismatch;
   if (!p.store) return fault::none;
   if (p.target.where == place::input) return fault::stores_to_input;
   if (p.target.where == place::output &&
-      !in_window(s, p.target, p.from.count, s.output(s.of(rank), s.chunks)))
+      !in_window(s, p.target, p.from.count, s.output(s.of(rank))))
     return fault::stores_outside_output;
   return fault::none;
 }
@@ -126,7 +166,7 @@ struct erased {
 [[nodiscard]] constexpr fault check_operand(subject const& s, rank_t rank, primitive const& p) {
   if (!p.from.empty() && position(p.from, rank, s.size) < 0) return fault::none;
   if (p.operand.per_peer != 0 && (!p.from.empty() || p.store)) return fault::per_peer_misused;
-  if (!in_window(s, p.operand, p.to.count, {0, s.limit(p.operand.where)})) return fault::region_out_of_range;
+  if (!in_range(s, p.operand, p.to.count, s.limit(p.operand.where))) return fault::region_out_of_range;
   return fault::none;
 }
 
@@ -135,8 +175,7 @@ struct erased {
   if (fault const f = check_set(p.from, s.size); f != fault::none) return f;
   if (fault const f = check_set(p.to, s.size); f != fault::none) return f;
   bool const has_self = position(p.from, rank, s.size) >= 0;
-  if (p.reduce && p.from.empty()) return fault::reduces_nothing;
-  if (p.reduce && !has_self) return fault::self_missing;
+  if (p.reduce && (!s.from_all || p.from.count < (s.size > 1 ? 2 : 1))) return fault::reduces_nothing;
   bool const sends = foreign_count(p.to, rank, s.size) > 0;
   if (!p.reduce && sends && (p.from.count > 1 || has_self)) return fault::fan_in_sends;
   if (p.from.empty() && !sends && !p.store) return fault::none;
