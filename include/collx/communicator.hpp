@@ -78,6 +78,15 @@ class communicator {
   void timeout_us(std::uint64_t value) noexcept { engine_->timeout_us(value); }
   [[nodiscard]] std::uint64_t timeout_us() const noexcept { return engine_->timeout_us(); }
 
+  // Says how ranks lie: k * count .. k * count + count - 1 are near each other, on one host, say. What
+  // hierarchical algorithms go by; 1, the default, is no structure. The same on every rank, and a divisor
+  // of size(); throws error (bad_argument) otherwise.
+  void ranks_per_group(rank_t count) {
+    if (count < 1 || size() % count != 0) throw_bad_group(count, size());
+    engine_->ranks_per_group(count);
+  }
+  [[nodiscard]] rank_t ranks_per_group() const noexcept { return engine_->ranks_per_group(); }
+
   // How much is checked at run time; see core/checking.hpp. Must be the same on every rank.
   // Defined in collective/agreement.hpp.
   void checking(checking_level level);
@@ -108,6 +117,16 @@ class communicator {
   [[nodiscard]] world_type& world() const noexcept { return *world_; }
 
  private:
+  [[noreturn]] COLLX_COLD static void throw_bad_group(rank_t count, rank_t size) {
+    char text[160];
+    std::snprintf(
+        text, sizeof text,
+        "ranks_per_group: %d is not a divisor of the communicator's size, which is %d; groups must be "
+        "equally large",
+        count, size);
+    throw error(status::bad_argument, text);
+  }
+
   world_type* world_;
   engine_type* engine_;
 };

@@ -36,7 +36,8 @@ struct cost {
 // `depth(size)` (messages that one rank may have in flight to one peer before the executor must
 // wait; a property the verifier checks, default 2: a fused receive-reduce-send holds a message in
 // each hand, so a cycle of them deadlocks with 1), `documented_cost(size, root)` (where the cost
-// depends on the root; documented_cost(size) is then that of the worst root).
+// depends on the root; documented_cost(size) is then that of the worst root), `cost_is_bound` (true:
+// no rank's cost is above the documented one, which may be that of no rank).
 //
 // What depends on how ranks lie, and not only on how many there are, takes a shape in place of the
 // size (and reads problem::inner): hierarchical algorithms do.
@@ -106,6 +107,12 @@ template <class S>
   if constexpr (requires { S::documented_cost(n, root); }) return S::documented_cost(n, root);
   else if constexpr (requires { S::documented_cost(n.size, root); }) return S::documented_cost(n.size, root);
   else return documented_cost<S>(n);
+}
+
+template <class S>
+[[nodiscard]] COLLX_HD constexpr bool cost_is_bound() {
+  if constexpr (requires { S::cost_is_bound; }) return S::cost_is_bound;
+  else return false;
 }
 
 // An algorithm is a family of schedules under one name, one nested type per collective:

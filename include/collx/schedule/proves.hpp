@@ -4,6 +4,9 @@
 //   static_assert(collx::proves<my_schedule, 2, 8>);                                  // 2 .. 8 ranks
 //   static_assert(collx::proves_for<my_family, collx::contract::all_reduce, 2, 8>);   // one of a family
 //
+//   static_assert(collx::proves_hosts<algo::hierarchical<ring, chain>::all_reduce, 4, 3>);   // 1 .. 4 ranks
+//                                                                                 on each of 1 .. 3 hosts
+//
 // A wrong schedule stops the compiler with a sentence that says what is wrong; the types in the
 // lines around it say where. To ask without stopping, call collx::verify<my_schedule>(size).
 #pragma once
@@ -18,6 +21,8 @@ template <rank_t>
 struct with_ranks;
 template <rank_t>
 struct and_root;
+template <rank_t>
+struct ranks_per_host;
 template <rank_t>
 struct at_rank;
 template <std::int32_t>
@@ -41,8 +46,8 @@ struct counterexample {
 };
 
 // One constant, so that compilers' limits on constant evaluation hold for one size and root.
-template <class S, rank_t Size, rank_t Root>
-inline constexpr verdict verdict_for = collx::verify<S>(Size, Root);
+template <class S, rank_t Size, rank_t Root, rank_t Inner = 1>
+inline constexpr verdict verdict_for = collx::verify<S>(shape{Size, Inner}, Root);
 
 // The verdict on the smallest wrong case. `Any`: some case was proved right before this one.
 template <class S, rank_t Size, rank_t Last, rank_t Root = 0, bool Any = false>
@@ -55,17 +60,41 @@ constexpr verdict first_wrong() {
   else return first_wrong<S, Size + 1, Last, 0, true>();
 }
 
-template <class S, rank_t First, rank_t Last>
-constexpr bool prove_schedule() {
-  constexpr verdict v = first_wrong<S, First, Last>();
-  if constexpr (!v.ok()) {
-    using mode = std::conditional_t<v.in_place, proof::in_place, proof::out_of_place>;
-    using shown = counterexample<S, v.what, proof::with_ranks<v.size>, proof::at_rank<v.rank>,
-                                 proof::in_step<v.step>, proof::concerning_peer<v.peer>,
-                                 proof::at_chunk<v.chunk>, mode, proof::and_root<v.root>>;
+// The same over all ways to lay 1 .. LastInner ranks each on 1 .. LastHosts hosts.
+template <class S, rank_t LastInner, rank_t LastHosts, rank_t Inner = 1, rank_t Hosts = 1, rank_t Root = 0>
+constexpr verdict first_wrong_hosts() {
+  constexpr shape n{Inner * Hosts, Inner};
+  if constexpr (!supports<S>(n))
+    return {.what = fault::size_not_supported, .size = n.size, .inner = n.inner};
+  else if constexpr (!verdict_for<S, n.size, Root, Inner>.ok()) return verdict_for<S, n.size, Root, Inner>;
+  else if constexpr (S::contract::rooted && Root + 1 < n.size)
+    return first_wrong_hosts<S, LastInner, LastHosts, Inner, Hosts, Root + 1>();
+  else if constexpr (Hosts < LastHosts) return first_wrong_hosts<S, LastInner, LastHosts, Inner, Hosts + 1>();
+  else if constexpr (Inner < LastInner) return first_wrong_hosts<S, LastInner, LastHosts, Inner + 1>();
+  else return {};
+}
+
+template <class S, verdict const& V>
+constexpr bool accept() {
+  if constexpr (!V.ok()) {
+    using mode = std::conditional_t<V.in_place, proof::in_place, proof::out_of_place>;
+    using shown = counterexample<S, V.what, proof::with_ranks<V.size>, proof::at_rank<V.rank>,
+                                 proof::in_step<V.step>, proof::concerning_peer<V.peer>,
+                                 proof::at_chunk<V.chunk>, mode, proof::and_root<V.root>,
+                                 proof::ranks_per_host<V.inner>>;
     static_cast<void>(sizeof(shown));
   }
-  return v.ok();
+  return V.ok();
+}
+
+template <class S, rank_t First, rank_t Last>
+inline constexpr verdict verdict_of = first_wrong<S, First, Last>();
+template <class S, rank_t LastInner, rank_t LastHosts>
+inline constexpr verdict verdict_of_hosts = first_wrong_hosts<S, LastInner, LastHosts>();
+
+template <class S, rank_t First, rank_t Last>
+constexpr bool prove_schedule() {
+  return accept<S, verdict_of<S, First, Last>>();
 }
 
 template <class S, rank_t First, rank_t Last>
@@ -119,6 +148,12 @@ constexpr bool prove_for() {
 // root. Never quietly false: a wrong schedule is an error where this is named.
 template <class S, rank_t First, rank_t Last>
 inline constexpr bool proves = detail::prove<S, First, Last>();
+
+// The same for every way to lay 1 .. LastInner ranks each on 1 .. LastHosts hosts (shape::inner). A
+// combination of right schedules is a schedule of its own, and may be wrong: what one part still sends,
+// the next may overwrite. Prove it before you run it.
+template <schedule S, rank_t LastInner, rank_t LastHosts>
+inline constexpr bool proves_hosts = detail::accept<S, detail::verdict_of_hosts<S, LastInner, LastHosts>>();
 
 template <class Algorithm, class Contract, rank_t First, rank_t Last>
 inline constexpr bool proves_for = detail::prove_for<Algorithm, Contract, First, Last>();

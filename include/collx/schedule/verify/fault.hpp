@@ -90,6 +90,7 @@ struct verdict {
   std::int32_t chunk = -1;
   std::int32_t peer_step = -1;
   rank_t size = 0;
+  rank_t inner = 1;
   rank_t root = 0;
   bool in_place = false;
   cost counted{};

@@ -31,6 +31,7 @@ class step_performer {
         ranks_(s.size),
         taken_(s.size) {
     found_.size = s.size;
+    found_.inner = s.inner;
     found_.root = s.root;
     found_.in_place = in_place;
   }

@@ -28,6 +28,7 @@ struct subject {
   bool keeps_order = false;
   bool from_all = false;
   bool prefix = false;  // each rank combines the contributions of some ranks only
+  bool cost_is_bound = false;
   cost documented{};
 
   [[nodiscard]] constexpr problem of(rank_t rank) const { return {rank, size, root, inner}; }
@@ -83,6 +84,7 @@ struct erased {
             .keeps_order = keeps_rank_order<S>(),
             .from_all = contract::from_all,
             .prefix = contract::contributors({0, 2, 0}) != 2,
+            .cost_is_bound = collx::cost_is_bound<S>(),
             .documented = supported ? collx::documented_cost<S>(n, root) : cost{}};
   }
 };

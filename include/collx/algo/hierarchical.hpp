@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two levels of network: one algorithm among the ranks of a host (a board, a rack), another between
+// hosts. Every rank talks only to ranks of its own host and, on its lane, to those with its place in
+// other hosts: all of a host's links carry the same share.
+//
+//   hierarchical<direct_one_shot, ring>      direct inside a host, rings between hosts
+//
+// For n ranks, L per host, H = n/L hosts (shape::inner is L; it must divide n):
+//   all_reduce      Intra reduce_scatter, Inter all_reduce of block l on lane l, Intra all_gather
+//   reduce_scatter  Intra reduce_scatter of the H blocks of each lane, Inter reduce_scatter
+//   all_gather      Inter all_gather on every lane, Intra all_gather of the H blocks of each lane
+//   broadcast       Intra scatter in the root's host, Inter broadcast of block l on lane l, Intra all_gather
+//   all_to_all      Intra all_to_all of H blocks each, Inter all_to_all of L blocks each: a rank sends H-1
+//                   messages between hosts instead of n-L
+// A combination is a schedule of its own: prove it (proves_hosts in schedule/proves.hpp). Those with a near
+// part of direct_one_shot or ring are right with every far part of the library.
+//
+// Between hosts a rank sends 1/L of what a flat algorithm among the H hosts would. With one rank per host
+// it is Inter alone, with one host Intra alone.
+//
+//   Thakur, Rabenseifner, Gropp: Optimization of collective communication operations in MPICH (2005);
+//   Traeff, Hunold: Decomposing MPI collectives for exploiting multi-lane communication (2020); the
+//   two-level all-to-all is that of Disaggregated Multi-Tower (Luo et al., 2024).
+#pragma once
+
+#include "collx/algo/hierarchical/all_gather.hpp"
+#include "collx/algo/hierarchical/all_reduce.hpp"
+#include "collx/algo/hierarchical/all_to_all.hpp"
+#include "collx/algo/hierarchical/broadcast.hpp"
+#include "collx/algo/hierarchical/reduce_scatter.hpp"
+
+namespace collx::inline abi_1::algo {
+
+namespace detail {
+
+// "hierarchical<intra, inter>", at compile time.
+template <class Intra, class Inter>
+struct hierarchical_name {
+  char text[96] = {};
+
+  constexpr hierarchical_name() {
+    char const* const parts[] = {"hierarchical<", Intra::name, ", ", Inter::name, ">"};
+    std::int32_t length = 0;
+    for (char const* part : parts)
+      for (; *part != 0 && length < 95; ++part) text[length++] = *part;
+  }
+};
+
+template <class Intra, class Inter>
+inline constexpr hierarchical_name<Intra, Inter> name_of_hierarchical{};
+
+// Each collective is offered if both parts offer what it is made of.
+template <class Intra, class Inter>
+struct offers_all_reduce {};
+template <class Intra, class Inter>
+  requires algorithm_for<Intra, contract::reduce_scatter> && algorithm_for<Intra, contract::all_gather> &&
+           algorithm_for<Inter, contract::all_reduce>
+struct offers_all_reduce<Intra, Inter> { using all_reduce = hierarchical_all_reduce<Intra, Inter>; };
+
+template <class Intra, class Inter>
+struct offers_reduce_scatter {};
+template <class Intra, class Inter>
+  requires algorithm_for<Intra, contract::reduce_scatter> && algorithm_for<Inter, contract::reduce_scatter>
+struct offers_reduce_scatter<Intra, Inter> {
+  using reduce_scatter = hierarchical_reduce_scatter<Intra, Inter>;
+};
+
+template <class Intra, class Inter>
+struct offers_all_gather {};
+template <class Intra, class Inter>
+  requires algorithm_for<Intra, contract::all_gather> && algorithm_for<Inter, contract::all_gather>
+struct offers_all_gather<Intra, Inter> { using all_gather = hierarchical_all_gather<Intra, Inter>; };
+
+template <class Intra, class Inter>
+struct offers_broadcast {};
+template <class Intra, class Inter>
+  requires algorithm_for<Intra, contract::scatter> && algorithm_for<Intra, contract::all_gather> &&
+           algorithm_for<Inter, contract::broadcast>
+struct offers_broadcast<Intra, Inter> { using broadcast = hierarchical_broadcast<Intra, Inter>; };
+
+template <class Intra, class Inter>
+struct offers_all_to_all {};
+template <class Intra, class Inter>
+  requires algorithm_for<Intra, contract::all_to_all> && algorithm_for<Inter, contract::all_to_all>
+struct offers_all_to_all<Intra, Inter> { using all_to_all = hierarchical_all_to_all<Intra, Inter>; };
+
+}  // namespace detail
+
+template <class Intra, class Inter>
+struct hierarchical : detail::offers_all_reduce<Intra, Inter>,
+                      detail::offers_reduce_scatter<Intra, Inter>,
+                      detail::offers_all_gather<Intra, Inter>,
+                      detail::offers_broadcast<Intra, Inter>,
+                      detail::offers_all_to_all<Intra, Inter> {
+  static constexpr char const* name = detail::name_of_hierarchical<Intra, Inter>.text;
+};
+
+}  // namespace collx::inline abi_1::algo

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two-level algorithms on real buffers: ranks on as many pretended hosts as their number has divisors.
+#include <doctest/doctest.h>
+
+#include "collective/cases.hpp"
+#include "collective/forms.hpp"
+#include "collx/algo/all.hpp"
+#include "collx/algo/hierarchical.hpp"
+#include "collx/bootstrap/local.hpp"
+#include "collx/bootstrap/mailbox.hpp"
+
+namespace {
+
+using collx::rank_t;
+namespace algo = collx::algo;
+
+using combinations = collx::type_list<algo::hierarchical<algo::direct_one_shot, algo::ring>,
+                                      algo::hierarchical<algo::direct_one_shot, algo::direct_one_shot>,
+                                      algo::hierarchical<algo::ring, algo::recursive_halving_doubling>>;
+
+// Runs everything on one rank after the other, from one seed.
+struct on_mailbox {
+  rank_t size, inner;
+  collx::bootstrap::mailbox_ranks<> ranks;
+  std::vector<std::vector<oracle::element>> memory;
+  int done = 0;
+
+  on_mailbox(rank_t n, rank_t per_group)
+      : size(n),
+        inner(per_group),
+        ranks(n, static_cast<std::uint64_t>(n), {.staging_bytes = cases::staging_bytes}),
+        memory(static_cast<std::size_t>(n),
+               std::vector<oracle::element>(oracle::reference::index_count * 2)) {
+    for (rank_t r = 0; r < n; ++r) ranks[r].ranks_per_group(per_group);
+  }
+
+  template <class Algorithm, class Contract, class Schedule>
+  void operator()() {
+    if (!collx::supports<Schedule>({size, inner})) return;
+    cases::for_each<Contract>(size, [&](oracle::setting const& how) {
+      std::string const what = cases::describe<Algorithm, Contract>(how);
+      CAPTURE(what);
+      CAPTURE(inner);
+      constexpr auto op = oracle::operator_for<Schedule>();
+      std::vector<oracle::participant<Contract, std::remove_const_t<decltype(op)>>> all;
+      collx::array<collx::request<collx::transport::mailbox::endpoint>> requests(
+          static_cast<std::size_t>(size));
+      for (rank_t r = 0; r < size; ++r) all.emplace_back(how, r, memory[static_cast<std::size_t>(r)].data());
+      for (rank_t r = 0; r < size; ++r) {
+        auto const i = static_cast<std::size_t>(r);
+        requests[i] = forms::call<forms::started<Algorithm>>(ranks[r], how, all[i], op);
+      }
+      REQUIRE(ranks.drive(requests) == collx::status::ok);
+      for (auto const& each : all) REQUIRE(each.difference() == "");
+      ++done;
+    });
+  }
+};
+
+// The same on this rank of a mapped transport, its buffers in private memory.
+template <class Transport>
+struct on_this_rank {
+  collx::communicator<Transport>& comm;
+  std::vector<oracle::element> memory;
+
+  template <class Algorithm, class Contract, class Schedule>
+  void operator()() {
+    if (!collx::supports<Schedule>({comm.size(), comm.ranks_per_group()})) return;
+    cases::for_each<Contract>(comm.size(), [&](oracle::setting const& how) {
+      constexpr auto op = oracle::operator_for<Schedule>();
+      oracle::participant<Contract, std::remove_const_t<decltype(op)>> const mine(how, comm.rank(),
+                                                                                  memory.data());
+      forms::call<forms::blocking<Algorithm>>(comm, how, mine, op);
+      if (std::string const wrong = mine.difference(); !wrong.empty())
+        throw std::runtime_error(cases::describe<Algorithm, Contract>(how) + ": " + wrong);
+      collx::barrier(comm);
+    });
+  }
+};
+
+constexpr std::pair<rank_t, rank_t> shapes[] = {{2, 2}, {4, 2}, {6, 2},  {6, 3},
+                                                {8, 4}, {9, 3}, {12, 4}, {16, 4}};
+
+}  // namespace
+
+TEST_CASE("hierarchical: on the mailbox, every shape gives what the reference gives") {
+  int done = 0;
+  for (auto const& [size, inner] : shapes) {
+    on_mailbox all(size, inner);
+    collx::for_each_schedule<combinations, collx::contract::all>(all);
+    done += all.done;
+  }
+  CHECK(done > 1000);
+}
+
+TEST_CASE("hierarchical: on threads and processes") {
+  for (auto const& [size, inner] : shapes) {
+    if (size > 8) continue;
+    auto const everything = [per_group = inner](auto& comm) {
+      comm.ranks_per_group(per_group);
+      on_this_rank<typename std::remove_reference_t<decltype(comm)>::transport_type> all{
+          comm, std::vector<oracle::element>(oracle::reference::index_count * 2)};
+      collx::for_each_schedule<combinations, collx::contract::all>(all);
+    };
+    collx::bootstrap::on_threads(size, everything, {.staging_bytes = cases::staging_bytes});
+    for (int const code :
+         collx::bootstrap::on_processes(size, everything, {.staging_bytes = cases::staging_bytes}))
+      CHECK(code == 0);
+  }
+}
+
+TEST_CASE("hierarchical: groups must divide the ranks") {
+  collx::bootstrap::on_threads(4, [](auto& comm) {
+    for (rank_t const wrong : {0, -1, 3, 5}) {
+      try {
+        comm.ranks_per_group(wrong);
+        throw std::runtime_error("accepted");
+      } catch (collx::error const& refused) {
+        if (refused.code() != collx::status::bad_argument) throw;
+      }
+    }
+    comm.ranks_per_group(2);
+    if (comm.ranks_per_group() != 2) throw std::runtime_error("not kept");
+  });
+}
