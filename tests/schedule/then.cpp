@@ -38,13 +38,19 @@ using reversed = then<contract::all_reduce, algo::ring::all_gather, algo::ring::
 TEST_CASE("then: reduce_scatter and all_gather make an all_reduce, whatever they are") {
   prove<then<contract::all_reduce, algo::ring::reduce_scatter, algo::ring::all_gather>>();
   prove<then<contract::all_reduce, algo::direct_one_shot::reduce_scatter, algo::ring::all_gather>>();
-  prove<then<contract::all_reduce, algo::recursive_halving_doubling::reduce_scatter,
-             algo::recursive_doubling::all_gather>>();
+  prove<then<contract::all_reduce, algo::ring::reduce_scatter, algo::recursive_doubling::all_gather>>();
 }
 
 TEST_CASE("then: scatter and all_gather make a broadcast") { prove<scattered>(); }
 
 TEST_CASE("then: a wrong order is refused") { CHECK_FALSE(verify<reversed>(4).ok()); }
+
+TEST_CASE("then: a part that needs equal blocks is refused where blocks may differ") {
+  // Halving keeps partial sums of one block where those of another were.
+  using halving = then<contract::all_reduce, algo::recursive_halving_doubling::reduce_scatter,
+                       algo::recursive_doubling::all_gather>;
+  CHECK(verify<halving>(4).what == fault::wrong_size);
+}
 
 TEST_CASE("then: costs add up") {
   CHECK(documented_cost<scattered>(8) == cost{1 + 7, 7 + 7, 7 + 7});

@@ -4,6 +4,9 @@
 //   then<contract::broadcast, binomial_tree::scatter, ring::all_gather>     van de Geijn's broadcast
 //   then<contract::all_reduce, ring::reduce_scatter, bruck<2>::all_gather>
 //
+// A combination is a schedule of its own: prove it. An all_reduce, say, cuts its vector in nearly equal
+// blocks, where a part made for reduce_scatter may rely on equal ones.
+//
 // Costs add up: exactly, where the rank that sends most in one also does in the other; otherwise the sum
 // is a bound, and that is what the proof checks.
 #pragma once
