@@ -3,14 +3,12 @@
 // of a table has none. Measured with bench/collx_perf --algorithm all; see docs/benchmarks.md.
 #pragma once
 
-#include <limits>
-
 #include "collx/algo/direct.hpp"
 
 namespace collx::inline abi_1::tune {
 
-inline constexpr std::size_t any_bytes = std::numeric_limits<std::size_t>::max();
-inline constexpr rank_t any_size = std::numeric_limits<rank_t>::max();
+inline constexpr std::size_t any_bytes = static_cast<std::size_t>(-1);
+inline constexpr rank_t any_size = 0x7fffffff;
 
 // Bytes of the vector (per rank for sharded collectives) and ranks up to which a row applies.
 template <class Algorithm, std::size_t BytesMax = any_bytes, rank_t SizeMax = any_size>

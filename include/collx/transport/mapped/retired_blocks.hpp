@@ -3,8 +3,7 @@
 // into one and read what was staged there, so it is given back when every member has left.
 #pragma once
 
-#include <mutex>
-
+#include "collx/core/mutex.hpp"
 #include "collx/transport/mapped/layout.hpp"
 
 namespace collx::inline abi_1::transport::mapped {
@@ -15,7 +14,7 @@ class retired_blocks {
   // bytes)` is called for every block that nobody uses any more.
   template <class Release>
   void add(farewell& last, Release const& release) noexcept {
-    std::lock_guard const only_me(mutex_);
+    posix_lock const only_me(mutex_);
     last.next = first_;
     first_ = &last;
     sweep(release);
@@ -23,7 +22,7 @@ class retired_blocks {
 
   template <class Release>
   void release_unused(Release const& release) noexcept {
-    std::lock_guard const only_me(mutex_);
+    posix_lock const only_me(mutex_);
     sweep(release);
   }
 
@@ -42,7 +41,7 @@ class retired_blocks {
     }
   }
 
-  std::mutex mutex_;
+  posix_mutex mutex_;
   farewell* first_ = nullptr;
 };
 

@@ -6,11 +6,11 @@
 #include <sys/mman.h>
 
 #include <cstring>
-#include <mutex>
 #include <new>
 #include <utility>
 
 #include "collx/core/error.hpp"
+#include "collx/core/mutex.hpp"
 
 namespace collx::inline abi_1::transport::shared_memory {
 
@@ -28,7 +28,7 @@ class heap {
   // Zeroed memory on whole pages. Throws error (out_of_memory).
   [[nodiscard]] std::byte* allocate(std::size_t bytes) {
     std::size_t const wanted = rounded(bytes);
-    std::lock_guard const only_me(mutex_);
+    posix_lock const only_me(mutex_);
     for (part** link = &free_; *link != nullptr; link = &(*link)->next) {
       part* const found = *link;
       if (found->bytes < wanted) continue;
@@ -51,7 +51,7 @@ class heap {
     std::size_t const size = rounded(bytes);
     // Gives the pages back; the next owner finds zeros. Where that is refused, zero them here.
     if (madvise(p, size, MADV_REMOVE) != 0) std::memset(p, 0, size);
-    std::lock_guard const only_me(mutex_);
+    posix_lock const only_me(mutex_);
     std::size_t const offset = static_cast<std::size_t>(p - begin_);
     part** link = &free_;
     part* before = nullptr;
@@ -91,7 +91,7 @@ class heap {
   std::byte* begin_;
   std::size_t bytes_;
   part* free_;
-  std::mutex mutex_;
+  posix_mutex mutex_;
 };
 
 }  // namespace collx::inline abi_1::transport::shared_memory
