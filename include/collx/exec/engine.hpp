@@ -86,6 +86,8 @@ class engine {
   // Starts one collective; it moves along whenever any call of this communicator waits or tests.
   template <class Make>
   [[nodiscard]] ticket start(call const& what, Make const& make) noexcept {
+    progress_ = [](engine& self) noexcept { self.progress(); };
+    finish_ = [](engine& self, std::uint32_t index) noexcept { (void)self.finish(index); };
     std::uint32_t index = next_slot_++ % request_count;
     flight_type& slot = flights_[index];
     if (slot.occupied) (void)finish(index);
@@ -131,7 +133,7 @@ class engine {
 
   COLLX_COLD void finish_all() noexcept {
     for (std::uint32_t i = 0; i < request_count; ++i)
-      if (flights_[i].occupied) (void)finish(i);
+      if (flights_[i].occupied) finish_(*this, i);
   }
 
   // Moves every request in flight as far as it goes without waiting.
@@ -198,7 +200,7 @@ class engine {
     waiter patience(spins_, timeout_us_);
     cursor last_seen = executor.where();
     for (;;) {
-      if (in_flight_ != 0) progress();
+      if (in_flight_ != 0) progress_(*this);
       else endpoint_.progress();
       if (!executor.still_waits()) {
         status const outcome = advance(executor);
@@ -305,6 +307,9 @@ class engine {
   std::uint32_t in_flight_ = 0;
   std::uint32_t tests_ = 0;
   check_function checker_ = nullptr;
+  // progress() and finish(), set by start(): who starts nothing need not compile them.
+  void (*progress_)(engine&) noexcept = nullptr;
+  void (*finish_)(engine&, std::uint32_t) noexcept = nullptr;
 };
 
 }  // namespace collx::inline abi_1::exec

@@ -42,7 +42,7 @@ template <schedule S>
 // The most chunks any rank stages during one fragment, or keeps in scratch, whatever the root: the bound
 // that every rank must agree on.
 template <schedule S>
-[[nodiscard]] constexpr std::int64_t count_staged(shape n) {
+[[nodiscard]] COLLX_COLD constexpr std::int64_t count_staged(shape n) {
   std::int64_t largest = scratch_chunks<S>(n);
   if (largest < 1) largest = 1;
   for (rank_t root = 0; root < (S::contract::rooted ? n.size : 1); ++root)
@@ -93,15 +93,10 @@ class geometry {
     std::size_t const budget = staging_bytes / 2;
     // A chunk may be rounded up by a line, twice: where parts begin, and where it is staged.
     if ((count * element_bytes + pieces * 2 * line_bytes) * staged > budget * pieces) {
-      std::size_t const chunk_bytes = budget / staged;
-      std::size_t const usable = chunk_bytes > 2 * line_bytes ? chunk_bytes - 2 * line_bytes : 1;
-      std::size_t const chunk_elements = usable / element_bytes;
-      fragment_count_ = (chunk_elements == 0 ? 1 : chunk_elements) * pieces;
-      if (fragment_count_ > count) fragment_count_ = count;
-      fragments_ = fragment_count_ == 0 ? 1 : (count - 1) / fragment_count_ + 1;
+      cut_fragments(budget / staged);
+    } else {
+      last_part_ = full_part_ = part_of(count);
     }
-    full_part_ = part_of(fragment_count_);
-    last_part_ = fragments_ == 1 ? full_part_ : part_of(length(fragments_ - 1, count_));
   }
 
   [[nodiscard]] constexpr std::size_t fragments() const { return fragments_; }
@@ -139,10 +134,25 @@ class geometry {
     return rest < fragment_count_ ? rest : fragment_count_;
   }
 
+  // Out of line, as is all that divides: the constructor is compiled again for every schedule.
+  COLLX_NEVER_INLINE constexpr void cut_fragments(std::size_t chunk_bytes) {
+    std::size_t const pieces = static_cast<std::size_t>(parts_);
+    std::size_t const usable = chunk_bytes > 2 * line_bytes ? chunk_bytes - 2 * line_bytes : 1;
+    std::size_t const chunk_elements = usable / element_bytes_;
+    fragment_count_ = (chunk_elements == 0 ? 1 : chunk_elements) * pieces;
+    if (fragment_count_ > count_) fragment_count_ = count_;
+    fragments_ = fragment_count_ == 0 ? 1 : (count_ - 1) / fragment_count_ + 1;
+    full_part_ = part_of(fragment_count_);
+    last_part_ = fragments_ == 1 ? full_part_ : part_of(length(fragments_ - 1, count_));
+  }
+
   // Elements per part when `length` elements are split in parts_ nearly equal parts.
   // Large parts begin on whole cache lines, so that two ranks never write to the same line.
   [[nodiscard]] constexpr std::size_t part_of(std::size_t length) const {
-    if (parts_ == 1) return length;
+    return parts_ == 1 ? length : divided(length);
+  }
+
+  [[nodiscard]] COLLX_NEVER_INLINE constexpr std::size_t divided(std::size_t length) const {
     std::size_t const parts = static_cast<std::size_t>(parts_);
     std::size_t const each = (length + parts - 1) / parts;
     if (each * element_bytes_ < 16 * line_bytes || line_bytes % element_bytes_ != 0) return each;

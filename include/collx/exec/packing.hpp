@@ -10,8 +10,8 @@
 namespace collx::inline abi_1::exec {
 
 // The operand of a step to its target for the k-th peer. They may be the same memory.
-inline void copy_locally(memory_map const& memory, primitive const& step, std::int32_t k,
-                         std::size_t fragment) noexcept {
+COLLX_NEVER_INLINE inline void copy_locally(memory_map const& memory, primitive const& step, std::int32_t k,
+                                            std::size_t fragment) noexcept {
   auto const copy = [](piece const& from, piece const& to) noexcept {
     if (to.bytes != 0 && from.data != to.data) std::memmove(to.data, from.data, to.bytes);
   };
@@ -22,8 +22,8 @@ inline void copy_locally(memory_map const& memory, primitive const& step, std::i
 }
 
 // The chunks `from` of region `what`, one behind the other, to a message.
-inline void pack(memory_map const& memory, region const& what, run const& from, std::size_t fragment,
-                 std::byte* message) noexcept {
+COLLX_NEVER_INLINE inline void pack(memory_map const& memory, region const& what, run const& from,
+                                    std::size_t fragment, std::byte* message) noexcept {
   if (from.whole) {
     if (from.bytes != 0) std::memcpy(message, from.data, from.bytes);
     return;
@@ -36,8 +36,8 @@ inline void pack(memory_map const& memory, region const& what, run const& from, 
 }
 
 // And back, to the chunks `to` of region `what`; past the caches if asked for.
-inline void unpack(memory_map const& memory, std::byte const* message, region const& what, run const& to,
-                   std::size_t fragment, bool past_caches) noexcept {
+COLLX_NEVER_INLINE inline void unpack(memory_map const& memory, std::byte const* message, region const& what,
+                                      run const& to, std::size_t fragment, bool past_caches) noexcept {
   if (to.whole) return device::copy(to.data, message, to.bytes, past_caches);
   for (std::int32_t i = 0; i < what.count; ++i) {
     piece const part = memory.chunk(to, what, i, fragment);

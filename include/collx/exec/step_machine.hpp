@@ -119,9 +119,10 @@ class step_machine {
         continue;
       }
       if (staged_ == nullptr || step.operand.per_peer != 0) {
-        staged_ = endpoint_.stage(lane_, operand.bytes);
-        if (staged_ == nullptr) return status::pending;
-        pack(memory_, step.operand, operand, fragment_, staged_);
+        staged_ = nullptr;
+        if (!stage(operand.bytes)) return status::pending;
+        if (COLLX_LIKELY(operand.whole)) std::memcpy(staged_, operand.data, operand.bytes);
+        else pack(memory_, step.operand, operand, fragment_, staged_);
       }
       endpoint_.send(lane_, peer, staged_, operand.bytes, transport::handover::staged);
     }
@@ -227,7 +228,12 @@ class step_machine {
                void const* op) noexcept {
     if (COLLX_LIKELY(target.whole && operand.whole))
       return combine_piece(step, target.data, 0, target.bytes, plan, op);
-    // Messages are packed; the operand and the target lie chunk by chunk.
+    combine_pieces(step, operand, target, plan, op);
+  }
+
+  // Messages are packed; the operand and the target lie chunk by chunk.
+  COLLX_NEVER_INLINE void combine_pieces(primitive const& step, run const& operand, run const& target,
+                                         forward_plan const& plan, void const* op) noexcept {
     std::int32_t self = 0;
     while (self < step.from.count && step.from.member(self, size()) != rank()) ++self;
     std::size_t done = 0;
@@ -282,7 +288,7 @@ class step_machine {
     lent_ = lent_ || payload.bytes > Endpoint::inline_bytes;
   }
 
-  [[nodiscard]] bool stage(std::size_t bytes) noexcept {
+  [[nodiscard]] COLLX_NEVER_INLINE bool stage(std::size_t bytes) noexcept {
     if (staged_ == nullptr) staged_ = endpoint_.stage(lane_, bytes);
     return staged_ != nullptr;
   }
@@ -305,7 +311,8 @@ class step_machine {
     return output == nullptr ? nullptr : output + memory_.offset_at(peer, step.target, fragment_);
   }
 
-  [[nodiscard]] forward_plan plan_forward(primitive const& step, run const& result) noexcept {
+  [[nodiscard]] COLLX_NEVER_INLINE forward_plan plan_forward(primitive const& step,
+                                                             run const& result) noexcept {
     forward_plan plan;
     if (step.to.empty()) return plan;
     bool const may_push = step.push && step.reduce && result.whole && step.target.where == place::output &&
@@ -322,7 +329,8 @@ class step_machine {
     return plan;
   }
 
-  void forward(primitive const& step, run const& result, forward_plan const& plan) noexcept {
+  COLLX_NEVER_INLINE void forward(primitive const& step, run const& result,
+                                  forward_plan const& plan) noexcept {
     for (std::int32_t k = 0; k < step.to.count; ++k) {
       rank_t const peer = step.to.member(k, size());
       if (peer == rank()) continue;

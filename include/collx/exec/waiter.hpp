@@ -33,7 +33,9 @@ class waiter {
       if (++round_ > spins_without_pause) relax();
       return status::ok;
     }
-    return pause_slowly(interrupted);
+    if (!yields()) return status::ok;
+    status const why = interrupted();
+    return why == status::ok && late_ ? status::timeout : why;
   }
 
   // Something moved: the next wait begins, with a spin and a deadline of its own.
@@ -47,15 +49,16 @@ class waiter {
   }
 
  private:
-  template <class Interrupted>
-  COLLX_NEVER_INLINE status pause_slowly(Interrupted const& interrupted) noexcept {
+  // Gives the processor away; true when it is time to look around. Apart from pause(), which is
+  // compiled anew for every question.
+  COLLX_NEVER_INLINE bool yields() noexcept {
     sched_yield();
-    if (++round_ - spins_ < yields_per_look) return status::ok;
+    if (++round_ - spins_ < yields_per_look) return false;
     round_ = spins_;
     std::uint64_t const now = now_us();
     if (started_us_ == 0) started_us_ = now;  // late by microseconds: the fast path reads no clock
-    if (status const why = interrupted(); why != status::ok) return why;
-    return now - started_us_ >= timeout_us_ ? status::timeout : status::ok;
+    late_ = now - started_us_ >= timeout_us_;
+    return true;
   }
 
   static constexpr std::uint32_t spins_without_pause = 64;
@@ -65,6 +68,7 @@ class waiter {
   std::uint32_t round_ = 0;
   std::uint64_t timeout_us_;
   std::uint64_t started_us_ = 0;
+  bool late_ = false;
 };
 
 }  // namespace collx::inline abi_1::exec

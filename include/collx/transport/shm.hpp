@@ -46,7 +46,7 @@ class shm_world {
     return allocate(bytes);
   }
   // The block of the world communicator is no part of the heap: it goes with the segment.
-  void retire_block(mapped::farewell& last) noexcept {
+  COLLX_COLD void retire_block(mapped::farewell& last) noexcept {
     if (last.block == segment_.block(rank_)) return;
     retired_.add(last, [&](std::byte* block, std::size_t bytes) { deallocate(block, bytes); });
   }
@@ -58,7 +58,7 @@ class shm_world {
 
   // Asks only about the peer waited for: a rank that has done its part may leave early. Whoever
   // waits for a lost rank raises the alarm, and that ends the waits for the one that waited.
-  [[nodiscard]] status interrupted(rank_t peer) noexcept {
+  [[nodiscard]] COLLX_COLD status interrupted(rank_t peer) noexcept {
     if (segment_.head().alarm.raised()) return status::aborted;
     if (peer == no_rank || !lost(peer)) return status::ok;
     // A rank that fails raises the alarm and may end at once: then it is not the one that was lost.
@@ -113,13 +113,13 @@ class shm_world {
     }
   }
 
-  [[nodiscard]] rank_t first_lost() noexcept {
+  [[nodiscard]] COLLX_COLD rank_t first_lost() noexcept {
     for (rank_t r = 0; r < size(); ++r)
       if (lost(r)) return r;
     return no_rank;
   }
 
-  [[nodiscard]] bool lost(rank_t rank) noexcept {
+  [[nodiscard]] COLLX_COLD bool lost(rank_t rank) noexcept {
     shared_memory::member& them = segment_.of(rank);
     std::int32_t const process = them.process.load(std::memory_order_acquire);
     if (process == 0 || rank == rank_) return false;

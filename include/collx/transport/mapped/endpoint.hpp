@@ -56,7 +56,7 @@ class endpoint {
 
   // Gives the shared memory of this communicator back, once the other members have left as well. The
   // endpoint is not used afterwards.
-  void leave() noexcept {
+  COLLX_COLD void leave() noexcept {
     farewell& mine = *reinterpret_cast<farewell*>(own_block_ + layout_.end_of_use());
     mine.members = static_cast<std::uint64_t>(size());
     mine.block = own_block_;
