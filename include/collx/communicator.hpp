@@ -62,13 +62,7 @@ class communicator {
     std::swap(engine_, other.engine_);
     return *this;
   }
-  ~communicator() {
-    if (engine_ == nullptr) return;
-    engine_->finish_all();
-    engine_->endpoint().leave();
-    delete engine_;
-    world_->drop();
-  }
+  ~communicator();
 
   [[nodiscard]] rank_t rank() const noexcept { return engine_->endpoint().rank(); }
   [[nodiscard]] rank_t size() const noexcept { return engine_->endpoint().size(); }
@@ -130,6 +124,16 @@ class communicator {
   world_type* world_;
   engine_type* engine_;
 };
+
+// Outside the class, so that `extern template` leaves it out: it refers to all that sets a world up.
+template <class Transport>
+communicator<Transport>::~communicator() {
+  if (engine_ == nullptr) return;
+  engine_->finish_all();
+  engine_->endpoint().leave();
+  delete engine_;
+  world_->drop();
+}
 
 // A started collective. The buffers passed to it belong to the library until wait() returns or
 // test() has returned true. Destroying an unfinished request waits for it, and swallows its error.

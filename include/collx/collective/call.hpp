@@ -207,30 +207,6 @@ void run_alone(invocation<Contract, T, Op> const& args) noexcept {
     std::memcpy(static_cast<void*>(args.output), args.input, args.count * sizeof(T));
 }
 
-// The noexcept form: runs to the end. The outcome is also in failure() unless it is bad_argument or
-// not_supported, which leave the communicator as it was.
-template <class Algorithm, class Contract, class T, class Op, class Endpoint>
-[[nodiscard]] status run(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> const& args) noexcept {
-  if (COLLX_UNLIKELY(args.fault != nullptr)) return status::bad_argument;
-  // With checking on, a count of 0 is compared as any other: the peers' may not be 0.
-  if (needs_elements<Contract> && args.count == 0 && engine.checker() == nullptr)
-    return engine.failure().code;
-  return with_algorithm<Contract, Algorithm, Op>(
-      engine, args.count * sizeof(T), [&]<class Chosen>() noexcept {
-        using S = schedule_for<Contract, Chosen>;
-        if (COLLX_UNLIKELY((!can_run<S, T>(engine)))) return status::not_supported;
-        if (COLLX_UNLIKELY(engine.endpoint().size() == 1)) {
-          engine.count_one();
-          run_alone(args);
-          return engine.failure().code;
-        }
-        exec::call const what = describe<Chosen>(args);
-        if (COLLX_UNLIKELY(engine.checker() != nullptr))
-          if (status const agreed = engine.checker()(engine, what); agreed != status::ok) return agreed;
-        return engine.run(what, [&](int lane) noexcept { return make_executor<S>(engine, lane, args); });
-      });
-}
-
 [[noreturn]] COLLX_COLD inline void throw_refusal(char const* collective, char const* what,
                                                   std::int64_t given, std::int64_t needed) {
   char text[400];
@@ -251,10 +227,55 @@ template <class Algorithm, class Contract, class T, class Op, class Endpoint>
   throw error(status::not_supported, text);
 }
 
-// The blocking form: throws error instead of returning anything but ok.
-template <class Algorithm, class Contract, class T, class Op, class Endpoint>
-void run_or_throw(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> const& args) {
-  status const outcome = run<Algorithm>(engine, args);
+}  // namespace detail
+
+// All code of one collective that depends on element type, operator, transport and algorithm: what every
+// form of a call ends in, whatever ranges it is given. Users never call it; they may compile it once, in a
+// source file of their choice, and declare it `extern template` elsewhere: docs/compile_time.md.
+template <class Contract, class T, class Op, class Endpoint, class Algorithm = automatic>
+struct compiled_collective {
+  using engine_type = exec::engine<Endpoint>;
+  using arguments = detail::invocation<Contract, T, Op>;
+
+  // The noexcept form: runs to the end. The outcome is also in failure() unless it is bad_argument or
+  // not_supported, which leave the communicator as it was.
+  [[nodiscard]] static status run(engine_type& engine, arguments const& args) noexcept;
+  // The blocking form: throws error instead of returning anything but ok.
+  static void run_or_throw(engine_type& engine, arguments const& args);
+  // The started form: bad arguments throw here, everything later comes out of the request.
+  [[nodiscard]] static request<Endpoint> begin(engine_type& engine, arguments const& args);
+};
+
+// Defined outside the class: what is inline is compiled by everybody, `extern template` or not.
+template <class Contract, class T, class Op, class Endpoint, class Algorithm>
+status compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run(engine_type& engine,
+                                                                      arguments const& args) noexcept {
+  using namespace detail;
+  if (COLLX_UNLIKELY(args.fault != nullptr)) return status::bad_argument;
+  // With checking on, a count of 0 is compared as any other: the peers' may not be 0.
+  if (needs_elements<Contract> && args.count == 0 && engine.checker() == nullptr)
+    return engine.failure().code;
+  return with_algorithm<Contract, Algorithm, Op>(
+      engine, args.count * sizeof(T), [&]<class Chosen>() noexcept {
+        using S = schedule_for<Contract, Chosen>;
+        if (COLLX_UNLIKELY((!can_run<S, T>(engine)))) return status::not_supported;
+        if (COLLX_UNLIKELY(engine.endpoint().size() == 1)) {
+          engine.count_one();
+          run_alone(args);
+          return engine.failure().code;
+        }
+        exec::call const what = describe<Chosen>(args);
+        if (COLLX_UNLIKELY(engine.checker() != nullptr))
+          if (status const agreed = engine.checker()(engine, what); agreed != status::ok) return agreed;
+        return engine.run(what, [&](int lane) noexcept { return make_executor<S>(engine, lane, args); });
+      });
+}
+
+template <class Contract, class T, class Op, class Endpoint, class Algorithm>
+void compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run_or_throw(engine_type& engine,
+                                                                             arguments const& args) {
+  using namespace detail;
+  status const outcome = run(engine, args);
   if (COLLX_LIKELY(outcome == status::ok)) return;
   if (outcome == status::bad_argument) throw_refusal(Contract::name, args.fault, args.given, args.needed);
   if (outcome == status::not_supported)
@@ -262,10 +283,10 @@ void run_or_throw(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> co
   throw error(engine.failure());
 }
 
-// The started form: bad arguments throw here, everything later comes out of the request.
-template <class Algorithm, class Contract, class T, class Op, class Endpoint>
-[[nodiscard]] request<Endpoint> begin(exec::engine<Endpoint>& engine,
-                                      invocation<Contract, T, Op> const& args) {
+template <class Contract, class T, class Op, class Endpoint, class Algorithm>
+request<Endpoint> compiled_collective<Contract, T, Op, Endpoint, Algorithm>::begin(engine_type& engine,
+                                                                                   arguments const& args) {
+  using namespace detail;
   if (args.fault != nullptr) throw_refusal(Contract::name, args.fault, args.given, args.needed);
   if (needs_elements<Contract> && args.count == 0 && engine.checker() == nullptr) return {};
   return with_algorithm<Contract, Algorithm, Op>(engine, args.count * sizeof(T), [&]<class Chosen>() {
@@ -283,6 +304,21 @@ template <class Algorithm, class Contract, class T, class Op, class Endpoint>
     return request<Endpoint>(
         engine, engine.start(what, [&](int lane) noexcept { return make_executor<S>(engine, lane, args); }));
   });
+}
+
+namespace detail {
+
+template <class Algorithm, class Contract, class T, class Op, class Endpoint>
+[[nodiscard]] status run(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> const& args) noexcept {
+  return compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run(engine, args);
+}
+template <class Algorithm, class Contract, class T, class Op, class Endpoint>
+void run_or_throw(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> const& args) {
+  compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run_or_throw(engine, args);
+}
+template <class Algorithm, class Contract, class T, class Op, class Endpoint>
+[[nodiscard]] auto begin(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> const& args) {
+  return compiled_collective<Contract, T, Op, Endpoint, Algorithm>::begin(engine, args);
 }
 
 }  // namespace detail
