@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// The three ways to one all_reduce of 8 bytes that call_overhead compares.
+#pragma once
+
+#include "collx/collective/all_reduce.hpp"
+#include "collx/transport/shm.hpp"
+
+using communicator = collx::communicator<collx::transport::shm>;
+
+// The same sum under another name, so that one program holds both: this one is compiled elsewhere.
+struct sum_elsewhere : collx::sum_t {};
+extern template struct collx::compiled_collective<collx::contract::all_reduce, float, sum_elsewhere,
+                                                  collx::transport::shm::endpoint>;
