@@ -160,7 +160,7 @@ class endpoint {
     rings_[lane].mark([&](rank_t peer) { return at(lane, peer).staged_sent; });
   }
 
-  [[nodiscard]] bool drained(int lane) noexcept {
+  [[nodiscard]] COLLX_NEVER_INLINE bool drained(int lane) noexcept {
     for (rank_t peer = 0; peer < size(); ++peer)
       if (!acknowledged(at(lane, peer), at(lane, peer).in_place_sent)) return false;
     return true;
