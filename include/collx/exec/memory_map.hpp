@@ -127,7 +127,8 @@ class memory_map {
     return found;
   }
 
-  [[nodiscard]] COLLX_NEVER_INLINE piece locate(place where, std::size_t fragment, std::int32_t c) const noexcept {
+  [[nodiscard]] COLLX_NEVER_INLINE piece locate(place where, std::size_t fragment,
+                                                std::int32_t c) const noexcept {
     extent const e =
         where == place::scratch ? cut_.scratch_chunk(fragment, c)
         : COLLX_UNLIKELY(uneven_)
