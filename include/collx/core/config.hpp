@@ -25,6 +25,12 @@
 #if defined(__GNUC__) || defined(__clang__)
 #define COLLX_ALWAYS_INLINE inline __attribute__((always_inline))
 #define COLLX_NEVER_INLINE __attribute__((noinline))
+// For functions that schedules share with kernels, where a call costs more than the code.
+#if defined(__CUDACC__)
+#define COLLX_HOST_NEVER_INLINE
+#else
+#define COLLX_HOST_NEVER_INLINE COLLX_NEVER_INLINE
+#endif
 // Set-up and failures: compiled for size, which also halves what compiling them costs.
 #define COLLX_COLD __attribute__((noinline, cold))
 #define COLLX_LIKELY(condition) __builtin_expect(static_cast<bool>(condition), 1)
@@ -32,6 +38,7 @@
 #else
 #define COLLX_ALWAYS_INLINE inline
 #define COLLX_NEVER_INLINE
+#define COLLX_HOST_NEVER_INLINE
 #define COLLX_COLD
 #define COLLX_LIKELY(condition) (condition)
 #define COLLX_UNLIKELY(condition) (condition)

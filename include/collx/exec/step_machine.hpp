@@ -305,7 +305,7 @@ class step_machine {
   }
 
   // A peer's own target for the chunks this step pushes, or null where it cannot be stored to.
-  [[nodiscard]] std::byte* pushed_target(primitive const& step, rank_t peer) noexcept {
+  [[nodiscard]] COLLX_NEVER_INLINE std::byte* pushed_target(primitive const& step, rank_t peer) noexcept {
     if (peer == rank()) return nullptr;
     std::byte* const output = endpoint_.push_target(lane_, peer);
     return output == nullptr ? nullptr : output + memory_.offset_at(peer, step.target, fragment_);

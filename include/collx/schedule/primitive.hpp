@@ -35,8 +35,9 @@ struct peer_set {
 
   // The k-th rank of the set, for k in 0 .. count-1. Requires first in [0, size).
   [[nodiscard]] COLLX_HD constexpr rank_t member(std::int32_t k, rank_t size) const {
-    if (along.is_whole()) return wrapped(k, size);
-    return along.base + wrapped(k, along.size) * along.pitch;
+    std::int64_t const raw = first + std::int64_t{k} * stride;
+    if (along.is_whole() && raw >= 0 && raw < size) return static_cast<rank_t>(raw);
+    return far_member(raw, size);
   }
 
   [[nodiscard]] COLLX_HD constexpr bool contains(rank_t rank, rank_t size) const {
@@ -48,8 +49,14 @@ struct peer_set {
   friend constexpr bool operator==(peer_set const&, peer_set const&) = default;
 
  private:
-  [[nodiscard]] COLLX_HD constexpr rank_t wrapped(std::int32_t k, rank_t size) const {
-    std::int64_t const raw = first + std::int64_t{k} * stride;
+  // What wraps around, or goes along an axis. Out of line: every loop over peers asks for members.
+  [[nodiscard]] COLLX_HD COLLX_HOST_NEVER_INLINE constexpr rank_t far_member(std::int64_t raw,
+                                                                            rank_t size) const {
+    if (along.is_whole()) return wrapped(raw, size);
+    return along.base + wrapped(raw, along.size) * along.pitch;
+  }
+
+  [[nodiscard]] COLLX_HD static constexpr rank_t wrapped(std::int64_t raw, rank_t size) {
     if (raw >= 0 && raw < size) return static_cast<rank_t>(raw);  // a division is ten times dearer
     rank_t const rest = static_cast<rank_t>(raw % size);
     return rest < 0 ? rest + size : rest;
