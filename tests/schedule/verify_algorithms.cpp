@@ -64,6 +64,24 @@ struct cost_of_worst_root {
   }
 };
 
+// What states that it works on blocks with counts of their own does, some of them empty or none.
+struct works_on_uneven_blocks {
+  int proved = 0;
+
+  template <class Algorithm, class Contract, class Schedule>
+  void operator()() {
+    if (counts_for<Schedule>() == known_counts::equal) return;
+    for (rank_t n = 1; n <= 20; ++n)
+      for (rank_t root = 0; root < (Contract::rooted ? n : 1); root += n / 4 + 1)
+        for (std::uint32_t seed = 1; seed <= 4; ++seed) {
+          if (!collx::supports<Schedule>(n)) continue;
+          verdict const found = verify<Schedule>(n, root, {.uneven = seed});
+          CHECK_MESSAGE(found.ok(), describe<Algorithm, Contract>(found));
+          ++proved;
+        }
+  }
+};
+
 struct depth_suffices {
   template <class Algorithm, class Contract, class Schedule>
   void operator()() const {
@@ -107,4 +125,10 @@ TEST_CASE("the declared depth is enough, and the ring needs two") {
     CHECK(stuck.what == fault::deadlock);
     CHECK(stuck.peer == 1);
   }
+}
+
+TEST_CASE("verify: algorithms that say so work on uneven blocks") {
+  works_on_uneven_blocks all;
+  for_each_schedule<algo::all, contract::all>(all);
+  CHECK(all.proved > 500);
 }

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "collx/algo/ring.hpp"
 #include "collx/schedule/verify.hpp"
 #include "exchange.hpp"
 
@@ -160,6 +161,17 @@ struct early_complete : exchange {
   static constexpr std::int32_t step_count(problem p) { return p.rank == 2 ? 0 : 2; }
 };
 
+// ---- uneven blocks -------------------------------------------------------------------------------
+
+// A ring passes on blocks whose counts only their owner and their receiver would know.
+struct relays_others_blocks : collx::algo::ring::all_gather {
+  static constexpr known_counts counts = known_counts::pairwise;
+};
+
+struct keeps_blocks_in_scratch : collx::algo::ring::all_gather {
+  static constexpr std::int32_t scratch_chunks(rank_t) { return 1; }
+};
+
 // ---- costs ---------------------------------------------------------------------------------------
 
 struct more_rounds : exchange {
@@ -184,6 +196,13 @@ void refuse(fault expected, rank_t size = 2) {
 }
 
 }  // namespace
+
+TEST_CASE("verify: blocks with counts of their own") {
+  CHECK(verify<collx::algo::ring::all_gather>(3, 0, {.uneven = 1}).ok());
+  // Everybody knows everybody's block of an all_gather, so only messages of several blocks are refused.
+  CHECK(verify<relays_others_blocks>(3, 0, {.uneven = 1}).what == fault::not_pairwise);
+  CHECK(verify<keeps_blocks_in_scratch>(3, 0, {.uneven = 1}).what == fault::uneven_scratch);
+}
 
 TEST_CASE("verify: steps that are wrong as such") {
   refuse<exchange>(fault::size_not_supported, 3);

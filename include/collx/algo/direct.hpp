@@ -80,6 +80,7 @@ struct direct_one_shot {
 
   struct reduce_scatter : detail::direct_base {
     using contract = contract::reduce_scatter;
+    static constexpr known_counts counts = known_counts::agreed;
     static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n; }
     static constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
       if (s == 0) return detail::scatter_to_everybody(p);
@@ -90,6 +91,7 @@ struct direct_one_shot {
 
   struct all_gather : detail::direct_base {
     using contract = contract::all_gather;
+    static constexpr known_counts counts = known_counts::agreed;
     static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n; }
     static constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
       if (s == 0) return {.to = everybody_after(p.rank, p.size), .operand = {place::input, p.rank, 1}};
@@ -127,6 +129,7 @@ struct direct_one_shot {
 
   struct gather : detail::direct_base {
     using contract = contract::gather;
+    static constexpr known_counts counts = known_counts::pairwise;
     static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n; }
     static constexpr COLLX_HD std::int32_t step_count(problem) { return 1; }
     static constexpr COLLX_HD primitive step(problem p, std::int32_t) {
@@ -138,6 +141,7 @@ struct direct_one_shot {
 
   struct scatter : detail::direct_base {
     using contract = contract::scatter;
+    static constexpr known_counts counts = known_counts::pairwise;
     static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n; }
     static constexpr COLLX_HD std::int32_t step_count(problem p) { return p.rank == p.root ? 2 : 1; }
     static constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
@@ -152,6 +156,7 @@ struct direct_one_shot {
   // Linear: every block goes straight from its sender to its receiver, all at once.
   struct all_to_all : detail::direct_base {
     using contract = contract::all_to_all;
+    static constexpr known_counts counts = known_counts::pairwise;
     static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n * n; }
     static constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
       peer_set const peers = everybody_after(p.rank, p.size);

@@ -67,6 +67,7 @@ struct ring::all_reduce {
 // The first half of all_reduce: rank r ends with chunk r complete.
 struct ring::reduce_scatter {
   using contract = contract::reduce_scatter;
+  static constexpr known_counts counts = known_counts::agreed;
   static constexpr COLLX_HD bool supports(rank_t) { return true; }
   static constexpr COLLX_HD std::int32_t chunk_count(rank_t size) { return size; }
   static constexpr COLLX_HD std::int32_t step_count(problem p) { return p.size; }
@@ -83,6 +84,7 @@ struct ring::reduce_scatter {
 // The second half of all_reduce, begun with the rank's own chunk instead of a reduced one.
 struct ring::all_gather {
   using contract = contract::all_gather;
+  static constexpr known_counts counts = known_counts::agreed;
   static constexpr COLLX_HD bool supports(rank_t) { return true; }
   static constexpr COLLX_HD std::int32_t chunk_count(rank_t size) { return size; }
   static constexpr COLLX_HD std::int32_t step_count(problem p) { return p.size; }

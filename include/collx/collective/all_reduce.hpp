@@ -18,7 +18,7 @@
 // bad arguments and hands the rest to the request.
 #pragma once
 
-#include "collx/collective/call.hpp"
+#include "collx/collective/forms.hpp"
 
 namespace collx::inline abi_1 {
 

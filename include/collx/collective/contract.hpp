@@ -4,6 +4,7 @@
 #pragma once
 
 #include "collx/core/types.hpp"
+#include "collx/core/known_counts.hpp"
 
 namespace collx::inline abi_1 {
 
@@ -160,6 +161,29 @@ struct exclusive_scan : detail::combining {
 // bytes, has reached it. Any all_reduce schedule therefore serves, and there is no second list.
 struct barrier : all_reduce {
   static constexpr char const* name = "barrier";
+};
+
+// The collectives whose blocks have counts of their own: the same contracts, and as many schedules of
+// theirs as work on uneven blocks. `counts`: what a rank knows of them.
+struct all_gather_v : all_gather {
+  static constexpr char const* name = "all_gather_v";
+  static constexpr known_counts counts = known_counts::agreed;
+};
+struct reduce_scatter_v : reduce_scatter {
+  static constexpr char const* name = "reduce_scatter_v";
+  static constexpr known_counts counts = known_counts::agreed;
+};
+struct all_to_all_v : all_to_all {
+  static constexpr char const* name = "all_to_all_v";
+  static constexpr known_counts counts = known_counts::pairwise;
+};
+struct gather_v : gather {
+  static constexpr char const* name = "gather_v";
+  static constexpr known_counts counts = known_counts::pairwise;
+};
+struct scatter_v : scatter {
+  static constexpr char const* name = "scatter_v";
+  static constexpr known_counts counts = known_counts::pairwise;
 };
 
 }  // namespace contract

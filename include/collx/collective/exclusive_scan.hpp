@@ -8,7 +8,7 @@
 // Otherwise as scan (scan.hpp).
 #pragma once
 
-#include "collx/collective/call.hpp"
+#include "collx/collective/forms.hpp"
 
 namespace collx::inline abi_1 {
 

@@ -10,7 +10,7 @@
 // Algorithm argument, buffers and errors: as for all_reduce (all_reduce.hpp).
 #pragma once
 
-#include "collx/collective/call.hpp"
+#include "collx/collective/forms.hpp"
 
 namespace collx::inline abi_1 {
 

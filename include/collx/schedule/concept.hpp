@@ -5,6 +5,7 @@
 #include <concepts>
 #include <type_traits>
 
+#include "collx/core/known_counts.hpp"
 #include "collx/schedule/primitive.hpp"
 
 namespace collx::inline abi_1 {
@@ -109,6 +110,13 @@ template <class S>
   else return documented_cost<S>(n);
 }
 
+// What ranks must know of blocks whose counts differ; see known_counts.
+template <class S>
+[[nodiscard]] COLLX_HD constexpr known_counts counts_for() {
+  if constexpr (requires { S::counts; }) return S::counts;
+  else return known_counts::equal;
+}
+
 template <class S>
 [[nodiscard]] COLLX_HD constexpr bool cost_is_bound() {
   if constexpr (requires { S::cost_is_bound; }) return S::cost_is_bound;
@@ -127,8 +135,9 @@ struct schedule_of<Contract, Algorithm> {
   using type = typename Contract::template member<Algorithm>;
 };
 
+// A contract may be another one under different arguments (barrier, all_gather_v): its schedules serve.
 template <class Contract, schedule Algorithm>
-  requires std::same_as<typename Algorithm::contract, Contract>
+  requires std::derived_from<Contract, typename Algorithm::contract>
 struct schedule_of<Contract, Algorithm> {
   using type = Algorithm;
 };

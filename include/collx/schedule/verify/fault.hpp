@@ -17,6 +17,8 @@
   X(fan_in_sends, "a step that does not reduce can pass on one message, not several and not its operand")   \
   X(per_peer_misused, "per_peer is set on a region that does not serve a peer set")                         \
   X(region_out_of_range, "a step touches chunks that its buffer does not have")                             \
+  X(not_pairwise, "a message carries a block whose count its receiver does not know")                        \
+  X(uneven_scratch, "blocks that differ are kept in scratch, which is cut for equal ones")                  \
   X(count_mismatch, "operand, target or message of one step differ in their number of chunks")              \
   X(stores_to_input, "a step stores to place::input, which belongs to the caller")                          \
   X(stores_outside_output, "a step stores to chunks that the caller's output buffer does not have")         \

@@ -63,10 +63,19 @@ class step_performer {
     } else {
       // Executors may store each message as soon as it is there.
       for (std::int32_t k = 0; k < p.from.count; ++k)
-        if (!pass_on(r, k, result)) return false;
+        if ((takes(r, p, k) || p.from.member(k, s_.size) == r) && !pass_on(r, k, result)) return false;
       receive_all(r);
     }
     return send_all(r, result);
+  }
+
+  // Whether there is a message from the k-th member of `from`, and one to that of `to`.
+  [[nodiscard]] constexpr bool takes(rank_t r, primitive const& p, std::int32_t k) const {
+    return p.from.member(k, s_.size) != r && !s_.is_empty(p.target.first_for(k, s_.chunks));
+  }
+  [[nodiscard]] constexpr bool sends(rank_t r, primitive const& p, std::int32_t k) const {
+    return p.to.member(k, s_.size) != r &&
+           !(p.from.empty() && s_.is_empty(p.operand.first_for(k, s_.chunks)));
   }
 
   subject const& s_;
@@ -90,7 +99,7 @@ class step_performer {
     primitive const& p = at.current;
     for (std::int32_t k = 0; k < p.from.count; ++k) {
       rank_t const peer = p.from.member(k, s_.size);
-      if (peer == r) continue;
+      if (!takes(r, p, k)) continue;
       taken_[k] = letters_.take(peer, r, at.step);
       message const& m = letters_[taken_[k]];
       if (at.round < m.round + 1) at.round = m.round + 1;
@@ -118,8 +127,7 @@ class step_performer {
   constexpr void receive_all(rank_t r) {
     primitive const& p = ranks_[r].current;
     for (std::int32_t k = 0; k < p.from.count; ++k)
-      if (rank_t const peer = p.from.member(k, s_.size); peer != r)
-        past_.receive(r, peer, letters_[taken_[k]].sent);
+      if (takes(r, p, k)) past_.receive(r, p.from.member(k, s_.size), letters_[taken_[k]].sent);
   }
 
   // 2. Combine, chunk by chunk, in the order of the set. The result is appended to the payloads.
@@ -159,7 +167,7 @@ class step_performer {
     if (!has_own_runs && !load_operand(r, p.operand.first_for(0, s_.chunks))) return false;
     if (p.store && !store(r, 0, whole, true)) return false;
     for (std::int32_t k = 0; k < p.to.count; ++k) {
-      if (p.to.member(k, s_.size) == r) continue;
+      if (!sends(r, p, k)) continue;
       std::int32_t const first = p.operand.first_for(k, s_.chunks);
       if (has_own_runs) {
         whole.payload = payload_.size();

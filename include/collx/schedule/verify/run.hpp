@@ -83,11 +83,11 @@ class symbolic_run : step_performer {
     primitive const& p = ranks_[r].current;
     for (std::int32_t k = 0; k < p.from.count; ++k) {
       rank_t const peer = p.from.member(k, s_.size);
-      if (peer != r && letters_.in_flight(peer, r) == 0) return {peer, true};
+      if (takes(r, p, k) && letters_.in_flight(peer, r) == 0) return {peer, true};
     }
     for (std::int32_t k = 0; k < p.to.count; ++k) {
       rank_t const peer = p.to.member(k, s_.size);
-      if (peer != r && letters_.in_flight(r, peer) >= depth_) return {peer, false};
+      if (sends(r, p, k) && letters_.in_flight(r, peer) >= depth_) return {peer, false};
     }
     return {};
   }
@@ -115,6 +115,7 @@ class symbolic_run : step_performer {
     rank_t const contributors = s_.contributors(p);
     for (std::int32_t i = 0; i < window.count * s_.chunks_per_block; ++i) {
       std::int32_t const c = s_.chunk_at(window, i);
+      if (s_.is_empty(c)) continue;
       std::int32_t const value = memory_.value(memory_.cell_of(r, place::output, c));
       if (value == undefined) return fail(fault::output_not_written, r, -1, no_rank, c);
       if (values_.chunk_of(value) != c) return fail(fault::wrong_chunk, r, -1, no_rank, c);

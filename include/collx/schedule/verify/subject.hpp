@@ -29,6 +29,8 @@ struct subject {
   bool from_all = false;
   bool prefix = false;  // each rank combines the contributions of some ranks only
   bool cost_is_bound = false;
+  known_counts counts = known_counts::equal;
+  std::uint32_t emptied = 0;  // not 0: every block has another count, and some, by this seed, have none
   cost documented{};
 
   [[nodiscard]] constexpr problem of(rank_t rank) const { return {rank, size, root, inner}; }
@@ -40,13 +42,21 @@ struct subject {
   // Chunks of one size class are equally long; others may differ, for remainders lie in the last
   // chunks of a block. Scratch is cut like the vector.
   [[nodiscard]] constexpr std::int32_t size_class(std::int32_t chunk) const {
-    return chunk % chunks_per_block;
+    return emptied != 0 ? chunk : chunk % chunks_per_block;
+  }
+
+  // Whether a chunk has no elements, and its message is not sent: about one block in three.
+  [[nodiscard]] constexpr bool is_empty(std::int32_t chunk) const {
+    if (emptied == 0 || counts != known_counts::pairwise) return false;
+    std::uint32_t const mixed =
+        (static_cast<std::uint32_t>(chunk / chunks_per_block) ^ emptied) * 2654435761U;
+    return (mixed >> 16) % 3 == 0;
   }
 
   // Where a chunk lies in a buffer, in chunks; -1 if it does not.
   [[nodiscard]] constexpr std::int32_t position(block_window const& window, std::int32_t chunk) const {
     std::int32_t const block = chunk / chunks_per_block;
-    return window.holds(block) ? window.position(block) * chunks_per_block + size_class(chunk) : -1;
+    return window.holds(block) ? window.position(block) * chunks_per_block + chunk % chunks_per_block : -1;
   }
 
   // The i-th chunk of a buffer.
@@ -85,6 +95,7 @@ struct erased {
             .from_all = contract::from_all,
             .prefix = contract::contributors({0, 2, 0}) != 2,
             .cost_is_bound = collx::cost_is_bound<S>(),
+            .counts = counts_for<S>(),
             .documented = supported ? collx::documented_cost<S>(n, root) : cost{}};
   }
 };
@@ -172,12 +183,30 @@ struct erased {
   return fault::none;
 }
 
+// Where blocks have counts that only their sender and receiver know, a step handles one block per message,
+// from its owner to a rank whose output it belongs to. What it sends is its own input.
+[[nodiscard]] constexpr fault check_pairwise(subject const& s, rank_t rank, primitive const& p) {
+  auto const knows = [&](rank_t r, std::int32_t chunk) {
+    return s.position(s.input(s.of(r)), chunk) >= 0 || s.position(s.output(s.of(r)), chunk) >= 0;
+  };
+  if (!p.from.empty() && (p.target.count != 1 || foreign_count(p.to, rank, s.size) > 0))
+    return fault::not_pairwise;
+  for (std::int32_t k = 0; k < p.from.count; ++k)
+    if (!knows(p.from.member(k, s.size), p.target.first_for(k, s.chunks))) return fault::not_pairwise;
+  for (std::int32_t k = 0; k < p.to.count; ++k)
+    if (p.operand.count != 1 || !knows(p.to.member(k, s.size), p.operand.first_for(k, s.chunks)))
+      return fault::not_pairwise;
+  return fault::none;
+}
+
 // Everything that is wrong with step `p` of `rank` as such.
 [[nodiscard]] constexpr fault check_step(subject const& s, rank_t rank, primitive const& p) {
   if (fault const f = check_set(p.from, s.size); f != fault::none) return f;
   if (fault const f = check_set(p.to, s.size); f != fault::none) return f;
   bool const has_self = position(p.from, rank, s.size) >= 0;
   if (p.reduce && (!s.from_all || p.from.count < (s.size > 1 ? 2 : 1))) return fault::reduces_nothing;
+  if (s.emptied != 0 && s.counts == known_counts::pairwise)
+    if (fault const f = check_pairwise(s, rank, p); f != fault::none) return f;
   bool const sends = foreign_count(p.to, rank, s.size) > 0;
   if (!p.reduce && sends && (p.from.count > 1 || has_self)) return fault::fan_in_sends;
   if (p.from.empty() && !sends && !p.store) return fault::none;

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// The forms in which every collective comes: blocking, try_ and start::, over the one function that runs it.
+#pragma once
+
+#include "collx/collective/call.hpp"
+
+namespace collx::inline abi_1 {
+namespace detail {
+
+[[noreturn]] COLLX_COLD inline void throw_refusal(char const* collective, char const* what,
+                                                  std::int64_t given, std::int64_t needed) {
+  char text[400];
+  std::snprintf(text, sizeof text, "%s: %s (given %lld, needed %lld)", collective, what,
+                static_cast<long long>(given), static_cast<long long>(needed));
+  throw error(status::bad_argument, text);
+}
+
+[[noreturn]] COLLX_COLD inline void throw_unsupported(char const* collective, rank_t size,
+                                                      std::size_t element_bytes, std::uint64_t credits) {
+  char text[500];
+  std::snprintf(
+      text, sizeof text,
+      "%s: this algorithm cannot run on %d ranks with elements of %zu bytes here: it has no schedule "
+      "for so many ranks (see docs/algorithms.md), or declares a depth above the transport's %llu "
+      "credits, or an element is too large for its staging memory (set COLLX_STAGING_BYTES to more)",
+      collective, size, element_bytes, static_cast<unsigned long long>(credits));
+  throw error(status::not_supported, text);
+}
+
+}  // namespace detail
+
+// All code of one collective that depends on element type, operator, transport and algorithm: what every
+// form of a call ends in, whatever ranges it is given. Users never call it; they may compile it once, in a
+// source file of their choice, and declare it `extern template` elsewhere: docs/compile_time.md.
+template <class Contract, class T, class Op, class Endpoint, class Algorithm = automatic>
+struct compiled_collective {
+  using engine_type = exec::engine<Endpoint>;
+  using arguments = detail::invocation<Contract, T, Op>;
+
+  // The noexcept form: runs to the end. The outcome is also in failure() unless it is bad_argument or
+  // not_supported, which leave the communicator as it was.
+  [[nodiscard]] static status run(engine_type& engine, arguments const& args) noexcept;
+  // The blocking form: throws error instead of returning anything but ok.
+  static void run_or_throw(engine_type& engine, arguments const& args);
+  // The started form: bad arguments throw here, everything later comes out of the request.
+  [[nodiscard]] static request<Endpoint> begin(engine_type& engine, arguments const& args);
+};
+
+// Defined outside the class: what is inline is compiled by everybody, `extern template` or not.
+template <class Contract, class T, class Op, class Endpoint, class Algorithm>
+status compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run(engine_type& engine,
+                                                                      arguments const& args) noexcept {
+  using namespace detail;
+  if (COLLX_UNLIKELY(args.fault != nullptr)) return status::bad_argument;
+  // With checking on, a count of 0 is compared as any other: the peers' may not be 0.
+  if (needs_elements<Contract> && args.count == 0 && engine.checker() == nullptr)
+    return engine.failure().code;
+  return with_algorithm<Contract, Algorithm, Op>(
+      engine, agreed_count(args) * sizeof(T), [&]<class Chosen>() noexcept {
+        using S = schedule_for<Contract, Chosen>;
+        if (COLLX_UNLIKELY((!can_run<S, T>(engine)))) return status::not_supported;
+        if (COLLX_UNLIKELY(engine.endpoint().size() == 1)) {
+          engine.count_one();
+          run_alone(args);
+          return engine.failure().code;
+        }
+        exec::call const what = describe<Chosen>(args);
+        if (COLLX_UNLIKELY(engine.checker() != nullptr))
+          if (status const agreed = engine.checker()(engine, what); agreed != status::ok) return agreed;
+        return engine.run(what, [&](int lane) noexcept { return make_executor<S>(engine, lane, args); });
+      });
+}
+
+template <class Contract, class T, class Op, class Endpoint, class Algorithm>
+void compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run_or_throw(engine_type& engine,
+                                                                             arguments const& args) {
+  using namespace detail;
+  status const outcome = run(engine, args);
+  if (COLLX_LIKELY(outcome == status::ok)) return;
+  if (outcome == status::bad_argument) throw_refusal(Contract::name, args.fault, args.given, args.needed);
+  if (outcome == status::not_supported)
+    throw_unsupported(Contract::name, engine.endpoint().size(), sizeof(T), engine.endpoint().depth());
+  throw error(engine.failure());
+}
+
+template <class Contract, class T, class Op, class Endpoint, class Algorithm>
+request<Endpoint> compiled_collective<Contract, T, Op, Endpoint, Algorithm>::begin(engine_type& engine,
+                                                                                   arguments const& args) {
+  using namespace detail;
+  if (args.fault != nullptr) throw_refusal(Contract::name, args.fault, args.given, args.needed);
+  if (needs_elements<Contract> && args.count == 0 && engine.checker() == nullptr) return {};
+  return with_algorithm<Contract, Algorithm, Op>(engine, agreed_count(args) * sizeof(T), [&]<class Chosen>() {
+    using S = schedule_for<Contract, Chosen>;
+    if (!can_run<S, T>(engine))
+      throw_unsupported(Contract::name, engine.endpoint().size(), sizeof(T), engine.endpoint().depth());
+    if (engine.endpoint().size() == 1) {
+      engine.count_one();
+      run_alone(args);
+      return request<Endpoint>{};
+    }
+    exec::call const what = describe<Chosen>(args);
+    if (engine.checker() != nullptr && engine.checker()(engine, what) != status::ok)
+      throw error(engine.failure());
+    return request<Endpoint>(
+        engine, engine.start(what, [&](int lane) noexcept { return make_executor<S>(engine, lane, args); }));
+  });
+}
+
+namespace detail {
+
+template <class Algorithm, class Contract, class T, class Op, class Endpoint>
+[[nodiscard]] status run(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> const& args) noexcept {
+  return compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run(engine, args);
+}
+template <class Algorithm, class Contract, class T, class Op, class Endpoint>
+void run_or_throw(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> const& args) {
+  compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run_or_throw(engine, args);
+}
+template <class Algorithm, class Contract, class T, class Op, class Endpoint>
+[[nodiscard]] auto begin(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> const& args) {
+  return compiled_collective<Contract, T, Op, Endpoint, Algorithm>::begin(engine, args);
+}
+
+}  // namespace detail
+}  // namespace collx::inline abi_1
+
+// The forms in which every collective comes; its header defines detail::bind_<name>, which turns the
+// arguments into an invocation. As a macro, since the name is all in which they differ.
+//
+//   name(comm, ...)          blocks; throws error instead of returning anything but ok
+//   try_name(comm, ...)      the same, noexcept: returns the status
+//   start::name(comm, ...)   returns a request; bad arguments throw here, the rest comes out of it
+#define COLLX_DETAIL_FORMS(name)                                                                           \
+  template <class Algorithm = automatic, class Transport, class... Arguments>                              \
+  void name(communicator<Transport>& comm, Arguments&&... arguments) {                                     \
+    detail::run_or_throw<Algorithm>(comm.engine(), detail::bind_##name(detail::where(comm), arguments...)); \
+  }                                                                                                        \
+  template <class Algorithm = automatic, class Transport, class... Arguments>                              \
+  [[nodiscard]] status try_##name(communicator<Transport>& comm, Arguments&&... arguments) noexcept {      \
+    return detail::run<Algorithm>(comm.engine(), detail::bind_##name(detail::where(comm), arguments...));  \
+  }                                                                                                        \
+  namespace start {                                                                                        \
+  template <class Algorithm = automatic, class Transport, class... Arguments>                              \
+  [[nodiscard]] auto name(communicator<Transport>& comm, Arguments&&... arguments) {                       \
+    return detail::begin<Algorithm>(comm.engine(), detail::bind_##name(detail::where(comm), arguments...)); \
+  }                                                                                                        \
+  }

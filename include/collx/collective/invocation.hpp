@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arguments of a collective, bound to its contract and checked: what every call is turned into before
+// anything is chosen or sent. The headers beside it add what their collective requires.
+#pragma once
+
+#include <cstring>
+#include <span>
+
+#include "collx/collective/contract.hpp"
+#include "collx/communicator.hpp"
+
+namespace collx::inline abi_1 {
+
+// Any contiguous range of trivially copyable elements: span, vector, array, symmetric_buffer.
+template <class R>
+concept buffer_like = requires(R& r) {
+  { r.data() };
+  { r.size() } -> std::convertible_to<std::size_t>;
+} && std::is_trivially_copyable_v<std::remove_pointer_t<decltype(std::declval<R&>().data())>>;
+
+template <buffer_like R>
+using element_t = std::remove_cv_t<std::remove_pointer_t<decltype(std::declval<R&>().data())>>;
+
+// The algorithm argument: the library chooses by collective, bytes, ranks and transport (tune/).
+struct automatic {
+  static constexpr char const* name = "automatic";
+};
+
+namespace detail {
+
+template <class Transport>
+using engine_of = exec::engine<typename Transport::endpoint>;
+
+// One buffer of a call whose blocks have counts of their own. `has_offsets`: the blocks lie where `offsets`
+// says, or, if that is null, one behind the other; otherwise the buffer is one block, this rank's, and
+// `counts` has an entry for every rank's.
+struct uneven_buffer {
+  std::size_t const* counts = nullptr;
+  std::size_t const* offsets = nullptr;
+  bool has_offsets = false;
+};
+struct uneven_buffers {
+  uneven_buffer input{}, output{};
+};
+struct even_blocks {};
+
+template <class Contract>
+inline constexpr bool is_uneven = requires { Contract::counts; };
+
+// The arguments of one call, bound to a contract: what every collective boils down to. `fault` is
+// null, or says what is wrong with them.
+template <class Contract, class T, class Op>
+struct invocation {
+  T const* input = nullptr;
+  T* output = nullptr;
+  std::size_t count = 0;  // of one block (contract.hpp); of the largest one known where they differ
+  rank_t root = 0;
+  [[no_unique_address]] Op op;
+  bool in_place = false;
+  [[no_unique_address]] std::conditional_t<is_uneven<Contract>, uneven_buffers, even_blocks> tables{};
+  char const* fault = nullptr;
+  std::int64_t given = 0, needed = 0;  // signed: a root may be negative
+
+  template <class Number>
+  void refuse(char const* what, Number has, Number wants) noexcept {
+    if (fault != nullptr) return;
+    fault = what;
+    given = static_cast<std::int64_t>(has);
+    needed = static_cast<std::int64_t>(wants);
+  }
+
+  void require_count(char const* what, std::size_t has, std::size_t wants) noexcept {
+    if (has != wants) refuse(what, has, wants);
+  }
+
+  void require_root(problem p, rank_t wanted) noexcept {
+    root = wanted;
+    if (wanted < 0 || wanted >= p.size)
+      refuse("the root must be a rank of the communicator, less than its size",
+             wanted, p.size);
+  }
+
+  // The buffers either are the same memory, chunk for chunk, or do not overlap. `shift`: where the
+  // input's first element then lies, counted from the output's.
+  void refuse_overlap(std::size_t in_count, std::size_t out_count, std::ptrdiff_t shift) noexcept {
+    if (in_count == 0 || out_count == 0) return;
+    auto const in = reinterpret_cast<std::uintptr_t>(input), out = reinterpret_cast<std::uintptr_t>(output);
+    bool const overlap = in < out + out_count * sizeof(T) && out < in + in_count * sizeof(T);
+    in_place = in == out + static_cast<std::uintptr_t>(shift) * sizeof(T);
+    if (overlap && !in_place)
+      refuse(
+          "input and output overlap; pass the same memory, as this collective defines in place, or separate "
+          "buffers",
+          in_count, out_count);
+  }
+
+  // For collectives without an in-place form.
+  void refuse_any_overlap(std::size_t in_count, std::size_t out_count) noexcept {
+    auto const in = reinterpret_cast<std::uintptr_t>(input), out = reinterpret_cast<std::uintptr_t>(output);
+    if (in_count != 0 && out_count != 0 && in < out + out_count * sizeof(T) &&
+        out < in + in_count * sizeof(T))
+      refuse("input and output overlap; this collective has no in-place form, pass separate buffers",
+             in_count, out_count);
+  }
+};
+
+[[nodiscard]] COLLX_ALWAYS_INLINE problem where(auto const& comm) noexcept {
+  return {comm.rank(), comm.size(), 0};
+}
+
+// Binds the buffers, and checks by name what their types are.
+template <class Contract, class In, class Out, class Op>
+[[nodiscard]] auto bind_buffers(In& in, Out& out, Op const& op) noexcept {
+  using T = element_t<Out>;
+  static_assert(std::is_same_v<element_t<In>, T>, "collx: input and output must have the same element type");
+  static_assert(!std::is_const_v<std::remove_pointer_t<decltype(out.data())>>,
+                "collx: the output must not be const");
+  return invocation<Contract, T, Op>{in.data(), out.data(), 0, 0, op};
+}
+
+template <class Contract, class In, class Out, class Op>
+[[nodiscard]] auto bind_reduction(In& in, Out& out, Op const& op) noexcept {
+  static_assert(
+      reduction<Op, element_t<Out>>,
+      "collx: the operator must be callable as T(T, T) for the element type, and trivially copyable");
+  return bind_buffers<Contract>(in, out, op);
+}
+
+// What both scans require of their arguments.
+template <class Contract, class In, class Out, class Op>
+[[nodiscard]] auto bind_prefix(In& in, Out& out, Op const& op) noexcept {
+  static_assert(
+      !requires(element_t<Out> total) { op.finish(total, rank_t{}); },
+      "collx: an operator that ends with a scaling, such as avg, has no meaning in a scan; scan the "
+      "sum and divide it yourself");
+  auto args = bind_reduction<Contract>(in, out, op);
+  args.count = out.size();
+  args.require_count("the input must have as many elements as the output", in.size(), out.size());
+  args.refuse_overlap(in.size(), out.size(), 0);
+  return args;
+}
+
+// The operator of collectives that combine no values (a barrier combines messages without any).
+struct unreduced {
+  template <class T>
+  [[nodiscard]] constexpr T const& operator()(T const& a, T const&) const { return a; }
+};
+
+}  // namespace detail
+}  // namespace collx::inline abi_1
