@@ -128,7 +128,8 @@ struct on_threads {
             auto const watched = dog.watch(comm);
             auto& engine = comm.engine();
             auto& mine = all[static_cast<std::size_t>(comm.rank())];
-            if (engine.run({Contract::name, Algorithm::name}, mine.maker(engine, 0)) != collx::status::ok)
+            auto const what = [] { return collx::exec::call{Contract::name, Algorithm::name}; };
+            if (engine.run(what, mine.maker(engine, 0)) != collx::status::ok)
               throw collx::error(comm.failure());
           },
           {.staging_bytes = cases::staging_bytes});

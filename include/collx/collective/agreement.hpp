@@ -70,8 +70,9 @@ template <class Endpoint>
   exchange.output = all.data();
   exchange.count = 1;
   using S = algo::direct_one_shot::all_gather;
-  status const outcome =
-      engine.run_uncounted(what, [&](int lane) noexcept { return make_executor<S>(engine, lane, exchange); });
+  auto const describe = [&]() noexcept { return what; };
+  status const outcome = engine.run_uncounted(
+      describe, [&](int lane) noexcept { return make_executor<S>(engine, lane, exchange); });
   if (outcome != status::ok) return outcome;
   for (std::size_t r = 0; r < size; ++r) {
     failure_report report = engine.report_for(what);

@@ -64,9 +64,9 @@ status compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run(engine_typ
           run_alone(args);
           return engine.failure().code;
         }
-        exec::call const what = describe<Chosen>(args);
+        auto const what = [&]() noexcept { return describe<Chosen>(args); };
         if (COLLX_UNLIKELY(engine.checker() != nullptr))
-          if (status const agreed = engine.checker()(engine, what); agreed != status::ok) return agreed;
+          if (status const agreed = engine.checker()(engine, what()); agreed != status::ok) return agreed;
         return engine.run(what, [&](int lane) noexcept { return make_executor<S>(engine, lane, args); });
       });
 }

@@ -53,6 +53,9 @@ class step_machine {
                               : !endpoint_.can_send(lane_, waits_for_);
   }
 
+  // How often advance() looks for a message before it returns pending: once, unless told otherwise.
+  void looks(std::uint32_t count) noexcept { looks_ = count; }
+
   [[nodiscard]] cursor where() const noexcept {
     return {fragment_, step_, step_count_, waits_for_, bytes_, peer_bytes_};
   }
@@ -211,7 +214,8 @@ class step_machine {
   // ---- receiving -------------------------------------------------------------------------------
 
   status receive(rank_t peer, std::size_t expected_bytes, transport::arrival& message) noexcept {
-    if (!endpoint_.arrived(lane_, peer, message)) {
+    for (std::uint32_t looks = looks_; !endpoint_.arrived(lane_, peer, message);) {
+      if (COLLX_LIKELY(--looks != 0)) continue;
       waits_for_ = peer;
       waits_for_message_ = true;
       bytes_ = expected_bytes;
@@ -364,6 +368,7 @@ class step_machine {
   memory_map memory_;
   combine_function combine_;
   int lane_;
+  std::uint32_t looks_ = 1;
   std::int32_t step_count_ = 0;
   std::int32_t step_ = 0;
   std::int32_t k_ = 0;  // peers of the current step that are done
