@@ -131,7 +131,8 @@ struct same_on_every_rank {
     std::vector<int> memory(1);
     auto const map = [&](collx::problem p) {
       auto const user = collx::exec::even_buffers<Contract>(p, memory.data(), memory.data(), true);
-      return collx::exec::map_memory<Schedule>(p, user, nullptr, count, sizeof(int), cases::staging_bytes);
+      return collx::exec::map_memory<Schedule>(p, [&] { return user; }, nullptr, count, sizeof(int),
+                                               cases::staging_bytes);
     };
     collx::exec::memory_map const here = map(mine), there = map(theirs);
     REQUIRE(here.fragments() == there.fragments());

@@ -57,10 +57,12 @@ struct traced_rank {
       Endpoint& endpoint = engine.endpoint();
       auto const map = [&] {
         collx::problem const where{endpoint.rank(), endpoint.size(), root};
-        auto const made = collx::exec::map_memory<Schedule>(
-            where,
-            collx::exec::even_buffers<typename Schedule::contract>(where, in.data(), out.data(), false),
-            endpoint.scratch(lane), count_, sizeof(oracle::element), endpoint.staging_bytes());
+        auto const user = [&] {
+          return collx::exec::even_buffers<typename Schedule::contract>(where, in.data(), out.data(), false);
+        };
+        auto const made =
+            collx::exec::map_memory<Schedule>(where, user, endpoint.scratch(lane), count_,
+                                              sizeof(oracle::element), endpoint.staging_bytes());
         fragments = made.fragments();
         return made;
       };

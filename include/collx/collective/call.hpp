@@ -39,8 +39,8 @@ template <schedule S, class Contract, class T, class Op, class Endpoint>
   problem const where{endpoint.rank(), endpoint.size(), args.root, engine.ranks_per_group()};
   std::byte* const scratch = scratch_chunks<S>(where.shape()) == 0 ? nullptr : endpoint.scratch(lane);
   auto const map = [&]() noexcept {
-    return exec::map_memory<S>(where, buffers_of(where, args, engine.work(lane)), scratch, args.count,
-                               sizeof(T), endpoint.staging_bytes());
+    auto const user = [&]() noexcept { return buffers_of(where, args, engine.work(lane)); };
+    return exec::map_memory<S>(where, user, scratch, args.count, sizeof(T), endpoint.staging_bytes());
   };
   return exec::host_executor<S, T, Op, Endpoint>(endpoint, lane, engine.work(lane), map, args.op);
 }

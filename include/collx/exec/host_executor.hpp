@@ -46,16 +46,18 @@ template <class Contract, class T>
   return user;
 }
 
-// Where schedule S finds its chunks in these buffers. `count`: elements of a block, of the largest one
-// that this rank knows of where they differ. staging_bytes is the same on every rank.
-template <schedule S>
-[[nodiscard]] memory_map map_memory(problem p, buffers const& user, std::byte* scratch, std::size_t count,
+// Where schedule S finds its chunks in the buffers that `user()` returns. `count`: elements of a block,
+// of the largest one that this rank knows of where they differ. staging_bytes is the same on every rank.
+template <schedule S, class User>
+[[nodiscard]] memory_map map_memory(problem p, User const& user, std::byte* scratch, std::size_t count,
                                     std::size_t element_bytes, std::size_t staging_bytes) noexcept {
   shape const n = p.shape();
   std::int32_t const chunks = chunk_count<S>(n);
   std::int32_t const blocks = S::contract::blocks(p.size);
-  geometry const cut(count, element_bytes, blocks == 1 ? chunks : chunks == blocks ? 1 : chunks / blocks,
-                     largest_staged<S>(n), staging_bytes);
+  auto const cut = [&]() noexcept {
+    return geometry(count, element_bytes, blocks == 1 ? chunks : chunks == blocks ? 1 : chunks / blocks,
+                    largest_staged<S>(n), staging_bytes);
+  };
   return {p, cut, chunks, element_bytes, user, scratch};
 }
 

@@ -48,18 +48,20 @@ struct buffers {
 // The memory of one call: the user's buffers, and scratch of one fragment.
 class memory_map {
  public:
-  memory_map(problem p, geometry const& cut, std::int32_t chunk_count, std::size_t element_bytes,
-             buffers const& user, std::byte* scratch) noexcept
+  // `cut()` returns the geometry and `user()` the buffers; both are made where they stay.
+  template <class Cut, class User>
+  memory_map(problem p, Cut const& cut, std::int32_t chunk_count, std::size_t element_bytes,
+             User const& user, std::byte* scratch) noexcept
       : problem_(p),
-        cut_(cut),
-        user_(user),
+        cut_(cut()),
+        user_(user()),
         scratch_(scratch),
         element_bytes_(element_bytes),
-        block_bytes_(cut.count() * element_bytes),
+        block_bytes_(cut_.count() * element_bytes),
         chunk_count_(chunk_count),
-        is_one_chunk_(cut.undivided() && chunk_count == 1),
-        uneven_(user.input_table.counts != nullptr || user.output_table.counts != nullptr),
-        streams_(block_bytes_ > device::stream_bytes_min() && !user.in_place) {}
+        is_one_chunk_(cut_.undivided() && chunk_count == 1),
+        uneven_(user_.input_table.counts != nullptr || user_.output_table.counts != nullptr),
+        streams_(block_bytes_ > device::stream_bytes_min() && !user_.in_place) {}
 
   [[nodiscard]] problem const& where() const noexcept { return problem_; }
   [[nodiscard]] std::size_t fragments() const noexcept { return cut_.fragments(); }
