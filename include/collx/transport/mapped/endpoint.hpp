@@ -71,7 +71,7 @@ class endpoint {
   }
 
   void begin(int lane, std::byte* output) noexcept {
-    target_[lane] = output == nullptr ? 0 : space_->address_of(output, 1);
+    target_[lane] = output;
     ++collective_[lane];
   }
 
@@ -135,7 +135,7 @@ class endpoint {
       return;
     }
     next.payload = space_->address_of(payload, bytes);
-    next.target = target_[lane];
+    next.target = target_[lane] == nullptr ? 0 : space_->address_of(target_[lane], 1);
     (how == handover::in_place ? to.in_place_sent : to.staged_sent) = to.sent + 1;
     // The same payload goes to several peers one after the other: hint once.
     bool const hint = how == handover::staged && bytes <= hinted_bytes_max && payload != hinted_[lane];
@@ -244,7 +244,7 @@ class endpoint {
   staging_ring rings_[lane_count];
   small_line small_[lane_count];
   std::byte const* hinted_[lane_count] = {};
-  std::uint64_t target_[lane_count] = {};
+  std::byte const* target_[lane_count] = {};
   std::uint64_t collective_[lane_count] = {};
 };
 
