@@ -173,9 +173,9 @@ class endpoint {
   }
 
  private:
-  // Measured for one writer and one reader: demoting lines pays up to a page, fetching the next
-  // payload's lines early as long as they do not push out what is in use.
-  static constexpr std::size_t demoted_bytes_max = 4096;
+  // Measured for one writer and one reader: demoting lines pays up to 512 bytes, fetching the
+  // next payload's lines early as long as they do not push out what is in use.
+  static constexpr std::size_t demoted_bytes_max = 512;
   static constexpr std::size_t hinted_bytes_max = 16384;
 
   // One lane between this rank and one peer, both directions. Used by this rank only.
