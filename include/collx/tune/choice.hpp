@@ -27,7 +27,7 @@ template <class Contract>
 struct mapped_table { using type = table<row<algo::direct_one_shot>>; };
 template <>
 struct mapped_table<contract::all_reduce> {
-  using type = table<row<algo::direct_one_shot, 8192, 2>, row<algo::direct_one_shot, 4096, 8>,
+  using type = table<row<algo::direct_one_shot, 16384, 2>, row<algo::direct_one_shot, 4096, 8>,
                      row<algo::direct_two_shot>>;
 };
 
