@@ -19,22 +19,6 @@ namespace detail {
 
 }  // namespace detail
 
-template <class Algorithm = automatic, class Transport, class... Arguments>
-void barrier(communicator<Transport>& comm, Arguments&&... arguments) {
-  detail::run_or_throw<Algorithm>(comm.engine(), detail::bind_barrier(detail::where(comm), arguments...));
-}
+COLLX_DETAIL_FORMS(barrier)
 
-template <class Algorithm = automatic, class Transport, class... Arguments>
-[[nodiscard]] status try_barrier(communicator<Transport>& comm, Arguments&&... arguments) noexcept {
-  return detail::run<Algorithm>(comm.engine(), detail::bind_barrier(detail::where(comm), arguments...));
-}
-
-namespace start {
-
-template <class Algorithm = automatic, class Transport, class... Arguments>
-[[nodiscard]] auto barrier(communicator<Transport>& comm, Arguments&&... arguments) {
-  return detail::begin<Algorithm>(comm.engine(), detail::bind_barrier(detail::where(comm), arguments...));
-}
-
-}  // namespace start
 }  // namespace collx::inline abi_1

@@ -2,7 +2,7 @@
 // The forms in which every collective comes: blocking, try_ and start::, over the one function that runs it.
 #pragma once
 
-#include "collx/collective/call.hpp"
+#include "collx/collective/persistent.hpp"
 
 namespace collx::inline abi_1 {
 namespace detail {
@@ -43,7 +43,19 @@ struct compiled_collective {
   // The blocking form: throws error instead of returning anything but ok.
   static void run_or_throw(engine_type& engine, arguments const& args);
   // The started form: bad arguments throw here, everything later comes out of the request.
-  [[nodiscard]] static request<Endpoint> begin(engine_type& engine, arguments const& args);
+  [[nodiscard]] static request<Endpoint> begin(engine_type& engine, arguments const& args, priority how);
+  // The persistent form: bad arguments throw here, and what the ranks disagree about.
+  [[nodiscard]] static persistent_collective<Contract, T, Op, Endpoint> prepare(engine_type& engine,
+                                                                                arguments const& args,
+                                                                                priority how);
+
+ private:
+  template <class Chosen>
+  [[nodiscard]] static request<Endpoint> launch(engine_type& engine, exec::call const& what,
+                                                arguments const& args, priority how);
+  // Throws what keeps the chosen algorithm from running here.
+  template <class Chosen>
+  static void require(engine_type& engine, exec::call const& what);
 };
 
 // Defined outside the class: what is inline is compiled by everybody, `extern template` or not.
@@ -84,25 +96,59 @@ void compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run_or_throw(eng
 }
 
 template <class Contract, class T, class Op, class Endpoint, class Algorithm>
+template <class Chosen>
+void compiled_collective<Contract, T, Op, Endpoint, Algorithm>::require(engine_type& engine,
+                                                                        exec::call const& what) {
+  if (!detail::can_run<schedule_for<Contract, Chosen>, T>(engine))
+    detail::throw_unsupported(Contract::name, engine.endpoint().size(), sizeof(T), engine.endpoint().depth());
+  if (engine.checker() != nullptr && engine.endpoint().size() > 1 &&
+      engine.checker()(engine, what) != status::ok)
+    throw error(engine.failure());
+}
+
+template <class Contract, class T, class Op, class Endpoint, class Algorithm>
+template <class Chosen>
+request<Endpoint> compiled_collective<Contract, T, Op, Endpoint, Algorithm>::launch(engine_type& engine,
+                                                                                    exec::call const& what,
+                                                                                    arguments const& args,
+                                                                                    priority how) {
+  using namespace detail;
+  if (needs_elements<Contract> && args.count == 0) return {};
+  if (engine.endpoint().size() == 1) {
+    engine.count_one();
+    run_alone(args);
+    return {};
+  }
+  using S = schedule_for<Contract, Chosen>;
+  auto const make = [&](int lane) noexcept { return make_executor<S>(engine, lane, args); };
+  return request<Endpoint>(engine, engine.start(what, make, how));
+}
+
+template <class Contract, class T, class Op, class Endpoint, class Algorithm>
 request<Endpoint> compiled_collective<Contract, T, Op, Endpoint, Algorithm>::begin(engine_type& engine,
-                                                                                   arguments const& args) {
+                                                                                   arguments const& args,
+                                                                                   priority how) {
   using namespace detail;
   if (args.fault != nullptr) throw_refusal(Contract::name, args.fault, args.given, args.needed);
+  // With checking on, a count of 0 is compared as any other.
   if (needs_elements<Contract> && args.count == 0 && engine.checker() == nullptr) return {};
   return with_algorithm<Contract, Algorithm, Op>(engine, agreed_count(args) * sizeof(T), [&]<class Chosen>() {
-    using S = schedule_for<Contract, Chosen>;
-    if (!can_run<S, T>(engine))
-      throw_unsupported(Contract::name, engine.endpoint().size(), sizeof(T), engine.endpoint().depth());
-    if (engine.endpoint().size() == 1) {
-      engine.count_one();
-      run_alone(args);
-      return request<Endpoint>{};
-    }
     exec::call const what = describe<Chosen>(args);
-    if (engine.checker() != nullptr && engine.checker()(engine, what) != status::ok)
-      throw error(engine.failure());
-    return request<Endpoint>(
-        engine, engine.start(what, [&](int lane) noexcept { return make_executor<S>(engine, lane, args); }));
+    require<Chosen>(engine, what);
+    return launch<Chosen>(engine, what, args, how);
+  });
+}
+
+template <class Contract, class T, class Op, class Endpoint, class Algorithm>
+persistent_collective<Contract, T, Op, Endpoint>
+compiled_collective<Contract, T, Op, Endpoint, Algorithm>::prepare(engine_type& engine, arguments const& args,
+                                                                   priority how) {
+  using namespace detail;
+  if (args.fault != nullptr) throw_refusal(Contract::name, args.fault, args.given, args.needed);
+  return with_algorithm<Contract, Algorithm, Op>(engine, agreed_count(args) * sizeof(T), [&]<class Chosen>() {
+    exec::call const what = describe<Chosen>(args);
+    require<Chosen>(engine, what);
+    return persistent_collective<Contract, T, Op, Endpoint>(engine, args, what, &launch<Chosen>, how);
   });
 }
 
@@ -117,8 +163,14 @@ void run_or_throw(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> co
   compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run_or_throw(engine, args);
 }
 template <class Algorithm, class Contract, class T, class Op, class Endpoint>
-[[nodiscard]] auto begin(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> const& args) {
-  return compiled_collective<Contract, T, Op, Endpoint, Algorithm>::begin(engine, args);
+[[nodiscard]] auto begin(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> const& args,
+                         priority how) {
+  return compiled_collective<Contract, T, Op, Endpoint, Algorithm>::begin(engine, args, how);
+}
+template <class Algorithm, class Contract, class T, class Op, class Endpoint>
+[[nodiscard]] auto prepare(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> const& args,
+                           priority how) {
+  return compiled_collective<Contract, T, Op, Endpoint, Algorithm>::prepare(engine, args, how);
 }
 
 }  // namespace detail
@@ -127,21 +179,36 @@ template <class Algorithm, class Contract, class T, class Op, class Endpoint>
 // The forms in which every collective comes; its header defines detail::bind_<name>, which turns the
 // arguments into an invocation. As a macro, since the name is all in which they differ.
 //
-//   name(comm, ...)          blocks; throws error instead of returning anything but ok
-//   try_name(comm, ...)      the same, noexcept: returns the status
-//   start::name(comm, ...)   returns a request; bad arguments throw here, the rest comes out of it
-#define COLLX_DETAIL_FORMS(name)                                                                           \
-  template <class Algorithm = automatic, class Transport, class... Arguments>                              \
-  void name(communicator<Transport>& comm, Arguments&&... arguments) {                                     \
-    detail::run_or_throw<Algorithm>(comm.engine(), detail::bind_##name(detail::where(comm), arguments...)); \
-  }                                                                                                        \
-  template <class Algorithm = automatic, class Transport, class... Arguments>                              \
-  [[nodiscard]] status try_##name(communicator<Transport>& comm, Arguments&&... arguments) noexcept {      \
-    return detail::run<Algorithm>(comm.engine(), detail::bind_##name(detail::where(comm), arguments...));  \
-  }                                                                                                        \
-  namespace start {                                                                                        \
-  template <class Algorithm = automatic, class Transport, class... Arguments>                              \
-  [[nodiscard]] auto name(communicator<Transport>& comm, Arguments&&... arguments) {                       \
-    return detail::begin<Algorithm>(comm.engine(), detail::bind_##name(detail::where(comm), arguments...)); \
-  }                                                                                                        \
+//   name(comm, ...)               blocks; throws error instead of returning anything but ok
+//   try_name(comm, ...)           the same, noexcept: returns the status
+//   start::name(comm, ...)        returns a request; bad arguments throw here, the rest comes out of it
+//   persistent::name(comm, ...)   returns a persistent_collective, to be started as often as wanted
+//
+// Template arguments: the algorithm, and for the last two the priority.
+#define COLLX_DETAIL_FORMS(name)                                                                        \
+  template <class Algorithm = automatic, class Transport, class... Arguments>                           \
+  void name(communicator<Transport>& comm, Arguments&&... arguments) {                                  \
+    detail::run_or_throw<Algorithm>(comm.engine(),                                                      \
+                                    detail::bind_##name(detail::where(comm), arguments...));            \
+  }                                                                                                     \
+  template <class Algorithm = automatic, class Transport, class... Arguments>                           \
+  [[nodiscard]] status try_##name(communicator<Transport>& comm, Arguments&&... arguments) noexcept {   \
+    return detail::run<Algorithm>(comm.engine(),                                                        \
+                                  detail::bind_##name(detail::where(comm), arguments...));              \
+  }                                                                                                     \
+  namespace start {                                                                                     \
+  template <class Algorithm = automatic, priority How = priority::normal, class Transport,              \
+            class... Arguments>                                                                         \
+  [[nodiscard]] auto name(communicator<Transport>& comm, Arguments&&... arguments) {                    \
+    return detail::begin<Algorithm>(comm.engine(),                                                      \
+                                    detail::bind_##name(detail::where(comm), arguments...), How);       \
+  }                                                                                                     \
+  }                                                                                                     \
+  namespace persistent {                                                                                \
+  template <class Algorithm = automatic, priority How = priority::normal, class Transport,              \
+            class... Arguments>                                                                         \
+  [[nodiscard]] auto name(communicator<Transport>& comm, Arguments&&... arguments) {                    \
+    return detail::prepare<Algorithm>(comm.engine(),                                                    \
+                                      detail::bind_##name(detail::where(comm), arguments...), How);     \
+  }                                                                                                     \
   }

@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "collx/core/priority.hpp"
 #include "collx/exec/request.hpp"
 #include "collx/exec/waiter.hpp"
 
@@ -88,17 +89,22 @@ class engine {
 
   // Starts one collective; it moves along whenever any call of this communicator waits or tests.
   template <class Make>
-  [[nodiscard]] ticket start(call const& what, Make const& make) noexcept {
+  [[nodiscard]] ticket start(call const& what, Make const& make, priority how = priority::normal) noexcept {
     progress_ = [](engine& self) noexcept { self.progress(); };
     finish_ = [](engine& self, std::uint32_t index) noexcept { (void)self.finish(index); };
     std::uint32_t index = next_slot_++ % request_count;
     flight_type& slot = flights_[index];
     if (slot.occupied) (void)finish(index);
-    int const lane = 1 + static_cast<int>(started_++ % (Endpoint::lane_count - 1));
+    static_assert(Endpoint::lane_count >= 3, "collx: lanes for blocking, started and urgent collectives");
+    // The last lane is that of urgent ones.
+    int const lane = how == priority::urgent
+                         ? Endpoint::lane_count - 1
+                         : 1 + static_cast<int>(started_++ % (Endpoint::lane_count - 2));
     ++slot.generation;
     slot.occupied = true;
     slot.outcome = failure_.code == status::ok ? status::pending : failure_.code;
     slot.lane = lane;
+    slot.urgent = how == priority::urgent;
     slot.running = false;
     slot.started_us = now_us();
     slot.moved_us = 0;
@@ -109,7 +115,9 @@ class engine {
       wait_for_lane(index);
       if (slot.outcome == status::pending) {
         slot.template install<decltype(make(lane))>([&] { return make(lane); });
+        slot.machine->yields(true);
         slot.running = true;
+        urgent_in_flight_ += slot.urgent;
         progress();
       }
     }
@@ -139,15 +147,16 @@ class engine {
       if (flights_[i].occupied) finish_(*this, i);
   }
 
-  // Moves every request in flight as far as it goes without waiting.
+  // Gives every request in flight a turn: as far as it goes without waiting, but one fragment at most.
+  // Urgent ones get theirs first, and again after that of each other.
   COLLX_NEVER_INLINE void progress() noexcept {
     endpoint_.progress();
-    for (std::uint32_t i = 0; in_flight_ != 0 && i < request_count; ++i) {
-      flight_type& slot = flights_[i];
-      if (!slot.running || slot.outcome != status::pending) continue;
-      if (status const outcome = slot.advance(*slot.machine); outcome != status::pending)
-        complete(slot, outcome);
-    }
+    if (urgent_in_flight_ != 0) give_turns(true);
+    for (std::uint32_t i = 0; in_flight_ != 0 && i < request_count; ++i)
+      if (!flights_[i].urgent && give_turn(flights_[i]) && urgent_in_flight_ != 0) {
+        endpoint_.progress();
+        give_turns(true);
+      }
   }
 
   COLLX_COLD void abort(status code) noexcept {
@@ -281,9 +290,23 @@ class engine {
     if (slot.outcome == status::pending) complete(slot, why);
   }
 
+  void give_turns(bool urgent) noexcept {
+    for (flight_type& slot : flights_)
+      if (slot.urgent == urgent) (void)give_turn(slot);
+  }
+
+  // False: the request is not in flight.
+  bool give_turn(flight_type& slot) noexcept {
+    if (!slot.running || slot.outcome != status::pending) return false;
+    if (status const outcome = slot.advance(*slot.machine); outcome != status::pending)
+      complete(slot, outcome);
+    return true;
+  }
+
   COLLX_NEVER_INLINE void complete(flight_type& slot, status outcome) noexcept {
     slot.outcome = outcome;
     --in_flight_;
+    if (slot.running) urgent_in_flight_ -= slot.urgent;
     if (outcome == status::ok) {
       slot.running = false;
       return;
@@ -311,6 +334,7 @@ class engine {
   std::uint32_t next_slot_ = 0;
   std::uint32_t started_ = 0;
   std::uint32_t in_flight_ = 0;
+  std::uint32_t urgent_in_flight_ = 0;
   std::uint32_t tests_ = 0;
   check_function checker_ = nullptr;
   // progress() and finish(), set by start(): who starts nothing need not compile them.

@@ -77,15 +77,17 @@ class host_executor : public step_machine<Endpoint> {
     this->step_count(S::step_count(this->memory().where()));
   }
 
-  // Does everything that can be done without waiting. pending: call again; anything else is final.
+  // Does everything that can be done without waiting, or a fragment of it (yields). pending: call again;
+  // anything else is final.
   [[nodiscard]] status advance() noexcept {
-    for (; this->in_call(); this->next_fragment()) {
+    while (this->in_call()) {
       for (; this->in_fragment(); this->next_step()) {
         primitive const step = S::step(this->memory().where(), this->step());
         status const outcome = this->perform(step, &op_);
         if (outcome != status::ok) return outcome;
         trace_.step(this->memory().where(), this->fragment(), this->step(), step);
       }
+      if (this->next_fragment()) return status::pending;
     }
     return this->drained() ? status::ok : status::pending;
   }

@@ -33,6 +33,7 @@ struct flight {
   cursor seen{};               // and where it was
   std::uint32_t generation = 0;
   int lane = 0;
+  bool urgent = false;
   bool occupied = false;
   bool running = false;  // false: waits for an earlier request to leave its lane
   alignas(64) std::byte storage[slot_bytes];

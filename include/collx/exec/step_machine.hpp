@@ -55,6 +55,8 @@ class step_machine {
 
   // How often advance() looks for a message before it returns pending: once, unless told otherwise.
   void looks(std::uint32_t count) noexcept { looks_ = count; }
+  // Whether advance() returns after every fragment, so that others get their turn.
+  void yields(bool value) noexcept { yields_ = value; }
 
   [[nodiscard]] cursor where() const noexcept {
     return {fragment_, step_, step_count_, waits_for_, bytes_, peer_bytes_};
@@ -78,10 +80,12 @@ class step_machine {
     phase_ = phase::begin;
   }
 
-  void next_fragment() noexcept {
+  // Returns whether the next one waits for another turn.
+  bool next_fragment() noexcept {
     endpoint_.end_fragment(lane_);
     step_ = 0;
     ++fragment_;
+    return yields_ && in_call();
   }
 
   // Does the current step, or as much of it as can be done without waiting (pending).
@@ -375,6 +379,7 @@ class step_machine {
   phase phase_ = phase::begin;
   bool waits_for_message_ = false;
   bool lent_ = false;
+  bool yields_ = false;
   rank_t waits_for_ = no_rank;
   std::size_t fragment_ = 0;
   std::byte* staged_ = nullptr;

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives that are set up once: right every time, with new data, and no message but the algorithm's.
+#include <doctest/doctest.h>
+
+#include <numeric>
+#include <stdexcept>
+#include <vector>
+
+#include "collx/algo/all.hpp"
+#include "collx/bootstrap/threads.hpp"
+#include "collx/collx.hpp"
+#include "transport/counting.hpp"
+
+namespace {
+
+using collx::rank_t;
+using transport = counting<collx::transport::threads>;
+using communicator = collx::communicator<transport>;
+
+void require(bool holds, char const* what) {
+  if (!holds) throw std::runtime_error(what);
+}
+
+template <class F>
+void on_ranks(rank_t size, F const& f) {
+  collx::bootstrap::on_threads<transport>(size, f, {.staging_bytes = 64 * 1024});
+}
+
+}  // namespace
+
+TEST_CASE("persistent: every start gives the result of the data that are there then") {
+  for (rank_t size = 1; size <= 5; ++size)
+    on_ranks(size, [](communicator& comm) {
+      std::vector<int> in(30'000), out(in.size());
+      auto sum = collx::persistent::all_reduce<collx::algo::ring>(comm, in, out, collx::sum);
+      auto first = collx::persistent::broadcast(comm, in, rank_t{0});
+      require(sum.test(), "not started, and yet not done");
+      for (int round = 1; round <= 4; ++round) {
+        for (std::size_t i = 0; i < in.size(); ++i) in[i] = round * (comm.rank() + 1) + static_cast<int>(i);
+        sum.start();
+        sum.wait();
+        rank_t const n = comm.size();
+        for (std::size_t i = 0; i < out.size(); i += 997)
+          require(out[i] == round * n * (n + 1) / 2 + n * static_cast<int>(i), "a wrong sum");
+        first.start();
+        first.wait();
+        require(in[7] == round + 7, "a wrong broadcast");
+      }
+    });
+}
+
+TEST_CASE("persistent: a start sends what the algorithm sends, even where calls are compared") {
+  on_ranks(4, [](communicator& comm) {
+    comm.checking(collx::checking_level::communication);
+    std::vector<float> v(100, 1.0f);
+    auto& endpoint = comm.engine().endpoint();
+    auto const in_a_start = [&](auto& what) {
+      std::uint64_t const before = endpoint.messages();
+      what.start();
+      what.wait();
+      return endpoint.messages() - before;
+    };
+    std::uint64_t const at_first = endpoint.messages();
+    auto ring = collx::persistent::all_reduce<collx::algo::ring>(comm, v);
+    require(endpoint.messages() > at_first, "the calls were not compared");
+    for (int i = 0; i < 10; ++i) require(in_a_start(ring) == 6, "not 2(n-1) messages");
+    auto direct = collx::persistent::all_reduce<collx::algo::direct_one_shot>(comm, v);
+    for (int i = 0; i < 10; ++i) require(in_a_start(direct) == 3, "not n-1 messages");
+    auto gathered = std::vector<float>(400);
+    auto gather = collx::persistent::all_gather<collx::algo::ring>(comm, v, gathered);
+    for (int i = 0; i < 10; ++i) require(in_a_start(gather) == 3, "not n-1 messages");
+  });
+}
+
+TEST_CASE("persistent: several in flight, and started again before they were waited for") {
+  on_ranks(3, [](communicator& comm) {
+    std::vector<long> a(5000, 1), b(7, 2);
+    auto first = collx::persistent::all_reduce(comm, a);
+    auto second = collx::persistent::all_reduce<collx::automatic, collx::priority::urgent>(comm, b);
+    for (int i = 0; i < 3; ++i) {
+      first.start();
+      second.start();
+    }
+    second.wait();
+    first.wait();
+    require(a[4999] == 27 && b[6] == 54, "a start was lost");
+  });
+}
+
+TEST_CASE("persistent: wrong arguments and disagreement end the setting up") {
+  on_ranks(2, [](communicator& comm) {
+    std::vector<int> in(3), out(4);
+    try {
+      (void)collx::persistent::all_reduce(comm, in, out);
+      require(false, "accepted");
+    } catch (collx::error const& refused) {
+      require(refused.code() == collx::status::bad_argument, "another error");
+    }
+    comm.checking(collx::checking_level::communication);
+    std::vector<int> v(comm.rank() == 0 ? 3 : 4);
+    try {
+      (void)collx::persistent::all_reduce(comm, v);
+      require(false, "accepted");
+    } catch (collx::error const& refused) {
+      require(refused.code() == collx::status::mismatch, "another error");
+    }
+  });
+}
