@@ -54,18 +54,26 @@ class communicator {
   using world_type = typename Transport::world;
 
   // Takes over one count of the world's references (see Transport::connect and split).
-  communicator(world_type* world, engine_type* engine) noexcept : world_(world), engine_(engine) {}
-  communicator(communicator&& other) noexcept
-      : world_(std::exchange(other.world_, nullptr)), engine_(std::exchange(other.engine_, nullptr)) {}
+  communicator(world_type* world, engine_type* engine) noexcept
+      : world_(world),
+        engine_(engine),
+        where_{engine->endpoint().rank(), engine->endpoint().size()},
+        owns_engine_(true) {}
+  communicator(communicator&& other) noexcept { swap(other); }
   communicator& operator=(communicator&& other) noexcept {
-    std::swap(world_, other.world_);
-    std::swap(engine_, other.engine_);
+    swap(other);
     return *this;
   }
   ~communicator();
 
-  [[nodiscard]] rank_t rank() const noexcept { return engine_->endpoint().rank(); }
-  [[nodiscard]] rank_t size() const noexcept { return engine_->endpoint().size(); }
+  // The ranks on an axis of this communicator's, one of which is this rank, as a communicator that shares
+  // everything with this one: it takes no memory on any rank, and is made without a message. It must not
+  // outlive this one; they are used by one thread at a time together; what fails on one has failed on both;
+  // and ranks that have several in common call on them in the same order. mesh.hpp makes them by name.
+  [[nodiscard]] communicator along(axis const& line) const;
+
+  [[nodiscard]] rank_t rank() const noexcept { return where_.rank; }
+  [[nodiscard]] rank_t size() const noexcept { return where_.size; }
 
   // The longest any wait of a collective on this communicator may take before it fails with
   // status::timeout. Default 30 s, or COLLX_TIMEOUT_US.
@@ -77,9 +85,9 @@ class communicator {
   // of size(); throws error (bad_argument) otherwise.
   void ranks_per_group(rank_t count) {
     if (count < 1 || size() % count != 0) throw_bad_group(count, size());
-    engine_->ranks_per_group(count);
+    where_.inner = count;
   }
-  [[nodiscard]] rank_t ranks_per_group() const noexcept { return engine_->ranks_per_group(); }
+  [[nodiscard]] rank_t ranks_per_group() const noexcept { return where_.inner; }
 
   // How much is checked at run time; see core/checking.hpp. Must be the same on every rank.
   // Defined in collective/agreement.hpp.
@@ -107,10 +115,40 @@ class communicator {
   // What failed first on this communicator; code ok while nothing has.
   [[nodiscard]] failure_report const& failure() const noexcept { return engine_->failure(); }
 
+  // Bytes of memory that peers can reach, reserved for this communicator on this rank: they count when they
+  // are touched. None for one that shares (along()).
+  [[nodiscard]] std::size_t reserved_bytes() const noexcept {
+    return owns_engine_ ? engine_->endpoint().reserved_bytes() : 0;
+  }
+
   [[nodiscard]] engine_type& engine() const noexcept { return *engine_; }
   [[nodiscard]] world_type& world() const noexcept { return *world_; }
+  [[nodiscard]] exec::standing standing() const noexcept { return {where_, along_, started_}; }
+  // The rank of the world that a rank here is.
+  [[nodiscard]] rank_t world_rank(rank_t rank) const noexcept {
+    return engine_->endpoint().world_rank(along_.is_whole() ? rank : along_.base + along_.pitch * rank);
+  }
 
  private:
+  communicator() = default;
+
+  void swap(communicator& other) noexcept {
+    std::swap(world_, other.world_);
+    std::swap(engine_, other.engine_);
+    std::swap(where_, other.where_);
+    std::swap(along_, other.along_);
+    std::swap(started_, other.started_);
+    std::swap(owns_engine_, other.owns_engine_);
+  }
+
+  [[noreturn]] COLLX_COLD static void throw_bad_axis(axis const& line, problem const& where) {
+    char text[200];
+    std::snprintf(
+        text, sizeof text,
+        "along: ranks %d, %d + %d, ... (%d of them) of %d do not include this rank, %d, or do not exist",
+        line.base, line.base, line.pitch, line.size, where.size, where.rank);
+    throw error(status::bad_argument, text);
+  }
   [[noreturn]] COLLX_COLD static void throw_bad_group(rank_t count, rank_t size) {
     char text[160];
     std::snprintf(
@@ -121,18 +159,39 @@ class communicator {
     throw error(status::bad_argument, text);
   }
 
-  world_type* world_;
-  engine_type* engine_;
+  world_type* world_ = nullptr;
+  engine_type* engine_ = nullptr;
+  problem where_{};
+  axis along_{};
+  std::uint32_t* started_ = nullptr;  // counts for a group that shares its engine
+  bool owns_engine_ = false;
 };
 
 // Outside the class, so that `extern template` leaves it out: it refers to all that sets a world up.
 template <class Transport>
 communicator<Transport>::~communicator() {
-  if (engine_ == nullptr) return;
+  delete started_;
+  if (!owns_engine_) return;
   engine_->finish_all();
   engine_->endpoint().leave();
   delete engine_;
   world_->drop();
+}
+
+template <class Transport>
+communicator<Transport> communicator<Transport>::along(axis const& line) const {
+  rank_t const number = line.pitch > 0 ? (where_.rank - line.base) / line.pitch : -1;
+  bool const exists = line.size > 0 && line.base >= 0 && line.pitch > 0 &&
+                      line.base + std::int64_t{line.size - 1} * line.pitch < where_.size;
+  if (!exists || number < 0 || number >= line.size || line.base + number * line.pitch != where_.rank)
+    throw_bad_axis(line, where_);
+  communicator shared;
+  shared.world_ = world_;
+  shared.engine_ = engine_;
+  shared.where_ = {number, line.size};
+  shared.along_ = embed(line, along_);
+  shared.started_ = new std::uint32_t(0);
+  return shared;
 }
 
 // A started collective. The buffers passed to it belong to the library until wait() returns or

@@ -59,16 +59,22 @@ inline void copy_name(char (&to)[32], char const* from) noexcept { std::snprintf
   return false;
 }
 
+// A rank of the group among those of the endpoint, in which reports are.
+[[nodiscard]] inline rank_t only_rank(rank_t rank, axis const& along) noexcept {
+  return along.is_whole() ? rank : along.base + along.pitch * rank;
+}
+
 // Every rank learns every rank's record and finds the same disagreements, so all of them fail.
 template <class Endpoint>
 [[nodiscard]] status agree(exec::engine<Endpoint>& engine, exec::call const& what) noexcept {
-  auto const size = static_cast<std::size_t>(engine.endpoint().size());
+  auto const size = static_cast<std::size_t>(what.at.where.size);
   agreement_record const mine = record_of(what);
   array<agreement_record> all(size);
   invocation<contract::all_gather, agreement_record, unreduced> exchange{};
   exchange.input = &mine;
   exchange.output = all.data();
   exchange.count = 1;
+  exchange.at = what.at;
   using S = algo::direct_one_shot::all_gather;
   auto const describe = [&]() noexcept { return what; };
   status const outcome = engine.run_uncounted(
@@ -78,7 +84,7 @@ template <class Endpoint>
     failure_report report = engine.report_for(what);
     if (!differ(mine, all[r], report)) continue;
     exec::cursor peer;
-    peer.waits_for = static_cast<rank_t>(r);
+    peer.waits_for = only_rank(static_cast<rank_t>(r), what.at.along);
     engine.record(status::mismatch, report, peer);
     return status::mismatch;
   }

@@ -24,6 +24,7 @@ template <class Contract, class T, class Op>
 [[nodiscard]] exec::buffers buffers_of(problem p, invocation<Contract, T, Op> const& args,
                                        exec::workspace& work) noexcept {
   exec::buffers user = exec::even_buffers<Contract>(p, args.input, args.output, args.in_place);
+  user.numbers_peers = args.at.along.is_whole() || user.output_pitch == 0;
   if constexpr (is_uneven<Contract>) {
     user.input_table = table_for(args.tables.input, work.input_offsets);
     user.output_table = table_for(args.tables.output, work.output_offsets);
@@ -36,20 +37,21 @@ template <schedule S, class Contract, class T, class Op, class Endpoint>
 [[nodiscard]] auto make_executor(exec::engine<Endpoint>& engine, int lane,
                                  invocation<Contract, T, Op> const& args) noexcept {
   Endpoint& endpoint = engine.endpoint();
-  problem const where{endpoint.rank(), endpoint.size(), args.root, engine.ranks_per_group()};
+  problem const& where = args.at.where;
   std::byte* const scratch = scratch_chunks<S>(where.shape()) == 0 ? nullptr : endpoint.scratch(lane);
   auto const map = [&]() noexcept {
     auto const user = [&]() noexcept { return buffers_of(where, args, engine.work(lane)); };
     return exec::map_memory<S>(where, user, scratch, args.count, sizeof(T), endpoint.staging_bytes());
   };
-  return exec::host_executor<S, T, Op, Endpoint>(endpoint, lane, engine.work(lane), map, args.op);
+  return exec::host_executor<S, T, Op, Endpoint>(endpoint, lane, engine.work(lane), map, args.op, {},
+                                                 args.at.along);
 }
 
 // Calls f.template operator()<Algorithm>() with the algorithm asked for, or the chosen one.
 template <class Contract, class Algorithm, class Op, class Endpoint, class F>
-[[nodiscard]] auto with_algorithm(exec::engine<Endpoint>& engine, std::size_t bytes, F const& f) {
+[[nodiscard]] auto with_algorithm(rank_t size, std::size_t bytes, F const& f) {
   if constexpr (std::is_same_v<Algorithm, automatic>) {
-    return tune::choose<Contract, Endpoint, is_commutative<Op>()>(bytes, engine.endpoint().size(), f);
+    return tune::choose<Contract, Endpoint, is_commutative<Op>()>(bytes, size, f);
   } else {
     static_assert(
         algorithm_for<Algorithm, Contract>,
@@ -95,7 +97,7 @@ template <class Chosen, class Contract, class T, class Op>
   char const* op = "a callable";
   if constexpr (requires { Op::name; }) op = Op::name;
   return {Contract::name, algorithm_name<Chosen>(), op, type_number<T>(), type_number<Op>(),
-          agreed_count(args), args.root};
+          agreed_count(args), args.root, args.at};
 }
 
 // With nothing to move there is nothing to do; but a barrier, of count 0, is all about its messages.
@@ -106,9 +108,7 @@ inline constexpr bool needs_elements = !std::is_same_v<Contract, contract::barri
 // element per chunk fits what a fragment may stage. Only large elements and large worlds can fail the
 // last with the least staging memory there is.
 template <schedule S, class T, class Endpoint>
-[[nodiscard]] bool can_run(exec::engine<Endpoint>& engine) noexcept {
-  Endpoint const& endpoint = engine.endpoint();
-  shape const n{endpoint.size(), engine.ranks_per_group()};
+[[nodiscard]] bool can_run(Endpoint const& endpoint, shape n) noexcept {
   if (!supports<S>(n)) return false;
   // A schedule that is proved with more messages in flight than there are credits may deadlock.
   if (static_cast<std::uint64_t>(depth<S>(n)) > endpoint.depth()) return false;

@@ -67,11 +67,12 @@ status compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run(engine_typ
   // With checking on, a count of 0 is compared as any other: the peers' may not be 0.
   if (needs_elements<Contract> && args.count == 0 && engine.checker() == nullptr)
     return engine.failure().code;
-  return with_algorithm<Contract, Algorithm, Op>(
-      engine, agreed_count(args) * sizeof(T), [&]<class Chosen>() noexcept {
+  return with_algorithm<Contract, Algorithm, Op, Endpoint>(
+      args.at.where.size, agreed_count(args) * sizeof(T), [&]<class Chosen>() noexcept {
         using S = schedule_for<Contract, Chosen>;
-        if (COLLX_UNLIKELY((!can_run<S, T>(engine)))) return status::not_supported;
-        if (COLLX_UNLIKELY(engine.endpoint().size() == 1)) {
+        if (COLLX_UNLIKELY((!can_run<S, T>(engine.endpoint(), args.at.where.shape()))))
+          return status::not_supported;
+        if (COLLX_UNLIKELY(args.at.where.size == 1)) {
           engine.count_one();
           run_alone(args);
           return engine.failure().code;
@@ -91,7 +92,7 @@ void compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run_or_throw(eng
   if (COLLX_LIKELY(outcome == status::ok)) return;
   if (outcome == status::bad_argument) throw_refusal(Contract::name, args.fault, args.given, args.needed);
   if (outcome == status::not_supported)
-    throw_unsupported(Contract::name, engine.endpoint().size(), sizeof(T), engine.endpoint().depth());
+    throw_unsupported(Contract::name, args.at.where.size, sizeof(T), engine.endpoint().depth());
   throw error(engine.failure());
 }
 
@@ -99,9 +100,9 @@ template <class Contract, class T, class Op, class Endpoint, class Algorithm>
 template <class Chosen>
 void compiled_collective<Contract, T, Op, Endpoint, Algorithm>::require(engine_type& engine,
                                                                         exec::call const& what) {
-  if (!detail::can_run<schedule_for<Contract, Chosen>, T>(engine))
-    detail::throw_unsupported(Contract::name, engine.endpoint().size(), sizeof(T), engine.endpoint().depth());
-  if (engine.checker() != nullptr && engine.endpoint().size() > 1 &&
+  if (!detail::can_run<schedule_for<Contract, Chosen>, T>(engine.endpoint(), what.at.where.shape()))
+    detail::throw_unsupported(Contract::name, what.at.where.size, sizeof(T), engine.endpoint().depth());
+  if (engine.checker() != nullptr && what.at.where.size > 1 &&
       engine.checker()(engine, what) != status::ok)
     throw error(engine.failure());
 }
@@ -114,7 +115,7 @@ request<Endpoint> compiled_collective<Contract, T, Op, Endpoint, Algorithm>::lau
                                                                                     priority how) {
   using namespace detail;
   if (needs_elements<Contract> && args.count == 0) return {};
-  if (engine.endpoint().size() == 1) {
+  if (args.at.where.size == 1) {
     engine.count_one();
     run_alone(args);
     return {};
@@ -132,11 +133,12 @@ request<Endpoint> compiled_collective<Contract, T, Op, Endpoint, Algorithm>::beg
   if (args.fault != nullptr) throw_refusal(Contract::name, args.fault, args.given, args.needed);
   // With checking on, a count of 0 is compared as any other.
   if (needs_elements<Contract> && args.count == 0 && engine.checker() == nullptr) return {};
-  return with_algorithm<Contract, Algorithm, Op>(engine, agreed_count(args) * sizeof(T), [&]<class Chosen>() {
-    exec::call const what = describe<Chosen>(args);
-    require<Chosen>(engine, what);
-    return launch<Chosen>(engine, what, args, how);
-  });
+  return with_algorithm<Contract, Algorithm, Op, Endpoint>(args.at.where.size, agreed_count(args) * sizeof(T),
+                                                           [&]<class Chosen>() {
+                                                             exec::call const what = describe<Chosen>(args);
+                                                             require<Chosen>(engine, what);
+                                                             return launch<Chosen>(engine, what, args, how);
+                                                           });
 }
 
 template <class Contract, class T, class Op, class Endpoint, class Algorithm>
@@ -145,11 +147,12 @@ compiled_collective<Contract, T, Op, Endpoint, Algorithm>::prepare(engine_type& 
                                                                    priority how) {
   using namespace detail;
   if (args.fault != nullptr) throw_refusal(Contract::name, args.fault, args.given, args.needed);
-  return with_algorithm<Contract, Algorithm, Op>(engine, agreed_count(args) * sizeof(T), [&]<class Chosen>() {
-    exec::call const what = describe<Chosen>(args);
-    require<Chosen>(engine, what);
-    return persistent_collective<Contract, T, Op, Endpoint>(engine, args, what, &launch<Chosen>, how);
-  });
+  return with_algorithm<Contract, Algorithm, Op, Endpoint>(
+      args.at.where.size, agreed_count(args) * sizeof(T), [&]<class Chosen>() {
+        exec::call const what = describe<Chosen>(args);
+        require<Chosen>(engine, what);
+        return persistent_collective<Contract, T, Op, Endpoint>(engine, args, what, &launch<Chosen>, how);
+      });
 }
 
 namespace detail {
@@ -185,30 +188,32 @@ template <class Algorithm, class Contract, class T, class Op, class Endpoint>
 //   persistent::name(comm, ...)   returns a persistent_collective, to be started as often as wanted
 //
 // Template arguments: the algorithm, and for the last two the priority.
-#define COLLX_DETAIL_FORMS(name)                                                                        \
-  template <class Algorithm = automatic, class Transport, class... Arguments>                           \
-  void name(communicator<Transport>& comm, Arguments&&... arguments) {                                  \
-    detail::run_or_throw<Algorithm>(comm.engine(),                                                      \
-                                    detail::bind_##name(detail::where(comm), arguments...));            \
-  }                                                                                                     \
-  template <class Algorithm = automatic, class Transport, class... Arguments>                           \
-  [[nodiscard]] status try_##name(communicator<Transport>& comm, Arguments&&... arguments) noexcept {   \
-    return detail::run<Algorithm>(comm.engine(),                                                        \
-                                  detail::bind_##name(detail::where(comm), arguments...));              \
-  }                                                                                                     \
-  namespace start {                                                                                     \
-  template <class Algorithm = automatic, priority How = priority::normal, class Transport,              \
-            class... Arguments>                                                                         \
-  [[nodiscard]] auto name(communicator<Transport>& comm, Arguments&&... arguments) {                    \
-    return detail::begin<Algorithm>(comm.engine(),                                                      \
-                                    detail::bind_##name(detail::where(comm), arguments...), How);       \
-  }                                                                                                     \
-  }                                                                                                     \
-  namespace persistent {                                                                                \
-  template <class Algorithm = automatic, priority How = priority::normal, class Transport,              \
-            class... Arguments>                                                                         \
-  [[nodiscard]] auto name(communicator<Transport>& comm, Arguments&&... arguments) {                    \
-    return detail::prepare<Algorithm>(comm.engine(),                                                    \
-                                      detail::bind_##name(detail::where(comm), arguments...), How);     \
-  }                                                                                                     \
+#define COLLX_DETAIL_FORMS(name)                                                                         \
+  template <class Algorithm = automatic, class Transport, class... Arguments>                            \
+  void name(communicator<Transport>& comm, Arguments&&... arguments) {                                   \
+    detail::run_or_throw<Algorithm>(                                                                     \
+        comm.engine(), detail::called_on(comm, detail::bind_##name(detail::where(comm), arguments...))); \
+  }                                                                                                      \
+  template <class Algorithm = automatic, class Transport, class... Arguments>                            \
+  [[nodiscard]] status try_##name(communicator<Transport>& comm, Arguments&&... arguments) noexcept {    \
+    return detail::run<Algorithm>(                                                                       \
+        comm.engine(), detail::called_on(comm, detail::bind_##name(detail::where(comm), arguments...))); \
+  }                                                                                                      \
+  namespace start {                                                                                      \
+  template <class Algorithm = automatic, priority How = priority::normal, class Transport,               \
+            class... Arguments>                                                                          \
+  [[nodiscard]] auto name(communicator<Transport>& comm, Arguments&&... arguments) {                     \
+    return detail::begin<Algorithm>(                                                                     \
+        comm.engine(), detail::called_on(comm, detail::bind_##name(detail::where(comm), arguments...)),  \
+        How);                                                                                            \
+  }                                                                                                      \
+  }                                                                                                      \
+  namespace persistent {                                                                                 \
+  template <class Algorithm = automatic, priority How = priority::normal, class Transport,               \
+            class... Arguments>                                                                          \
+  [[nodiscard]] auto name(communicator<Transport>& comm, Arguments&&... arguments) {                     \
+    return detail::prepare<Algorithm>(                                                                   \
+        comm.engine(), detail::called_on(comm, detail::bind_##name(detail::where(comm), arguments...)),  \
+        How);                                                                                            \
+  }                                                                                                      \
   }

@@ -58,6 +58,7 @@ struct invocation {
   [[no_unique_address]] Op op;
   bool in_place = false;
   [[no_unique_address]] std::conditional_t<is_uneven<Contract>, uneven_buffers, even_blocks> tables{};
+  exec::standing at{};
   char const* fault = nullptr;
   std::int64_t given = 0, needed = 0;  // signed: a root may be negative
 
@@ -106,6 +107,14 @@ struct invocation {
 
 [[nodiscard]] COLLX_ALWAYS_INLINE problem where(auto const& comm) noexcept {
   return {comm.rank(), comm.size(), 0};
+}
+
+// Bound arguments, and whose call they are of.
+template <class Invocation>
+[[nodiscard]] COLLX_ALWAYS_INLINE Invocation called_on(auto& comm, Invocation args) noexcept {
+  args.at = comm.standing();
+  args.at.where.root = args.root;
+  return args;
 }
 
 // Binds the buffers, and checks by name what their types are.

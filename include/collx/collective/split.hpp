@@ -50,7 +50,7 @@ communicator<Transport> communicator<Transport>::split(std::int32_t color, std::
   array<std::uint64_t> tokens(static_cast<std::size_t>(count));
   for (rank_t r = 0; r < count; ++r) {
     rank_t const old_rank = old_ranks[static_cast<std::size_t>(r)];
-    members[static_cast<std::size_t>(r)] = engine_->endpoint().world_rank(old_rank);
+    members[static_cast<std::size_t>(r)] = world_rank(old_rank);
     tokens[static_cast<std::size_t>(r)] = all[static_cast<std::size_t>(old_rank)].token;
   }
   auto* const engine =

@@ -8,6 +8,7 @@
 
 #include "collx/core/priority.hpp"
 #include "collx/exec/request.hpp"
+#include "collx/exec/standing.hpp"
 #include "collx/exec/waiter.hpp"
 
 namespace collx::inline abi_1::exec {
@@ -29,6 +30,7 @@ struct call {
   std::uint64_t op_type = 0;
   std::uint64_t count = 0;
   rank_t root = 0;
+  standing at{};
 };
 
 template <class Endpoint>
@@ -52,9 +54,6 @@ class engine {
   [[nodiscard]] std::uint64_t timeout_us() const noexcept { return timeout_us_; }
   void timeout_us(std::uint64_t value) noexcept { timeout_us_ = value; }
   [[nodiscard]] std::uint32_t spins() const noexcept { return spins_; }
-  // How many ranks that follow each other are near (shape::inner).
-  [[nodiscard]] rank_t ranks_per_group() const noexcept { return ranks_per_group_; }
-  void ranks_per_group(rank_t value) noexcept { ranks_per_group_ = value; }
   // Compares a call with the other ranks' before it begins; null: not asked for.
   using check_function = status (*)(engine&, call const&) noexcept;
   [[nodiscard]] check_function checker() const noexcept { return checker_; }
@@ -96,10 +95,11 @@ class engine {
     flight_type& slot = flights_[index];
     if (slot.occupied) (void)finish(index);
     static_assert(Endpoint::lane_count >= 3, "collx: lanes for blocking, started and urgent collectives");
+    std::uint32_t& started = what.at.started != nullptr ? *what.at.started : started_;
     // The last lane is that of urgent ones.
     int const lane = how == priority::urgent
                          ? Endpoint::lane_count - 1
-                         : 1 + static_cast<int>(started_++ % (Endpoint::lane_count - 2));
+                         : 1 + static_cast<int>(started++ % (Endpoint::lane_count - 2));
     ++slot.generation;
     slot.occupied = true;
     slot.outcome = failure_.code == status::ok ? status::pending : failure_.code;
@@ -329,7 +329,6 @@ class engine {
   std::uint64_t timeout_us_;
   std::uint64_t waited_us_ = 0;
   std::uint64_t sequence_ = 0;
-  rank_t ranks_per_group_ = 1;
   std::uint32_t spins_;
   std::uint32_t next_slot_ = 0;
   std::uint32_t started_ = 0;

@@ -67,13 +67,15 @@ class host_executor : public step_machine<Endpoint> {
   using machine = step_machine<Endpoint>;
 
  public:
-  // `map()` returns the memory_map of the call (map_memory<S>).
+  // `map()` returns the memory_map of the call (map_memory<S>), `along`: where the group's ranks lie among
+  // those of the endpoint.
   template <class Map>
   host_executor(Endpoint& endpoint, int lane, workspace& work, Map const& map, Op const& op,
-                Trace trace = {}) noexcept
+                Trace trace = {}, axis const& along = {}) noexcept
       : machine(endpoint, lane, work, map, detail::combine_for<typename S::contract, T, Op>()),
         op_(op),
-        trace_(trace) {
+        trace_(trace),
+        along_(along) {
     this->step_count(S::step_count(this->memory().where()));
   }
 
@@ -82,7 +84,11 @@ class host_executor : public step_machine<Endpoint> {
   [[nodiscard]] status advance() noexcept {
     while (this->in_call()) {
       for (; this->in_fragment(); this->next_step()) {
-        primitive const step = S::step(this->memory().where(), this->step());
+        primitive step = S::step(this->memory().where(), this->step());
+        if (COLLX_UNLIKELY(!along_.is_whole())) {
+          step.from.along = embed(step.from.along, along_);
+          step.to.along = embed(step.to.along, along_);
+        }
         status const outcome = this->perform(step, &op_);
         if (outcome != status::ok) return outcome;
         trace_.step(this->memory().where(), this->fragment(), this->step(), step);
@@ -95,6 +101,7 @@ class host_executor : public step_machine<Endpoint> {
  private:
   [[no_unique_address]] Op op_;
   [[no_unique_address]] Trace trace_;
+  axis along_;
 };
 
 }  // namespace collx::inline abi_1::exec

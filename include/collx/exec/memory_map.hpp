@@ -39,6 +39,7 @@ struct buffers {
   block_window input_window{}, output_window{};
   block_table input_table{}, output_table{};
   std::int32_t output_pitch = 0;  // how far the output windows of neighbouring ranks are apart, in blocks
+  bool numbers_peers = true;      // ranks of the group are those that peers are counted in
   bool in_place = false;          // input and output share memory, as the contract has it
   // Messages without bytes are neither sent nor expected: how ranks agree that know only the counts
   // of their own blocks, and so perhaps different numbers of fragments.
@@ -68,8 +69,8 @@ class memory_map {
   [[nodiscard]] std::size_t element_bytes() const noexcept { return element_bytes_; }
   [[nodiscard]] bool in_place() const noexcept { return user_.in_place; }
   [[nodiscard]] bool skips_empty() const noexcept { return user_.skips_empty; }
-  // Whether this rank knows where blocks lie in its peers' buffers.
-  [[nodiscard]] bool even() const noexcept { return !uneven_; }
+  // Whether this rank knows where blocks lie in its peers' buffers: offset_at() may be asked.
+  [[nodiscard]] bool knows_peers() const noexcept { return !uneven_ && user_.numbers_peers; }
   // Whether results are stored past the caches: large ones, unless the call is in place. Its lines
   // were just read, and to stream to lines that a cache holds is slower than to store.
   [[nodiscard]] bool streams() const noexcept { return streams_; }
@@ -88,7 +89,8 @@ class memory_map {
     return locate(of.where, fragment, of.chunk(r.first, i));
   }
 
-  // Where a region of the output lies in another rank's output, in bytes from its begin. Requires even().
+  // Where a region of the output lies in another rank's output, in bytes from its begin. Requires
+  // knows_peers().
   [[nodiscard]] std::size_t offset_at(rank_t rank, region const& r, std::size_t fragment) const noexcept {
     block_window theirs = user_.output_window;
     theirs.first += (rank - problem_.rank) * user_.output_pitch;

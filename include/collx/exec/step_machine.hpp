@@ -268,8 +268,8 @@ class step_machine {
     // A complete result is not read again soon; what is staged is, at once.
     std::int32_t const streamed = step.complete && memory_.streams() && !plan.in_place ? count : 0;
     if (plan.stages) destinations[count++] = staged_ + staged_at;
-    combine_(destinations, count, work_.sources.data(), step.from.count, bytes, op, step.complete, size(),
-             streamed);
+    combine_(destinations, count, work_.sources.data(), step.from.count, bytes, op, step.complete,
+             memory_.where().size, streamed);
   }
 
   // ---- sending ---------------------------------------------------------------------------------
@@ -324,7 +324,7 @@ class step_machine {
     forward_plan plan;
     if (step.to.empty()) return plan;
     bool const may_push = step.push && step.reduce && result.whole && step.target.where == place::output &&
-                          memory_.even() && result.bytes >= push_bytes_min;
+                          memory_.knows_peers() && result.bytes >= push_bytes_min;
     bool reads_result = false;  // somebody cannot be pushed to
     for (std::int32_t k = 0; k < step.to.count; ++k) {
       rank_t const peer = step.to.member(k, size());
@@ -357,8 +357,9 @@ class step_machine {
   [[nodiscard]] run find(region const& r, std::int32_t k) const noexcept {
     return memory_.find(r, k, fragment_);
   }
-  [[nodiscard]] rank_t rank() const noexcept { return memory_.where().rank; }
-  [[nodiscard]] rank_t size() const noexcept { return memory_.where().size; }
+  // Of the endpoint, in whose ranks peers are counted; memory_.where() is of the group.
+  [[nodiscard]] rank_t rank() const noexcept { return endpoint_.rank(); }
+  [[nodiscard]] rank_t size() const noexcept { return endpoint_.size(); }
 
   // Results up to this size are fetched into the first-level cache before they are written.
   static constexpr std::size_t prepared_bytes_max = 4096;

@@ -62,13 +62,6 @@ struct placement {
   return result;
 }
 
-// The axis `small` of an axis.
-[[nodiscard]] COLLX_HD constexpr axis embed(axis const& small, axis const& in) {
-  if (small.is_whole()) return in;
-  if (in.is_whole()) return small;
-  return {in.base + in.pitch * small.base, in.pitch * small.pitch, small.size};
-}
-
 // How a schedule lies in a larger one.
 struct embedding {
   axis along{};

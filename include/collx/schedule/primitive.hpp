@@ -22,6 +22,13 @@ struct axis {
   friend constexpr bool operator==(axis const&, axis const&) = default;
 };
 
+// The axis `small` of an axis.
+[[nodiscard]] COLLX_HD constexpr axis embed(axis const& small, axis const& in) {
+  if (small.is_whole()) return in;
+  if (in.is_whole()) return small;
+  return {in.base + in.pitch * small.base, in.pitch * small.pitch, small.size};
+}
+
 // The ranks first, first + stride, ..., count of them, modulo the communicator's size; or, along an
 // axis, the ranks with those numbers on it, modulo its size. Closed form, so that a fan-in from
 // thousands of peers costs a few words and no allocation.

@@ -187,6 +187,7 @@ class mailbox_endpoint {
   }
   [[nodiscard]] std::uint64_t depth() const noexcept { return world_->depth(); }
   [[nodiscard]] std::size_t staging_bytes() const noexcept { return world_->chosen().staging_bytes; }
+  [[nodiscard]] std::size_t reserved_bytes() const noexcept { return memory_.size(); }
   [[nodiscard]] mailbox_world& space() const noexcept { return *world_; }
   [[nodiscard]] mailbox_detail::group& group() const noexcept { return *group_; }
   void leave() noexcept { world_->close(group_); }

@@ -51,6 +51,7 @@ class endpoint {
   }
   [[nodiscard]] std::size_t staging_bytes() const noexcept { return layout_.staging_bytes; }
   [[nodiscard]] std::uint64_t depth() const noexcept { return mapped::depth; }
+  [[nodiscard]] std::size_t reserved_bytes() const noexcept { return layout_.block_bytes(); }
   [[nodiscard]] Space& space() const noexcept { return *space_; }
   [[nodiscard]] block_layout const& layout() const noexcept { return layout_; }
 

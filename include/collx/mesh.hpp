@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks as a grid with named axes, innermost first, as parallel training lays them out:
+//
+//   struct tp {}; struct cp {}; struct pp {}; struct dp {};            // names are any types of yours
+//   collx::mesh<Transport, tp, cp, pp, dp> grid(world, {2, 2, 2, 2});  // 16 ranks
+//   collx::all_reduce(grid.along<tp>(), activations);                  // rank 0 with 1
+//   collx::all_reduce(grid.along<dp>(), gradients, collx::avg);        // rank 0 with 8
+//
+// Communicators along axes share everything with the world's: they take no memory and no messages to make.
+// See communicator::along for what that asks of the caller.
+#pragma once
+
+#include "collx/communicator.hpp"
+
+namespace collx::inline abi_1 {
+
+namespace detail {
+
+template <class Name, class First, class... Rest>
+[[nodiscard]] consteval std::size_t axis_index() {
+  if constexpr (std::is_same_v<Name, First>) return 0;
+  else return 1 + axis_index<Name, Rest...>();
+}
+
+template <class Name, class... Names>
+inline constexpr bool is_axis = (std::is_same_v<Name, Names> || ...);
+
+}  // namespace detail
+
+template <class Transport, class... Names>
+class mesh {
+ public:
+  using communicator_type = communicator<Transport>;
+  static constexpr std::size_t axis_count = sizeof...(Names);
+
+  // extents: ranks along each axis, innermost first; their product must be the size of `world`, which must
+  // outlive the mesh. Throws error (bad_argument) otherwise. Sends nothing.
+  mesh(communicator_type& world, rank_t const (&extents)[axis_count])
+      : world_(&world), lines_{line<Names>(world, extents)...} {
+    rank_t pitch = 1;
+    for (std::size_t i = 0; i < axis_count; ++i) {
+      extents_[i] = extents[i];
+      coordinates_[i] = world.rank() / pitch % extents[i];
+      pitch *= extents[i];
+    }
+  }
+
+  // The ranks that differ from this one in that coordinate only, in its order.
+  template <class Name>
+  [[nodiscard]] communicator_type& along() noexcept {
+    return lines_[index<Name>()];
+  }
+
+  // This rank's place on an axis, and the number of places there.
+  template <class Name>
+  [[nodiscard]] rank_t coordinate() const noexcept {
+    return coordinates_[index<Name>()];
+  }
+  template <class Name>
+  [[nodiscard]] rank_t extent() const noexcept {
+    return extents_[index<Name>()];
+  }
+
+  [[nodiscard]] communicator_type& world() const noexcept { return *world_; }
+
+ private:
+  template <class Name>
+  [[nodiscard]] static consteval std::size_t index() {
+    static_assert(detail::is_axis<Name, Names...>, "collx: this mesh has no axis of that name");
+    return detail::axis_index<Name, Names...>();
+  }
+
+  template <class Name>
+  [[nodiscard]] static communicator_type line(communicator_type const& world,
+                                              rank_t const (&extents)[axis_count]) {
+    check(world, extents);
+    rank_t pitch = 1;
+    for (std::size_t i = 0; i < index<Name>(); ++i) pitch *= extents[i];
+    rank_t const extent = extents[index<Name>()];
+    rank_t const own = world.rank() / pitch % extent;
+    return world.along({world.rank() - own * pitch, pitch, extent});
+  }
+
+  static void check(communicator_type const& world, rank_t const (&extents)[axis_count]) {
+    std::int64_t product = 1;
+    for (rank_t const extent : extents) product = extent < 1 || product > world.size() ? 0 : product * extent;
+    if (product == world.size()) return;
+    char text[160];
+    std::snprintf(
+        text, sizeof text,
+        "mesh: the %zu extents must be positive, and their product the number of ranks, which is %d",
+        axis_count, world.size());
+    throw error(status::bad_argument, text);
+  }
+
+  communicator_type* world_;
+  communicator_type lines_[axis_count];
+  rank_t extents_[axis_count] = {}, coordinates_[axis_count] = {};
+};
+
+}  // namespace collx::inline abi_1
