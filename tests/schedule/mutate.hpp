@@ -37,6 +37,9 @@ inline constexpr change changes[] = {
     {"operand.first-1", [](primitive& p) { --p.operand.first; }},
     {"operand.count+1", [](primitive& p) { ++p.operand.count; }},
     {"operand.count-1", [](primitive& p) { --p.operand.count; }},
+    {"operand.pitch+1", [](primitive& p) { ++p.operand.pitch; }},
+    {"operand.run+1", [](primitive& p) { ++p.operand.run; }},
+    {"operand.wraps flipped", [](primitive& p) { p.operand.wraps = !p.operand.wraps; }},
     {"operand.per_peer+1", [](primitive& p) { ++p.operand.per_peer; }},
     {"operand.per_peer-1", [](primitive& p) { --p.operand.per_peer; }},
     {"target in input", [](primitive& p) { p.target.where = place::input; }},
@@ -46,6 +49,9 @@ inline constexpr change changes[] = {
     {"target.first-1", [](primitive& p) { --p.target.first; }},
     {"target.count+1", [](primitive& p) { ++p.target.count; }},
     {"target.count-1", [](primitive& p) { --p.target.count; }},
+    {"target.pitch+1", [](primitive& p) { ++p.target.pitch; }},
+    {"target.run+1", [](primitive& p) { ++p.target.run; }},
+    {"target.wraps flipped", [](primitive& p) { p.target.wraps = !p.target.wraps; }},
     {"target.per_peer+1", [](primitive& p) { ++p.target.per_peer; }},
     {"target.per_peer-1", [](primitive& p) { --p.target.per_peer; }},
     {"reduce flipped", [](primitive& p) { p.reduce = !p.reduce; }},
@@ -88,6 +94,11 @@ struct mutant : S {
   }
 };
 
+// Where a changed region may not even be well formed.
+inline std::int32_t chunk_of(region const& r, std::int32_t first, std::int32_t i, std::int32_t chunks) {
+  return r.modulus < 0 || r.run < 0 ? -1 : r.chunk(first, i, chunks);
+}
+
 // What a step does, spelled out: peers with their runs instead of sets, and nothing that has no
 // effect. Two steps with the same effects are one step.
 template <class S>
@@ -101,10 +112,14 @@ std::vector<std::int32_t> effects(primitive p, problem where) {
   std::vector<std::int32_t> all{p.reduce, p.store, has_home && p.copy, sends && p.push,
                                 p.reduce && p.complete};
 
-  using run = std::array<std::int32_t, 5>;
+  using run = std::array<std::int32_t, 6>;
   std::vector<run> taken, sent;
   auto const run_of = [&](region const& r, std::int32_t k) {
-    return run{0, 0, static_cast<std::int32_t>(r.where), r.first_for(k, chunks), r.count};
+    std::int32_t const first = r.first_for(k, chunks);
+    std::uint32_t list = 0;  // which chunks, in which order
+    for (std::int32_t i = 0; i < r.count; ++i)
+      list = list * 31 + static_cast<std::uint32_t>(chunk_of(r, first, i, chunks));
+    return run{0, 0, static_cast<std::int32_t>(r.where), first, r.count, static_cast<std::int32_t>(list)};
   };
   auto const add = [&](run const& r) { all.insert(all.end(), r.begin(), r.end()); };
   bool const has_self = detail::position(p.from, where.rank, where.size) >= 0;
@@ -114,13 +129,13 @@ std::vector<std::int32_t> effects(primitive p, problem where) {
   for (std::int32_t k = 0; k < p.from.count; ++k) {
     bool const stores = p.store && !p.reduce;
     rank_t const peer = p.from.member(k, where.size);
-    run const target = stores ? run_of(p.target, k) : run{0, 0, 0, 0, p.target.count};
+    run const target = stores ? run_of(p.target, k) : run{0, 0, 0, 0, p.target.count, 0};
     run source{};
     if (!p.reduce && peer == where.rank) {
       source = run_of(p.operand, 0);
       if (source == target || !stores) continue;  // a copy of memory onto itself, or to nowhere
     }
-    taken.push_back({peer, source[2] * chunks + source[3], target[2], target[3], target[4]});
+    taken.push_back({peer, source[2] * chunks + source[3], target[2], target[3], target[4], target[5]});
   }
   // The order in which messages are taken matters where it is that of operands.
   if (!(p.reduce && keeps_rank_order<S>())) std::sort(taken.begin(), taken.end());

@@ -86,7 +86,7 @@ class memory_map {
   // The i-th chunk of a run, whether or not the run is one piece.
   [[nodiscard]] piece chunk(run const& r, region const& of, std::int32_t i,
                             std::size_t fragment) const noexcept {
-    return locate(of.where, fragment, of.chunk(r.first, i));
+    return locate(of.where, fragment, of.chunk(r.first, i, chunk_count_));
   }
 
   // Where a region of the output lies in another rank's output, in bytes from its begin. Requires

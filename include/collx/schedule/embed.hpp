@@ -43,7 +43,8 @@ struct placement {
                 .count = r.count * in.unit * in.repeat,
                 .per_peer = r.per_peer / in.divisor * in.spacing,
                 .base = in.base + base / in.divisor * in.spacing,
-                .modulus = modulus / in.divisor * in.spacing};
+                .modulus = modulus / in.divisor * in.spacing,
+                .wraps = r.wraps && r.count > 1};
   bool const close = in.spacing == in.unit && in.divisor == 1;
   if (r.count <= 1) {
     if (in.repeat > 1) result.run = in.unit, result.pitch = in.pitch;
@@ -51,13 +52,13 @@ struct placement {
     if (!r.is_one_run() || !close) result.count = -1;
     result.run = r.count * in.unit;
     result.pitch = in.pitch;
-  } else if (r.is_one_run()) {
+  } else if (r.run == 0 || r.count <= r.run) {
     if (in.divisor != 1) result.count = -1;
     if (!close) result.run = in.unit, result.pitch = in.spacing;
   } else {
-    if (!close) result.count = -1;
+    if (!close && (r.run != 1 || in.divisor != 1)) result.count = -1;
     result.run = r.run * in.unit;
-    result.pitch = r.pitch * in.unit;
+    result.pitch = r.pitch * in.spacing;
   }
   return result;
 }

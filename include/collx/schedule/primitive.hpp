@@ -92,6 +92,13 @@ struct peer_set {
 // so a fan-in or fan-out may give every peer chunks of its own (per_peer), wrapping around in the
 // whole vector or in a part of it (base, modulus; 0: the whole); and chunks may come in runs of `run`
 // that lie `pitch` apart (0: all in one run), as where every host has a block for one of its ranks.
+//
+// A region that `wraps` comes back to the begin behind the end, wherever in a run that is:
+//
+//   base + (first + k * per_peer  +  i / run * pitch + i mod run) mod modulus
+//
+// with a pitch that may be negative. It is never one piece of memory; round_the_end() makes one only
+// where it has to be.
 struct region {
   place where = place::input;
   std::int32_t first = 0;
@@ -101,8 +108,11 @@ struct region {
   std::int32_t pitch = 0;
   std::int32_t base = 0;
   std::int32_t modulus = 0;
+  bool wraps = false;
 
-  [[nodiscard]] COLLX_HD constexpr bool is_one_run() const { return run == 0 || count <= run; }
+  [[nodiscard]] COLLX_HD constexpr bool is_one_run() const {
+    return count <= 1 || (!wraps && (run == 0 || count <= run));
+  }
 
   // The first chunk of the k-th peer's part.
   [[nodiscard]] COLLX_HD constexpr std::int32_t first_for(std::int32_t k, std::int32_t chunk_count) const {
@@ -114,12 +124,29 @@ struct region {
   }
 
   // The i-th chunk of a part that begins at chunk `begin`.
-  [[nodiscard]] COLLX_HD constexpr std::int32_t chunk(std::int32_t begin, std::int32_t i) const {
-    return is_one_run() ? begin + i : begin + i / run * pitch + i % run;
+  [[nodiscard]] COLLX_HD constexpr std::int32_t chunk(std::int32_t begin, std::int32_t i,
+                                                      std::int32_t chunk_count) const {
+    if (is_one_run()) return begin + i;
+    std::int32_t const straight = begin + (run == 0 ? i : i / run * pitch + i % run);
+    if (!wraps) return straight;
+    std::int32_t const whole = modulus == 0 ? chunk_count : modulus;
+    std::int32_t const rest = (straight - base) % whole;
+    return base + (rest < 0 ? rest + whole : rest);
   }
 
   friend constexpr bool operator==(region const&, region const&) = default;
 };
+
+// `count` chunks from `first` on, in the ring of the `size` chunks from `base` on.
+[[nodiscard]] COLLX_HD constexpr region round_the_end(place where, std::int32_t first, std::int32_t count,
+                                                      std::int32_t size, std::int32_t base = 0) {
+  return {.where = where,
+          .first = first,
+          .count = count,
+          .base = base,
+          .modulus = size,
+          .wraps = first + count > size};
+}
 
 // One step: receive?, reduce?, store?, send?  (NCCL's recv-reduce-copy-send as a value, with a set
 // of peers on both sides.) In order:

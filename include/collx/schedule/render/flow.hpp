@@ -10,7 +10,7 @@
 
 namespace collx::inline abi_1::detail {
 
-// "3", "4-7" for a run, "0, 4, 8" or "0-1, 4-5, ..." for several.
+// "3", "4-7" for a run, "0, 4, 8" or "6-7, 0-1, ..." for several.
 [[nodiscard]] inline std::string chunk_label(std::int32_t first, std::int32_t count) {
   std::string label = std::to_string(first);
   if (count != 1) label += count > 1 ? "-" + std::to_string(first + count - 1) : " (empty)";
@@ -22,9 +22,12 @@ namespace collx::inline abi_1::detail {
   std::int32_t const first = r.first_for(k, chunks);
   if (r.is_one_run()) return chunk_label(first, r.count);
   std::string label;
-  for (std::int32_t i = 0; i < r.count; i += r.run) {
-    if (i == shown * r.run) return label + ", ...";
-    label += (i == 0 ? "" : ", ") + chunk_label(r.chunk(first, i), r.run < r.count - i ? r.run : r.count - i);
+  for (std::int32_t i = 0, runs = 0, length = 0; i < r.count; i += length) {
+    if (runs++ == shown) return label + ", ...";
+    std::int32_t const begin = r.chunk(first, i, chunks);
+    length = 1;
+    while (i + length < r.count && r.chunk(first, i + length, chunks) == begin + length) ++length;
+    label += (i == 0 ? "" : ", ") + chunk_label(begin, length);
   }
   return label;
 }

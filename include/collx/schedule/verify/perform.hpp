@@ -107,7 +107,7 @@ class step_performer {
       if (m.count != p.target.count) return fail(fault::count_mismatch, r, at.step, peer);
       for (std::int32_t i = 0; i < m.count; ++i) {
         std::int32_t const chunk = values_.chunk_of(payload_[m.payload + i]);
-        if (s_.size_class(chunk) != s_.size_class(p.target.chunk(p.target.first_for(k, s_.chunks), i)))
+        if (s_.size_class(chunk) != s_.size_class(target_chunk(p, k, i)))
           return fail(fault::wrong_size, r, at.step, peer, chunk);
       }
     }
@@ -117,11 +117,11 @@ class step_performer {
 
   // The i-th chunk of the operand, and of the target for the k-th member of `from`.
   [[nodiscard]] constexpr std::int32_t operand_chunk(primitive const& p, std::int32_t i) const {
-    return p.operand.chunk(p.operand.first_for(0, s_.chunks), i);
+    return p.operand.chunk(p.operand.first_for(0, s_.chunks), i, s_.chunks);
   }
   [[nodiscard]] constexpr std::int32_t target_chunk(primitive const& p, std::int32_t k,
                                                     std::int32_t i) const {
-    return p.target.chunk(p.target.first_for(k, s_.chunks), i);
+    return p.target.chunk(p.target.first_for(k, s_.chunks), i, s_.chunks);
   }
 
   constexpr void receive_all(rank_t r) {
@@ -219,7 +219,7 @@ class step_performer {
     // A transport may choose to read at the operand or at the stored result: neither may change.
     for (std::int32_t i = 0; i < values.count; ++i) {
       if (operand_first >= 0)
-        memory_.lend(memory_.cell_of(r, p.operand.where, p.operand.chunk(operand_first, i)), id);
+        memory_.lend(memory_.cell_of(r, p.operand.where, p.operand.chunk(operand_first, i, s_.chunks)), id);
       if (p.store) memory_.lend(memory_.cell_of(r, p.target.where, target_chunk(p, 0, i)), id);
     }
     return true;
@@ -267,7 +267,7 @@ class step_performer {
     primitive const& p = ranks_[r].current;
     for (std::int32_t i = 0; i < p.operand.count; ++i) {
       std::int32_t value = undefined;
-      if (!read(r, p.operand.where, p.operand.chunk(first, i), value)) return false;
+      if (!read(r, p.operand.where, p.operand.chunk(first, i, s_.chunks), value)) return false;
       payload_.push(value);
     }
     return true;

@@ -142,12 +142,13 @@ struct erased {
 [[nodiscard]] constexpr bool in_range(subject const& s, region const& r, std::int32_t peers,
                                       std::int32_t limit) {
   if (r.count < 0 || r.run < 0 || r.modulus < 0) return false;
+  if (r.wraps && (r.first < 0 || r.first >= (r.modulus == 0 ? s.chunks : r.modulus))) return false;
   for (std::int32_t k = 0; k < (r.per_peer == 0 ? 1 : peers); ++k) {
     std::int32_t const first = r.first_for(k, s.chunks);
     // Within a run chunks ascend: its ends bound it.
     std::int32_t const step = r.is_one_run() ? r.count : 1;
     for (std::int32_t i = 0; i < r.count; i += step)
-      if (r.chunk(first, i) < 0 || r.chunk(first, i + step - 1) >= limit) return false;
+      if (r.chunk(first, i, s.chunks) < 0 || r.chunk(first, i + step - 1, s.chunks) >= limit) return false;
   }
   return true;
 }
@@ -157,7 +158,7 @@ struct erased {
                                        block_window const& window) {
   for (std::int32_t k = 0; k < (r.per_peer == 0 ? 1 : peers); ++k)
     for (std::int32_t i = 0, first = r.first_for(k, s.chunks); i < r.count; ++i)
-      if (s.position(window, r.chunk(first, i)) < 0) return false;
+      if (s.position(window, r.chunk(first, i, s.chunks)) < 0) return false;
   return true;
 }
 
