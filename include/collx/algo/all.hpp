@@ -6,6 +6,7 @@
 #include "collx/algo/binomial_tree.hpp"
 #include "collx/algo/chain.hpp"
 #include "collx/algo/direct.hpp"
+#include "collx/algo/neighbour_exchange.hpp"
 #include "collx/algo/pairwise.hpp"
 #include "collx/algo/pat.hpp"
 #include "collx/algo/recursive_doubling.hpp"
@@ -20,6 +21,7 @@ using all = type_list<
     chain,
     direct_one_shot,
     direct_two_shot,
+    neighbour_exchange,
     pairwise,
     pat,
     recursive_doubling,
