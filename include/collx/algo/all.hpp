@@ -3,6 +3,7 @@
 // table in docs/ iterate over it; a new algorithm is its header and one line here.
 #pragma once
 
+#include "collx/algo/bidirectional_ring.hpp"
 #include "collx/algo/binomial_tree.hpp"
 #include "collx/algo/chain.hpp"
 #include "collx/algo/direct.hpp"
@@ -17,6 +18,7 @@
 namespace collx::inline abi_1::algo {
 
 using all = type_list<
+    bidirectional_ring,
     binomial_tree,
     chain,
     direct_one_shot,
