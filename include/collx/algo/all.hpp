@@ -5,6 +5,7 @@
 
 #include "collx/algo/bidirectional_ring.hpp"
 #include "collx/algo/binomial_tree.hpp"
+#include "collx/algo/bruck.hpp"
 #include "collx/algo/chain.hpp"
 #include "collx/algo/direct.hpp"
 #include "collx/algo/neighbour_exchange.hpp"
@@ -20,6 +21,8 @@ namespace collx::inline abi_1::algo {
 using all = type_list<
     bidirectional_ring,
     binomial_tree,
+    bruck<2>,
+    bruck<4>,
     chain,
     direct_one_shot,
     direct_two_shot,
