@@ -20,6 +20,7 @@ struct all_ranks {
   explicit all_ranks(rank_t n)
       : size(n),
         ranks(n, static_cast<std::uint64_t>(n), {.staging_bytes = cases::staging_bytes}),
+        deep_ranks(n, static_cast<std::uint64_t>(n), {.staging_bytes = cases::staging_bytes}, 8),
         memory(static_cast<std::size_t>(n),
                std::vector<oracle::element>(oracle::reference::index_count * 2)) {}
 
@@ -39,17 +40,18 @@ struct all_ranks {
     std::vector<oracle::participant<Contract, std::remove_const_t<decltype(op)>>> all;
     collx::array<request> requests(static_cast<std::size_t>(size));
     for (rank_t r = 0; r < size; ++r) all.emplace_back(how, r, memory[static_cast<std::size_t>(r)].data());
+    auto& world = collx::depth<Schedule>(size) > 2 ? deep_ranks : ranks;
     for (rank_t r = 0; r < size; ++r) {
       auto const i = static_cast<std::size_t>(r);
-      requests[i] = forms::call<forms::started<Algorithm>>(ranks[r], how, all[i], op);
+      requests[i] = forms::call<forms::started<Algorithm>>(world[r], how, all[i], op);
     }
-    REQUIRE(ranks.drive(requests) == collx::status::ok);
+    REQUIRE(world.drive(requests) == collx::status::ok);
     for (auto const& each : all) REQUIRE(each.difference() == "");
     ++done;
   }
 
   rank_t size;
-  collx::bootstrap::mailbox_ranks<> ranks;
+  collx::bootstrap::mailbox_ranks<> ranks, deep_ranks;  // as few messages in flight as most need; or more
   std::vector<std::vector<oracle::element>> memory;
   std::size_t done = 0;
 };

@@ -98,7 +98,8 @@ struct on_mailbox {
     CAPTURE(size);
     CAPTURE(count);
     CAPTURE(root);
-    collx::bootstrap::mailbox_ranks<> ranks(size, 3, {.staging_bytes = cases::staging_bytes});
+    collx::bootstrap::mailbox_ranks<> ranks(size, 3, {.staging_bytes = cases::staging_bytes},
+                                             static_cast<std::uint64_t>(collx::depth<Schedule>(size)));
     std::vector<traced_rank<Schedule>> all(static_cast<std::size_t>(size), {size, count});
     collx::array<collx::request<collx::transport::mailbox::endpoint>> requests(all.size());
     for (rank_t r = 0; r < size; ++r) {

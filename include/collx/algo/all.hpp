@@ -14,6 +14,7 @@
 #include "collx/algo/recursive_doubling.hpp"
 #include "collx/algo/recursive_halving_doubling.hpp"
 #include "collx/algo/ring.hpp"
+#include "collx/algo/streamed_recursive_doubling.hpp"
 #include "collx/schedule/type_list.hpp"
 
 namespace collx::inline abi_1::algo {
@@ -31,6 +32,7 @@ using all = type_list<
     pat,
     recursive_doubling,
     recursive_halving_doubling,
-    ring>;
+    ring,
+    streamed_recursive_doubling>;
 
 }  // namespace collx::inline abi_1::algo
