@@ -29,8 +29,10 @@ struct stopped_world {
   using request = collx::request<faulty_mailbox::endpoint>;
 
   stopped_world(oracle::setting const& setting, rank_t victim, std::uint64_t at_send)
-      : how(setting), quiet(victim), ranks(setting.size, at_send, {.staging_bytes = cases::staging_bytes},
-                                             static_cast<std::uint64_t>(collx::depth<Schedule>(setting.size))) {
+      : how(setting),
+        quiet(victim),
+        ranks(setting.size, at_send, {.staging_bytes = cases::staging_bytes},
+              static_cast<std::uint64_t>(collx::depth<Schedule>(setting.size))) {
     ranks[victim].engine().endpoint().inject({.stop_at_send = at_send});
   }
 

@@ -15,6 +15,7 @@
 #include "collx/algo/recursive_halving_doubling.hpp"
 #include "collx/algo/ring.hpp"
 #include "collx/algo/streamed_recursive_doubling.hpp"
+#include "collx/algo/swing.hpp"
 #include "collx/schedule/type_list.hpp"
 
 namespace collx::inline abi_1::algo {
@@ -33,6 +34,7 @@ using all = type_list<
     recursive_doubling,
     recursive_halving_doubling,
     ring,
-    streamed_recursive_doubling>;
+    streamed_recursive_doubling,
+    swing>;
 
 }  // namespace collx::inline abi_1::algo

@@ -24,33 +24,29 @@
 
 namespace collx::inline abi_1::algo {
 
-struct recursive_halving_doubling {
-  static constexpr char const* name = "recursive_halving_doubling";
+namespace detail {
 
-  struct all_reduce;
-  struct reduce_scatter;
-  using all_gather = recursive_doubling::all_gather;  // the doubling half, on its own
-  struct broadcast;
-};
-
-// Halving: at level i a rank splits its run with the partner at distance 2^i, from near to far, so
-// that the blocks of ranks which meet are neighbours and rank order is kept. Doubling: the same
-// levels backwards. The run a rank receives while doubling at level i is the one it gave away while
+// Halving: at level i a rank splits its run with the partner of that level. In a power_of_two_core they
+// lie at distance 2^i, from near to far, so that the blocks of ranks which meet are neighbours and rank
+// order is kept. Doubling: the same levels backwards. The run a rank receives while doubling at level i is the one it gave away while
 // halving at level i, to the same partner: by then it has been read, so nothing is sent as a copy.
-struct recursive_halving_doubling::all_reduce {
+//
+// Any other `Core` must give partners an index that agrees in the bits below the level and differs in
+// that bit.
+template <class Core>
+struct halving_and_doubling {
   using contract = contract::all_reduce;
-  static constexpr bool keeps_rank_order = true;
   static constexpr COLLX_HD bool supports(rank_t) { return true; }
-  static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return detail::power_of_two_core(n).size(); }
+  static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return Core(n).size(); }
   static constexpr COLLX_HD std::int32_t step_count(problem p) {
     if (p.size == 1) return 1;
-    detail::power_of_two_core const core(p.size);
+    Core const core(p.size);
     return core.is_outside(p.rank) ? 2 : 4 * core.levels - 1 + 2 * core.has_guest(p.rank);
   }
 
   // Two turns per level: 0 .. 2L-1 halve, the last of them begins the doubling of 2L-1 .. 4L-2.
   static constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
-    detail::power_of_two_core const core(p.size);
+    Core const core(p.size);
     region const whole_input{place::input, 0, core.size()};
     region const whole_output{place::output, 0, core.size()};
     if (p.size == 1) return {.operand = whole_input, .target = whole_output, .store = true};
@@ -72,7 +68,7 @@ struct recursive_halving_doubling::all_reduce {
   }
 
   static constexpr COLLX_HD cost documented_cost(rank_t n) {
-    detail::power_of_two_core const core(n);
+    Core const core(n);
     std::int32_t const fold = core.surplus > 0;
     std::int32_t const halving_and_doubling = 2 * (core.size() - 1);
     return {2 * core.levels + 2 * fold, 2 * core.levels + fold, halving_and_doubling + fold * core.size()};
@@ -90,7 +86,7 @@ struct recursive_halving_doubling::all_reduce {
 
   // Even turns give away the partner's half of the run, odd turns combine this rank's half. The last
   // result goes to the partner at once: one pass reads two runs and can write both outputs.
-  static constexpr COLLX_HD primitive halve(detail::power_of_two_core core, rank_t rank, std::int32_t turn,
+  static constexpr COLLX_HD primitive halve(Core const& core, rank_t rank, std::int32_t turn,
                                             bool partial_in_output) {
     std::int32_t const level = turn / 2;
     rank_t const index = core.index_of(rank);
@@ -109,7 +105,7 @@ struct recursive_halving_doubling::all_reduce {
   }
 
   // Even turns take the other half of the run, odd turns send the doubled run at the next level down.
-  static constexpr COLLX_HD primitive double_up(detail::power_of_two_core core, rank_t rank,
+  static constexpr COLLX_HD primitive double_up(Core const& core, rank_t rank,
                                                 std::int32_t turn) {
     std::int32_t const level = core.levels - 1 - (turn + 1) / 2;
     rank_t const partner = core.partner(rank, level);
@@ -120,6 +116,22 @@ struct recursive_halving_doubling::all_reduce {
             .target = run(place::output, core.size(), core.index_of(partner), level + 1),
             .store = true};
   }
+};
+
+}  // namespace detail
+
+struct recursive_halving_doubling {
+  static constexpr char const* name = "recursive_halving_doubling";
+
+  struct all_reduce;
+  struct reduce_scatter;
+  using all_gather = recursive_doubling::all_gather;  // the doubling half, on its own
+  struct broadcast;
+};
+
+struct recursive_halving_doubling::all_reduce
+    : detail::halving_and_doubling<detail::power_of_two_core> {
+  static constexpr bool keeps_rank_order = true;
 };
 
 // Halving from far to near: what a rank keeps at every level is the run of the block of ranks it
