@@ -13,6 +13,7 @@
 #include "collx/algo/pat.hpp"
 #include "collx/algo/recursive_doubling.hpp"
 #include "collx/algo/recursive_halving_doubling.hpp"
+#include "collx/algo/recursive_multiplying.hpp"
 #include "collx/algo/ring.hpp"
 #include "collx/algo/streamed_recursive_doubling.hpp"
 #include "collx/algo/swing.hpp"
@@ -33,6 +34,7 @@ using all = type_list<
     pat,
     recursive_doubling,
     recursive_halving_doubling,
+    recursive_multiplying<4>,
     ring,
     streamed_recursive_doubling,
     swing>;

@@ -28,8 +28,9 @@ namespace detail {
 
 // Halving: at level i a rank splits its run with the partner of that level. In a power_of_two_core they
 // lie at distance 2^i, from near to far, so that the blocks of ranks which meet are neighbours and rank
-// order is kept. Doubling: the same levels backwards. The run a rank receives while doubling at level i is the one it gave away while
-// halving at level i, to the same partner: by then it has been read, so nothing is sent as a copy.
+// order is kept. Doubling: the same levels backwards. The run a rank receives while doubling at level i
+// is the one it gave away while halving at level i, to the same partner: by then it has been read, so
+// nothing is sent as a copy.
 //
 // Any other `Core` must give partners an index that agrees in the bits below the level and differs in
 // that bit.
