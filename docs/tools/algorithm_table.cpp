@@ -3,6 +3,7 @@
 //   algorithm_table DIRECTORY           writes them below DIRECTORY (docs)
 //   algorithm_table --check DIRECTORY   compares them with what is there; a test runs this
 // Every schedule is proved for 1 to 16 ranks and every root before it gets a row.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -37,21 +38,43 @@ std::vector<rank_t> supported_sizes(rank_t last) {
 template <class Schedule>
 std::string sizes_text() {
   bool all = true;
+  bool even = true;
   bool powers = true;
   for (rank_t n = 2; n <= described_size_max; ++n) {
     all = all && collx::supports<Schedule>(n);
+    even = even && collx::supports<Schedule>(n) == (n % 2 == 0);
     powers = powers && collx::supports<Schedule>(n) == algo::detail::is_power_of_two(n);
   }
   if (all) return "all";
+  if (even) return "even";
   if (powers) return "powers of two";
   std::string text = "some:";
   for (rank_t const n : supported_sizes<Schedule>(described_size_max)) text += " " + std::to_string(n);
   return text;
 }
 
+// How many of the contract's blocks M bytes are: those of the largest buffer that a rank has.
+template <class Contract>
+std::int32_t blocks_of_largest_buffer(rank_t n) {
+  std::int32_t most = 0;
+  for (rank_t rank = 0; rank < n; ++rank) {
+    problem const p{rank, n, 0};
+    most = std::max({most, Contract::input(p).count, Contract::output(p).count});
+  }
+  return most;
+}
+
+// So many chunks as a multiple of M bytes.
+template <class Schedule>
+tools::fraction in_vectors(rank_t n, std::int64_t chunks) {
+  using contract = typename Schedule::contract;
+  std::int64_t const per_block = collx::chunk_count<Schedule>(n) / contract::blocks(n);
+  return {chunks, per_block * blocks_of_largest_buffer<contract>(n)};
+}
+
 template <class Schedule>
 tools::fraction bytes_sent(rank_t n) {
-  return {collx::documented_cost<Schedule>(n).chunks, collx::chunk_count<Schedule>(n)};
+  return in_vectors<Schedule>(n, collx::documented_cost<Schedule>(n).chunks);
 }
 
 template <class Schedule>
@@ -75,7 +98,7 @@ template <class Schedule>
 std::string scratch_text() {
   std::vector<tools::sample> samples;
   for (rank_t const n : supported_sizes<Schedule>(described_size_max))
-    if (n > 4) samples.push_back({n, {scratch_chunks<Schedule>(n), collx::chunk_count<Schedule>(n)}});
+    if (n > 4) samples.push_back({n, in_vectors<Schedule>(n, scratch_chunks<Schedule>(n))});
   return tools::describe(samples, tools::vector_formulas());
 }
 
@@ -130,14 +153,20 @@ constexpr char const* introduction =
     "Each schedule was proved for 1 to 16 ranks by the verifier while this page was written, costs "
     "included.\n"
     "\n"
-    "For n ranks and a vector of M bytes (in `reduce_scatter` and `all_gather` the whole vector, n blocks):\n"
+    "For n ranks and M bytes, the largest buffer that a rank has: the vector; in `reduce_scatter` and "
+    "`all_gather`\n"
+    "the whole one, n blocks; in `all_to_all` what one rank sends or gets, n blocks; in `gather` and "
+    "`scatter` the n blocks\n"
+    "of the root.\n"
     "\n"
     "- *rounds*: messages on the longest chain of dependent ones; what a small vector costs.\n"
-    "- *bytes*: what the busiest rank sends; what a large vector costs. p is the largest power of two <= n.\n"
+    "- *bytes*: what the busiest rank sends; what a large vector costs. p is the largest power of two <= n, "
+    "q of four.\n"
     "- *n = 4, 8, 16*: both as numbers. For a rooted collective, rounds and bytes are those of the worst "
     "root.\n"
     "- *scratch*: memory for partial results that fit into no buffer of the caller (from 5 ranks on).\n"
-    "- *depth*: messages that one rank must be able to have in flight to another, or it waits for ever.\n"
+    "- *depth*: messages that one rank must be able to have in flight to another, or it waits for ever (up "
+    "to 16 ranks).\n"
     "- *rank order*: contributions are combined in the order of ranks, so the operator need not commute.\n"
     "- the pictures: time runs down, a box is a step, a number is the chunk that an arrow carries.\n"
     "\n"

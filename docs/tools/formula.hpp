@@ -38,6 +38,9 @@ inline std::int64_t floor_log2(std::int64_t n) {
 inline std::int64_t ceil_log2(std::int64_t n) {
   return collx::algo::detail::ceil_log2(static_cast<std::int32_t>(n));
 }
+// The largest power of four that is <= n; `q` in the texts.
+inline std::int64_t below_by_four(std::int64_t n) { return std::int64_t{1} << floor_log2(n) / 2 * 2; }
+inline std::int64_t ceil_log4(std::int64_t n) { return (ceil_log2(n) + 1) / 2; }
 // The largest power of two that is <= n; `p` in the texts.
 inline std::int64_t below(std::int64_t n) { return std::int64_t{1} << floor_log2(n); }
 
@@ -49,10 +52,23 @@ inline std::vector<formula> const& round_formulas() {
       {"n-1", [](std::int64_t n) { return fraction{n - 1}; }},
       {"n", [](std::int64_t n) { return fraction{n}; }},
       {"2(n-1)", [](std::int64_t n) { return fraction{2 * (n - 1)}; }},
+      {"n/2",
+       [](std::int64_t n) {
+         return fraction{n, 2};
+       }},
+      {"⌊n/2⌋", [](std::int64_t n) { return fraction{n / 2}; }},
+      {"n-1 + ⌊n/2⌋", [](std::int64_t n) { return fraction{n - 1 + n / 2}; }},
+      {"n-1, or n if n is odd", [](std::int64_t n) { return fraction{n - 1 + n % 2}; }},
       {"⌊log₂ n⌋", [](std::int64_t n) { return fraction{floor_log2(n)}; }},
       {"⌈log₂ n⌉", [](std::int64_t n) { return fraction{ceil_log2(n)}; }},
       {"2⌊log₂ n⌋", [](std::int64_t n) { return fraction{2 * floor_log2(n)}; }},
       {"2⌈log₂ n⌉", [](std::int64_t n) { return fraction{2 * ceil_log2(n)}; }},
+      {"⌈log₄ n⌉", [](std::int64_t n) { return fraction{ceil_log4(n)}; }},
+      {"⌈log₄ n⌉, or + 1 if 2q < n ≠ 3q",
+       [](std::int64_t n) {
+         std::int64_t const q = below_by_four(n);
+         return fraction{ceil_log4(n) + (n > 2 * q && n != 3 * q)};
+       }},
       {"2⌊log₂ n⌋ - 1", [](std::int64_t n) { return fraction{2 * floor_log2(n) - 1}; }},
       {"⌊log₂ n⌋ + 2", [](std::int64_t n) { return fraction{floor_log2(n) + 2}; }},
       {"2⌊log₂ n⌋ + 2", [](std::int64_t n) { return fraction{2 * floor_log2(n) + 2}; }},
@@ -86,6 +102,14 @@ inline std::vector<formula> const& vector_formulas() {
        }},
       {"(n-1) M", [](std::int64_t n) { return fraction{n - 1}; }},
       {"2(n-1) M", [](std::int64_t n) { return fraction{2 * (n - 1)}; }},
+      {"⌈n/2⌉/n M",
+       [](std::int64_t n) {
+         return fraction{(n + 1) / 2, n};
+       }},
+      {"½⌈log₂ n⌉ M",
+       [](std::int64_t n) {
+         return fraction{ceil_log2(n), 2};
+       }},
       {"⌊log₂ n⌋ M", [](std::int64_t n) { return fraction{floor_log2(n)}; }},
       {"⌈log₂ n⌉ M", [](std::int64_t n) { return fraction{ceil_log2(n)}; }},
       {"(3 - 2/p) M",

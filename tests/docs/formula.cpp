@@ -19,6 +19,12 @@ TEST_CASE("formula: the words are those of the formula that agrees everywhere") 
   CHECK(tools::describe(ring, tools::vector_formulas()) == "2(n-1)/n M");
   auto const tree = samples(64, [](std::int64_t n) { return tools::fraction{tools::ceil_log2(n)}; });
   CHECK(tools::describe(tree, tools::round_formulas()) == "⌈log₂ n⌉");
+  auto const pairs = samples(64, [](std::int64_t n) { return tools::fraction{n % 2 == 0 ? n - 1 : n}; });
+  CHECK(tools::describe(pairs, tools::round_formulas()) == "n-1, or n if n is odd");
+  auto const ports = samples(64, [](std::int64_t n) {
+    return tools::fraction{n <= 4 ? 1 : n <= 16 ? 2 : 3};
+  });
+  CHECK(tools::describe(ports, tools::round_formulas()) == "⌈log₄ n⌉");
 }
 
 TEST_CASE("formula: powers of two and other sizes get words of their own where they differ") {
