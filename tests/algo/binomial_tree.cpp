@@ -17,6 +17,7 @@ using algo::binomial_tree;
 static_assert(proves<binomial_tree::broadcast, 1, 8>);
 static_assert(proves<binomial_tree::reduce, 1, 8>);
 static_assert(proves<binomial_tree::all_reduce, 1, 8>);
+static_assert(proves<binomial_tree::gather, 1, 8> && proves<binomial_tree::scatter, 1, 8>);
 static_assert(keeps_rank_order<binomial_tree::reduce>() && keeps_rank_order<binomial_tree::all_reduce>());
 
 // The expression in brackets that `rank` computes in a reduce to `root`.
