@@ -12,6 +12,8 @@ using algo::chain;
 
 static_assert(proves<chain::broadcast, 1, 8>);
 static_assert(proves<chain::reduce, 1, 8>);
+static_assert(proves<chain::scan, 1, 8>);
+static_assert(proves<chain::exclusive_scan, 1, 8>);
 static_assert(keeps_rank_order<chain::reduce>());
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is particular to collx/algo/recursive_doubling.hpp: partners, rank order, the fold.
+// What is particular to collx/algo/recursive_doubling.hpp: partners, rank order, the fold, scans.
 #include "collx/algo/recursive_doubling.hpp"
 
 #include "algo/steps.hpp"
@@ -12,7 +12,10 @@ using algo::recursive_doubling;
 
 static_assert(proves<recursive_doubling::all_reduce, 1, 8>);
 static_assert(proves<recursive_doubling::all_gather, 1, 8>);
-static_assert(keeps_rank_order<recursive_doubling::all_reduce>());
+static_assert(proves<recursive_doubling::scan, 1, 8>);
+static_assert(proves<recursive_doubling::exclusive_scan, 1, 8>);
+static_assert(keeps_rank_order<recursive_doubling::all_reduce>() && keeps_rank_order<recursive_doubling::scan>());
+static_assert(keeps_rank_order<recursive_doubling::exclusive_scan>());
 
 }  // namespace
 
@@ -67,6 +70,26 @@ TEST_CASE("recursive_doubling all_gather: runs double") {
   CHECK(counts == std::vector<std::int32_t>{1, 2, 4});
 }
 
+TEST_CASE("recursive_doubling scan: to the ranks 1, 2, 4, ... further on, as far as there are any") {
+  CHECK(steps::receivers<recursive_doubling::scan>({0, 8, 0}) == std::vector<rank_t>{1, 2, 4});
+  CHECK(steps::receivers<recursive_doubling::scan>({3, 8, 0}) == std::vector<rank_t>{4, 5, 7});
+  CHECK(steps::receivers<recursive_doubling::scan>({5, 8, 0}) == std::vector<rank_t>{6, 7});
+  CHECK(steps::receivers<recursive_doubling::scan>({7, 8, 0}).empty());
+}
+
+TEST_CASE("recursive_doubling exclusive_scan: one to the right, then a scan without rank 0") {
+  CHECK(steps::receivers<recursive_doubling::exclusive_scan>({0, 8, 0}) == std::vector<rank_t>{1});
+  CHECK(steps::receivers<recursive_doubling::exclusive_scan>({1, 8, 0}) == std::vector<rank_t>{2, 2, 3, 5});
+  CHECK(steps::receivers<recursive_doubling::exclusive_scan>({7, 8, 0}).empty());
+  CHECK(recursive_doubling::exclusive_scan::step_count({0, 1, 0}) == 0);
+}
+
+TEST_CASE_TEMPLATE("recursive_doubling: no reduction of a scan is the last one of all", Schedule,
+                   recursive_doubling::scan, recursive_doubling::exclusive_scan) {
+  for (rank_t size = 1; size <= 17; ++size)
+    steps::for_each<Schedule>(size, 0, [](problem, primitive const& step) { CHECK_FALSE(step.complete); });
+}
+
 TEST_CASE("recursive_doubling: cost") {
   steps::check_costs<recursive_doubling::all_reduce>({{1, {0, 0, 0}},
                                                       {2, {1, 1, 1}},
@@ -78,4 +101,8 @@ TEST_CASE("recursive_doubling: cost") {
   // Seven ranks: rank 0 stands for 1 too, so it sends runs of 2 and 4, and 7 to rank 1.
   steps::check_costs<recursive_doubling::all_gather>(
       {{1, {0, 0, 0}}, {2, {1, 1, 1}}, {3, {2, 2, 5}}, {7, {4, 3, 13}}, {8, {3, 3, 7}}});
+  steps::check_costs<recursive_doubling::scan>(
+      {{1, {0, 0, 0}}, {2, {1, 1, 1}}, {3, {1, 2, 2}}, {7, {2, 3, 3}}, {8, {3, 3, 3}}, {9, {3, 4, 4}}});
+  steps::check_costs<recursive_doubling::exclusive_scan>(
+      {{1, {0, 0, 0}}, {2, {1, 1, 1}}, {3, {2, 2, 2}}, {8, {3, 4, 4}}, {9, {4, 4, 4}}});
 }

@@ -12,10 +12,12 @@
 #include "collx/algo/neighbour_exchange.hpp"
 #include "collx/algo/pairwise.hpp"
 #include "collx/algo/pat.hpp"
+#include "collx/algo/pipelined_chain.hpp"
 #include "collx/algo/recursive_doubling.hpp"
 #include "collx/algo/recursive_halving_doubling.hpp"
 #include "collx/algo/recursive_multiplying.hpp"
 #include "collx/algo/ring.hpp"
+#include "collx/algo/scatter_all_gather.hpp"
 #include "collx/algo/streamed_recursive_doubling.hpp"
 #include "collx/algo/swing.hpp"
 #include "collx/schedule/type_list.hpp"
@@ -40,5 +42,10 @@ using all = type_list<
     ring,
     streamed_recursive_doubling,
     swing>;
+    pipelined_chain<8>,
+    recursive_doubling,
+    recursive_halving_doubling,
+    ring,
+    scatter_all_gather<ring>>;
 
 }  // namespace collx::inline abi_1::algo

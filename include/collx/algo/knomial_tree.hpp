@@ -16,8 +16,8 @@
 // block, the root's too, and the leaders of the largest blocks all send to the root.
 #pragma once
 
+#include "collx/algo/composed_name.hpp"
 #include "collx/algo/knomial_blocks.hpp"
-#include "collx/algo/numbered_name.hpp"
 #include "collx/collective/contract.hpp"
 #include "collx/schedule/concept.hpp"
 
@@ -27,7 +27,7 @@ template <std::int32_t K>
 struct knomial_tree {
  private:
   using blocks = detail::knomial_blocks<K>;
-  static constexpr detail::numbered_name spelled{"knomial_tree", K};
+  static constexpr detail::composed_name spelled{"knomial_tree", K};
 
  public:
   static constexpr char const* name = spelled.text;
