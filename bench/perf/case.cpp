@@ -154,7 +154,7 @@ point run_algorithm(collx::communicator<Transport>& world, job const& asked) {
   if (asked.algorithm == "auto")
     return measurement<Contract, collx::automatic, Op, T, Transport>(world, asked).run();
   point result;
-  collx::for_each_schedule<collx::algo::all, collx::type_list<Contract>>(
+  collx::for_each_serving<collx::algo::all, Contract>(
       [&]<class Algorithm, class, class>() {
         if (asked.algorithm == Algorithm::name)
           result = measurement<Contract, Algorithm, Op, T, Transport>(world, asked).run();

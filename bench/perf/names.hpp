@@ -54,11 +54,12 @@ struct algorithm_entry {
 [[nodiscard]] inline std::vector<algorithm_entry> algorithms_for(std::string_view collective,
                                                                  collx::rank_t ranks) {
   std::vector<algorithm_entry> entries;
-  collx::for_each_schedule<collx::algo::all, collectives>(
-      [&]<class Algorithm, class Contract, class Schedule>() {
-        if (collective == Contract::name)
-          entries.push_back({Algorithm::name, collx::supports<Schedule>(ranks)});
-      });
+  collectives::for_each([&]<class Contract>() {
+    if (collective != Contract::name) return;
+    collx::for_each_serving<collx::algo::all, Contract>([&]<class Algorithm, class, class Schedule>() {
+      entries.push_back({Algorithm::name, collx::supports<Schedule>(ranks)});
+    });
+  });
   return entries;
 }
 

@@ -87,8 +87,7 @@ struct barriers {
 
 template <class Transport>
 void walk_barriers(collx::communicator<Transport>& comm, std::atomic<std::int64_t>& arrived) {
-  collx::for_each_schedule<collx::algo::all, collx::type_list<collx::contract::all_reduce>>(
-      barriers<Transport>{comm, arrived});
+  collx::for_each_serving<collx::algo::all, collx::contract::barrier>(barriers<Transport>{comm, arrived});
 }
 
 }  // namespace each_rank

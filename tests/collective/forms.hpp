@@ -32,6 +32,7 @@ struct blocking {
   static auto scatter(auto&... with) { return collx::scatter<Algorithm>(with...); }
   static auto scan(auto&... with) { return collx::scan<Algorithm>(with...); }
   static auto exclusive_scan(auto&... with) { return collx::exclusive_scan<Algorithm>(with...); }
+  static auto barrier(auto&... with) { return collx::barrier<Algorithm>(with...); }
 };
 
 template <class Algorithm>
@@ -46,6 +47,7 @@ struct started {
   static auto scatter(auto&... with) { return collx::start::scatter<Algorithm>(with...); }
   static auto scan(auto&... with) { return collx::start::scan<Algorithm>(with...); }
   static auto exclusive_scan(auto&... with) { return collx::start::exclusive_scan<Algorithm>(with...); }
+  static auto barrier(auto&... with) { return collx::start::barrier<Algorithm>(with...); }
 };
 
 template <class Algorithm>
@@ -60,6 +62,7 @@ struct tried {
   static auto scatter(auto&... with) { return collx::try_scatter<Algorithm>(with...); }
   static auto scan(auto&... with) { return collx::try_scan<Algorithm>(with...); }
   static auto exclusive_scan(auto&... with) { return collx::try_exclusive_scan<Algorithm>(with...); }
+  static auto barrier(auto&... with) { return collx::try_barrier<Algorithm>(with...); }
 };
 
 // `Form`: blocking<A>, started<A> or tried<A>. in, out: spans as the contract sizes them on this rank.
@@ -81,6 +84,8 @@ auto apply(auto& comm, rank_t root, bool in_place, auto in, auto out, auto const
     return Form::all_to_all(comm, in, out);
   } else if constexpr (std::is_same_v<Contract, contract::gather>) {
     return Form::gather(comm, in, out, root);
+  } else if constexpr (std::is_same_v<Contract, contract::barrier>) {
+    return Form::barrier(comm);
   } else if constexpr (std::is_same_v<Contract, contract::scatter>) {
     return Form::scatter(comm, in, out, root);
   } else if constexpr (std::is_same_v<Contract, contract::reduce_scatter>) {

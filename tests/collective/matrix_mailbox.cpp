@@ -93,7 +93,6 @@ TEST_CASE("mailbox: nobody leaves a barrier before everybody has come") {
   for (rank_t size = 1; size <= 33; ++size) {
     CAPTURE(size);
     collx::bootstrap::mailbox_ranks<> ranks(size, 1);
-    collx::for_each_schedule<collx::algo::all, collx::type_list<collx::contract::all_reduce>>(
-        all_barriers{size, ranks});
+    collx::for_each_serving<collx::algo::all, collx::contract::barrier>(all_barriers{size, ranks});
   }
 }

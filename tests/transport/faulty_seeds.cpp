@@ -68,7 +68,8 @@ std::vector<entry> const& entries() {
     std::vector<entry> found;
     collx::for_each_schedule<collx::algo::all, collx::contract::all>(
         [&]<class Algorithm, class Contract, class Schedule>() {
-          found.push_back({&Schedule::supports, Contract::sharded, Contract::rooted,
+          found.push_back({[](rank_t n) { return collx::supports<Schedule>(n); }, Contract::sharded,
+                           Contract::rooted,
                            [](oracle::setting const& how) -> std::unique_ptr<flight> {
                              return std::make_unique<flight_of<Algorithm, Contract, Schedule>>(how);
                            }});

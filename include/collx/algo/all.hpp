@@ -8,6 +8,7 @@
 #include "collx/algo/bruck.hpp"
 #include "collx/algo/chain.hpp"
 #include "collx/algo/direct.hpp"
+#include "collx/algo/dissemination.hpp"
 #include "collx/algo/double_binary_tree.hpp"
 #include "collx/algo/knomial_tree.hpp"
 #include "collx/algo/neighbour_exchange.hpp"
@@ -33,6 +34,7 @@ using all = type_list<
     chain,
     direct_one_shot,
     direct_two_shot,
+    dissemination,
     double_binary_tree,
     knomial_tree<4>,
     neighbour_exchange,

@@ -3,7 +3,7 @@
 //
 //   barrier(comm)
 //
-// Any algorithm that offers an all_reduce serves: a barrier is an all_reduce of nothing.
+// Any algorithm that offers an all_reduce serves, run on nothing; so do those that offer a barrier.
 // Algorithm argument, operators, buffers and errors: as for all_reduce (all_reduce.hpp).
 #pragma once
 

@@ -32,6 +32,7 @@ struct block_window {
 //   in_place_at(p)       in place, where the smaller of both buffers lies in the larger, in blocks
 //   from_all             true: an output chunk combines contributions, of the ranks 0 .. contributors(p)-1
 //   owner(p, block)      otherwise: the one rank whose block must arrive unchanged
+//   synchronizes         nothing moves: no rank may end before every other one has begun
 //   rooted               the call takes a root
 //   sharded              there is more than one block
 // `member` names the nested type by which an algorithm family offers a schedule for it.
@@ -41,7 +42,7 @@ namespace detail {
 
 // What contracts have in common, unless they say otherwise.
 struct combining {
-  static constexpr bool from_all = true, rooted = false, sharded = false;
+  static constexpr bool from_all = true, rooted = false, sharded = false, synchronizes = false;
   static constexpr COLLX_HD std::int32_t blocks(rank_t) { return 1; }
   static constexpr COLLX_HD block_window input(problem) { return {0, 1}; }
   static constexpr COLLX_HD block_window output(problem) { return {0, 1}; }
@@ -51,7 +52,7 @@ struct combining {
 };
 
 struct moving {
-  static constexpr bool from_all = false, rooted = false, sharded = true;
+  static constexpr bool from_all = false, rooted = false, sharded = true, synchronizes = false;
   static constexpr COLLX_HD std::int32_t blocks(rank_t size) { return size; }
   static constexpr COLLX_HD block_window everything(problem p) { return {0, p.size}; }
   static constexpr COLLX_HD block_window own(problem p) { return {p.rank, 1}; }
@@ -157,10 +158,31 @@ struct exclusive_scan : detail::combining {
   static constexpr COLLX_HD rank_t contributors(problem p) { return p.rank; }
 };
 
-// A barrier is an all_reduce of nothing: nobody leaves before everybody's contribution, of zero
-// bytes, has reached it. Any all_reduce schedule therefore serves, and there is no second list.
+namespace detail {
+
+template <class Algorithm>
+concept offers_barrier = requires { typename Algorithm::barrier; };
+
+template <class Algorithm>
+struct barrier_of {};
+template <offers_barrier Algorithm>
+struct barrier_of<Algorithm> { using type = typename Algorithm::barrier; };
+template <class Algorithm>
+  requires(!offers_barrier<Algorithm> && requires { typename Algorithm::all_reduce; })
+struct barrier_of<Algorithm> { using type = typename Algorithm::all_reduce; };
+
+}  // namespace detail
+
+// Nothing moves, and nobody leaves before everybody has come. Any all_reduce schedule, run on no
+// elements, serves: its result depends on everybody. A schedule of its own need not bring every
+// contribution once, only a chain of messages from everybody to everybody.
 struct barrier : all_reduce {
   static constexpr char const* name = "barrier";
+  static constexpr bool from_all = false, synchronizes = true;
+  template <class Algorithm> using member = typename detail::barrier_of<Algorithm>::type;
+
+  static constexpr COLLX_HD block_window input(problem) { return {0, 0}; }
+  static constexpr COLLX_HD block_window output(problem) { return {0, 0}; }
 };
 
 // The collectives whose blocks have counts of their own: the same contracts, and as many schedules of

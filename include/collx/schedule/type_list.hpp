@@ -20,12 +20,23 @@ struct type_list {
 
 namespace contract {
 using all = type_list<all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, reduce, gather, scatter,
-                      scan, exclusive_scan>;
+                      scan, exclusive_scan, barrier>;
 }
 
 namespace detail {
 
-// The two loops of for_each_schedule as types: nvcc 13 crashes on some nested generic lambdas.
+// The loops below as types: nvcc 13 crashes on some nested generic lambdas.
+template <class Contract, class F>
+struct visit_serving {
+  F& f;
+
+  template <class Algorithm>
+  constexpr void operator()() const {
+    if constexpr (algorithm_for<Algorithm, Contract>)
+      f.template operator()<Algorithm, Contract, schedule_for<Contract, Algorithm>>();
+  }
+};
+
 template <class Algorithm, class F>
 struct visit_contract {
   F& f;
@@ -33,7 +44,8 @@ struct visit_contract {
   template <class Contract>
   constexpr void operator()() const {
     if constexpr (algorithm_for<Algorithm, Contract>)
-      f.template operator()<Algorithm, Contract, schedule_for<Contract, Algorithm>>();
+      if constexpr (std::same_as<typename schedule_for<Contract, Algorithm>::contract, Contract>)
+        f.template operator()<Algorithm, Contract, schedule_for<Contract, Algorithm>>();
   }
 };
 
@@ -50,10 +62,17 @@ struct visit_algorithm {
 }  // namespace detail
 
 // Calls f.template operator()<Algorithm, Contract, Schedule>() for every pair of an algorithm in
-// `Algorithms` and a contract in `Contracts` for which the algorithm offers a schedule.
+// `Algorithms` and a contract in `Contracts` for which the algorithm has a schedule. A schedule that
+// serves under another contract too (an all_reduce as a barrier) comes once, under its own.
 template <class Algorithms, class Contracts, class F>
 constexpr void for_each_schedule(F&& f) {
   Algorithms::for_each(detail::visit_algorithm<Contracts, std::remove_reference_t<F>>{f});
+}
+
+// The same for every algorithm that serves one contract, with a schedule of its own or another's.
+template <class Algorithms, class Contract, class F>
+constexpr void for_each_serving(F&& f) {
+  Algorithms::for_each(detail::visit_serving<Contract, std::remove_reference_t<F>>{f});
 }
 
 }  // namespace collx::inline abi_1

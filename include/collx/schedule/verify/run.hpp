@@ -111,6 +111,8 @@ class symbolic_run : step_performer {
 
   constexpr bool check_output(rank_t r) {
     problem const p = s_.of(r);
+    for (rank_t other = 0; s_.synchronizes && other < s_.size; ++other)
+      if (other != r && !past_.knows(r, other, 0)) return fail(fault::leaves_too_early, r, -1, other);
     block_window const window = s_.output(p);
     rank_t const contributors = s_.contributors(p);
     for (std::int32_t i = 0; i < window.count * s_.chunks_per_block; ++i) {

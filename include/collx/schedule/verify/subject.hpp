@@ -27,6 +27,7 @@ struct subject {
   bool supported = false;
   bool keeps_order = false;
   bool from_all = false;
+  bool synchronizes = false;
   bool prefix = false;  // each rank combines the contributions of some ranks only
   bool cost_is_bound = false;
   known_counts counts = known_counts::equal;
@@ -93,6 +94,7 @@ struct erased {
             .supported = supported,
             .keeps_order = keeps_rank_order<S>(),
             .from_all = contract::from_all,
+            .synchronizes = contract::synchronizes,
             .prefix = contract::contributors({0, 2, 0}) != 2,
             .cost_is_bound = collx::cost_is_bound<S>(),
             .counts = counts_for<S>(),
