@@ -115,16 +115,12 @@ std::vector<std::int32_t> effects(primitive p, problem where) {
   using run = std::array<std::int32_t, 6>;
   std::vector<run> taken, sent;
   auto const run_of = [&](region const& r, std::int32_t k) {
-<<<<<<< HEAD
+    if (r.count == 0) return run{};  // nothing lies nowhere
     std::int32_t const first = r.first_for(k, chunks);
     std::uint32_t list = 0;  // which chunks, in which order
     for (std::int32_t i = 0; i < r.count; ++i)
       list = list * 31 + static_cast<std::uint32_t>(chunk_of(r, first, i, chunks));
     return run{0, 0, static_cast<std::int32_t>(r.where), first, r.count, static_cast<std::int32_t>(list)};
-=======
-    if (r.count == 0) return run{};  // nothing lies nowhere
-    return run{0, 0, static_cast<std::int32_t>(r.where), r.first_for(k, chunks), r.count};
->>>>>>> e02f960 (Add the dissemination barrier, and a contract for barriers of its own)
   };
   auto const add = [&](run const& r) { all.insert(all.end(), r.begin(), r.end()); };
   bool const has_self = detail::position(p.from, where.rank, where.size) >= 0;

@@ -40,16 +40,13 @@ using all = type_list<
     neighbour_exchange,
     pairwise,
     pat,
+    pipelined_chain<8>,
     recursive_doubling,
     recursive_halving_doubling,
     recursive_multiplying<4>,
     ring,
+    scatter_all_gather<ring>,
     streamed_recursive_doubling,
     swing>;
-    pipelined_chain<8>,
-    recursive_doubling,
-    recursive_halving_doubling,
-    ring,
-    scatter_all_gather<ring>>;
 
 }  // namespace collx::inline abi_1::algo
