@@ -5,17 +5,13 @@
 
 #include <cstring>
 
+#include "collx/device/convert.hpp"
 #include "collx/device/stream.hpp"
 #include "collx/op/reduction.hpp"
 
 namespace collx::inline abi_1::device {
 
 namespace detail {
-
-// Elements that the vector loops take at a time. A trip count the compiler knows is what lets it
-// use vector registers at every optimisation level, without run-time checks for overlap.
-template <class T>
-inline constexpr std::size_t lane_elements = sizeof(T) >= 64 ? 1 : 64 / sizeof(T);
 
 // Elements that one block holds while many sources are folded into it: it stays in the first-level
 // cache between sources.
@@ -25,48 +21,46 @@ inline constexpr std::size_t block_elements = sizeof(T) >= 4096 ? 1 : 4096 / siz
 template <class T, class Op>
 inline constexpr bool has_finish = requires(Op const& op, T value, rank_t size) { op.finish(value, size); };
 
-// One element through the accumulate type and back.
-template <class T, class Op>
-[[nodiscard]] COLLX_ALWAYS_INLINE T combined(T const& a, T const& b, Op const& op) {
-  using wide = accumulate_t<Op, T>;
-  return static_cast<T>(op(static_cast<wide>(a), static_cast<wide>(b)));
-}
-
-// N elements from two sources to one or two outputs (`second` may be null), in registers. Local arrays
-// rather than references: a destination may be a source, and the compiler need not ask.
-template <std::size_t N, bool Finish, class T, class Op>
+// N elements from two sources to one or two outputs (`second` may be null), in registers, through the
+// accumulate type. Local arrays rather than references: a destination may be a source, and the compiler
+// need not ask.
+template <vectors On, std::size_t N, bool Finish, class T, class Op>
 COLLX_ALWAYS_INLINE void combine_lane(T* first, T* second, T const* a, T const* b, Op const& op,
                                       rank_t size) {
-  T x[N], y[N];
-  std::memcpy(x, a, sizeof x);
-  std::memcpy(y, b, sizeof y);
+  using wide = accumulate_t<Op, T>;
+  wide x[N], y[N];
+  T result[N];
+  widen<On, N>(x, a);
+  widen<On, N>(y, b);
   for (std::size_t i = 0; i < N; ++i) {
-    x[i] = combined(x[i], y[i], op);
-    if constexpr (Finish) x[i] = static_cast<T>(op.finish(x[i], size));
+    x[i] = static_cast<wide>(op(x[i], y[i]));
+    if constexpr (Finish) x[i] = static_cast<wide>(op.finish(x[i], size));
   }
-  std::memcpy(first, x, sizeof x);
-  if (second != nullptr) std::memcpy(second, x, sizeof x);
+  narrow<On, N>(result, x);
+  std::memcpy(first, result, sizeof result);
+  if (second != nullptr) std::memcpy(second, result, sizeof result);
 }
 
 // One loop for one output and for two: a branch that is always predicted costs nothing beside a cache
 // line of elements, and a loop for each would cost every user's compiler as much again.
-template <bool Finish, class T, class Op>
+template <vectors On, bool Finish, class T, class Op>
 COLLX_ALWAYS_INLINE void combine_lanes(T* first, T* second, T const* a, T const* b, std::size_t count,
                                        Op const& op, rank_t size) {
   constexpr std::size_t lanes = lane_elements<T>;
-  std::size_t at = 0;
-  for (; at + lanes <= count; at += lanes)
-    combine_lane<lanes, Finish>(first + at, second == nullptr ? nullptr : second + at, a + at, b + at, op,
+  std::size_t const whole = count - count % lanes;
+  for (std::size_t at = 0; at < whole; at += lanes)
+    combine_lane<On, lanes, Finish>(first + at, second == nullptr ? nullptr : second + at, a + at, b + at, op,
+                                    size);
+  for (std::size_t at = whole; at < count; ++at)
+    combine_lane<On, 1, Finish>(first + at, second == nullptr ? nullptr : second + at, a + at, b + at, op,
                                 size);
-  for (; at < count; ++at)
-    combine_lane<1, Finish>(first + at, second == nullptr ? nullptr : second + at, a + at, b + at, op, size);
 }
 
 #if defined(COLLX_WIDE_VECTORS)
 template <bool Finish, class T, class Op>
 COLLX_WIDE_VECTORS void combine_lanes_wide(T* first, T* second, T const* a, T const* b, std::size_t count,
                                            Op const& op, rank_t size) {
-  combine_lanes<Finish>(first, second, a, b, count, op, size);
+  combine_lanes<wide_for<T>, Finish>(first, second, a, b, count, op, size);
 }
 
 // How far ahead of a streaming loop its sources are fetched: the hardware stops at page ends, which
@@ -85,7 +79,7 @@ COLLX_WIDE_VECTORS std::size_t combine_lines_streamed(T* first, T* second, T con
   for (; at + lanes <= count; at += lanes) {
     __builtin_prefetch(a + at + prefetch_lines * lanes);
     __builtin_prefetch(b + at + prefetch_lines * lanes);
-    combine_lane<lanes, Finish>(x, static_cast<T*>(nullptr), a + at, b + at, op, size);
+    combine_lane<wide_for<T>, lanes, Finish>(x, static_cast<T*>(nullptr), a + at, b + at, op, size);
     stream_line(first + at, x);
     if (second == nullptr) continue;
     if (streamed == 2) stream_line(second + at, x);
@@ -132,50 +126,53 @@ COLLX_ALWAYS_INLINE void combine_two(T* first, T* second, T const* a, T const* b
 #else
   (void)streamed;
 #endif
-  combine_lanes<Finish>(first, second, a, b, count, op, size);
+  combine_lanes<vectors::any, Finish>(first, second, a, b, count, op, size);
 }
 
-// Folds sources[0 .. source_count) into `block`, wide: partial results stay in the accumulate type.
-template <class T, class Op>
-COLLX_ALWAYS_INLINE void fold_lanes(accumulate_t<Op, T>* block, T const* const* sources,
+// Folds sources[0 .. source_count) in `block`, in the accumulate type, and puts the result into
+// `result`: the block itself where both types are the same.
+template <vectors On, class T, class Op>
+COLLX_ALWAYS_INLINE void fold_lanes(T* result, accumulate_t<Op, T>* block, T const* const* sources,
                                     std::int32_t source_count, std::size_t at, std::size_t count,
-                                    Op const& op) {
+                                    Op const& op, bool complete, rank_t size) {
   using wide = accumulate_t<Op, T>;
-  constexpr std::size_t lanes = lane_elements<wide>;
-  if constexpr (std::is_same_v<wide, T>) std::memcpy(block, sources[0] + at, count * sizeof(T));
-  else
-    for (std::size_t i = 0; i < count; ++i) block[i] = static_cast<wide>(sources[0][at + i]);
+  constexpr std::size_t lanes = converted_elements<T, wide>;
+  widen_many<On>(block, sources[0] + at, count);
   for (std::int32_t k = 1; k < source_count; ++k) {
     T const* const source = sources[k] + at;
     std::size_t i = 0;
     for (; i + lanes <= count; i += lanes) {
-      wide x[lanes];
-      T y[lanes];
+      wide x[lanes], y[lanes];
       std::memcpy(x, block + i, sizeof x);
-      std::memcpy(y, source + i, sizeof y);
-      for (std::size_t j = 0; j < lanes; ++j) x[j] = static_cast<wide>(op(x[j], static_cast<wide>(y[j])));
+      widen<On, lanes>(y, source + i);
+      for (std::size_t j = 0; j < lanes; ++j) x[j] = static_cast<wide>(op(x[j], y[j]));
       std::memcpy(block + i, x, sizeof x);
     }
     for (; i < count; ++i) block[i] = static_cast<wide>(op(block[i], static_cast<wide>(source[i])));
   }
+  if constexpr (has_finish<wide, Op>)
+    for (std::size_t i = 0; complete && i < count; ++i)
+      block[i] = static_cast<wide>(op.finish(block[i], size));
+  if constexpr (!std::is_same_v<wide, T>) narrow_many<On>(result, block, count);
 }
 
 #if defined(COLLX_WIDE_VECTORS)
 template <class T, class Op>
-COLLX_WIDE_VECTORS void fold_wide(accumulate_t<Op, T>* block, T const* const* sources,
-                                  std::int32_t source_count, std::size_t at, std::size_t count,
-                                  Op const& op) {
-  fold_lanes(block, sources, source_count, at, count, op);
+COLLX_WIDE_VECTORS void fold_wide(T* result, accumulate_t<Op, T>* block, T const* const* sources,
+                                  std::int32_t source_count, std::size_t at, std::size_t count, Op const& op,
+                                  bool complete, rank_t size) {
+  fold_lanes<wide_for<T>>(result, block, sources, source_count, at, count, op, complete, size);
 }
 #endif
 
 template <class T, class Op>
-void fold(accumulate_t<Op, T>* block, T const* const* sources, std::int32_t source_count, std::size_t at,
-          std::size_t count, Op const& op) {
+void fold(T* result, accumulate_t<Op, T>* block, T const* const* sources, std::int32_t source_count,
+          std::size_t at, std::size_t count, Op const& op, bool complete, rank_t size) {
 #if defined(COLLX_WIDE_VECTORS)
-  if (cpu::wide_vectors) return fold_wide(block, sources, source_count, at, count, op);
+  if (cpu::wide_vectors)
+    return fold_wide(result, block, sources, source_count, at, count, op, complete, size);
 #endif
-  fold_lanes(block, sources, source_count, at, count, op);
+  fold_lanes<vectors::any>(result, block, sources, source_count, at, count, op, complete, size);
 }
 
 // Any number of sources and destinations, block by block. Apart from combine(): two sources need none of
@@ -186,19 +183,16 @@ COLLX_NEVER_INLINE void combine_many(T* const* destinations, std::int32_t destin
                                      Op const& op, bool complete, rank_t size, std::int32_t streamed) {
   using wide = accumulate_t<Op, T>;
   constexpr std::size_t block_count = block_elements<T>;
+  constexpr bool narrows = !std::is_same_v<wide, T>;
   alignas(64) std::byte raw[block_count * sizeof(wide)];
-  wide* const block = reinterpret_cast<wide*>(raw);
+  alignas(64) std::byte narrowed[narrows ? block_count * sizeof(T) : 1];
+  std::byte* const result = narrows ? narrowed : raw;
   for (std::size_t at = 0; at < count; at += block_count) {
     std::size_t const n = count - at < block_count ? count - at : block_count;
-    fold(block, sources, source_count, at, n, op);
-    if constexpr (has_finish<wide, Op>)
-      for (std::size_t i = 0; complete && i < n; ++i) block[i] = static_cast<wide>(op.finish(block[i], size));
-    for (std::int32_t j = 0; j < destination_count; ++j) {
-      if constexpr (std::is_same_v<wide, T>)
-        copy(reinterpret_cast<std::byte*>(destinations[j] + at), raw, n * sizeof(T), j < streamed);
-      else
-        for (std::size_t i = 0; i < n; ++i) destinations[j][at + i] = static_cast<T>(block[i]);
-    }
+    fold(reinterpret_cast<T*>(result), reinterpret_cast<wide*>(raw), sources, source_count, at, n, op,
+         complete, size);
+    for (std::int32_t j = 0; j < destination_count; ++j)
+      copy(reinterpret_cast<std::byte*>(destinations[j] + at), result, n * sizeof(T), j < streamed);
   }
 }
 
@@ -214,14 +208,10 @@ template <class T, class Op>
 void combine(T* const* destinations, std::int32_t destination_count, T const* const* sources,
              std::int32_t source_count, std::size_t count, Op const& op, bool complete, rank_t size,
              std::int32_t streamed = 0) {
-  using wide = accumulate_t<Op, T>;
-  // With a wider accumulate type finish() works on the wide value: the general path.
-  constexpr bool finishes = detail::has_finish<wide, Op>, narrow = std::is_same_v<wide, T>;
-  bool const two = source_count == 2 && (destination_count == 1 || destination_count == 2);
-  if (two && !(finishes && complete && !narrow)) {
+  if (source_count == 2 && (destination_count == 1 || destination_count == 2)) {
     T* const first = destinations[0];
     T* const second = destination_count == 2 ? destinations[1] : nullptr;
-    if constexpr (finishes && narrow) {
+    if constexpr (detail::has_finish<accumulate_t<Op, T>, Op>) {
       if (complete)
         return detail::combine_two<true>(first, second, sources[0], sources[1], count, op, size, streamed);
     }

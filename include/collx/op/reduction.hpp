@@ -5,40 +5,53 @@
 #include <concepts>
 #include <type_traits>
 
-#include "collx/core/types.hpp"
+#include "collx/op/small_float.hpp"
 
 namespace collx::inline abi_1 {
 
-// A reduction over T is any callable T(T, T). It must be associative; by default it is taken to be
-// commutative, as MPI and std::reduce do. Optional members of the callable refine that:
+namespace detail {
+
+template <class Op, class T>
+concept combines = requires(Op const& op, T a, T b) {
+  { op(a, b) } -> std::convertible_to<T>;
+};
+
+template <class Op, class T>
+concept names_accumulate = requires { typename Op::template accumulate<T>; };
+
+template <class Op, class T>
+struct accumulate_of { using type = T; };
+template <class Op, class T>
+  requires names_accumulate<Op, T>
+struct accumulate_of<Op, T> { using type = typename Op::template accumulate<T>; };
+template <class Op, class T>
+  requires(is_small_float<T> && combines<Op, float> && !names_accumulate<Op, T>)
+struct accumulate_of<Op, T> { using type = float; };
+
+}  // namespace detail
+
+// The type in which one pass holds its partial results. Small floats (op/small_float.hpp) are combined
+// in float by every callable that takes floats: a pass widens what it reads, and rounds what it writes.
+template <class Op, class T>
+using accumulate_t = typename detail::accumulate_of<Op, T>::type;
+
+// A reduction over T is any callable T(T, T); for small floats, float(float, float) as well. It must be
+// associative; by default it is taken to be commutative, as MPI and std::reduce do. Optional members of
+// the callable refine that:
 //
 //   static constexpr bool is_commutative = false;    combine in rank order only
 //   template <class T> using accumulate = float;     the type sums are held in while one pass combines
 //   T finish(T total, rank_t size) const;            applied once, to the complete value (avg)
 template <class Op, class T>
 concept reduction = std::is_trivially_copyable_v<T> && std::is_trivially_copyable_v<Op> &&
-                    requires(Op const& op, T a, T b) {
-                      { op(a, b) } -> std::convertible_to<T>;
-                    };
+                    (detail::combines<Op, T> ||
+                     (is_small_float<T> && detail::combines<Op, accumulate_t<Op, T>>));
 
 template <class Op>
 [[nodiscard]] consteval bool is_commutative() {
   if constexpr (requires { Op::is_commutative; }) return Op::is_commutative;
   else return true;
 }
-
-namespace detail {
-
-template <class Op, class T>
-struct accumulate_of { using type = T; };
-template <class Op, class T>
-  requires requires { typename Op::template accumulate<T>; }
-struct accumulate_of<Op, T> { using type = typename Op::template accumulate<T>; };
-
-}  // namespace detail
-
-template <class Op, class T>
-using accumulate_t = typename detail::accumulate_of<Op, T>::type;
 
 // The casts undo integral promotion: char + char is an int. The requirements make an element type that
 // lacks the operation an error at the call, not deep inside.
