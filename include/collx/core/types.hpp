@@ -22,7 +22,7 @@ struct shape {
   rank_t size = 1;
   rank_t inner = 1;
 
-  COLLX_HD constexpr shape() = default;
+  constexpr shape() = default;
   COLLX_HD constexpr shape(rank_t ranks, rank_t ranks_per_group = 1) : size(ranks), inner(ranks_per_group) {}
 
   friend constexpr bool operator==(shape const&, shape const&) = default;
