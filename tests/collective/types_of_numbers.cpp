@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small floats and complex numbers through every collective that combines, with every algorithm.
+// Values are small integers, which no format and no order rounds; where rounding is the subject, the
+// sums are computed here in float.
+#include <complex>
+#include <stdexcept>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "collective/forms.hpp"
+#include "collx/algo/all.hpp"
+#include "collx/bootstrap/threads.hpp"
+#include "watchdog.hpp"
+
+namespace {
+
+using collx::rank_t;
+using communicator = collx::communicator<collx::transport::threads>;
+using combining =
+    collx::type_list<collx::contract::all_reduce, collx::contract::reduce_scatter, collx::contract::reduce,
+                     collx::contract::scan, collx::contract::exclusive_scan>;
+
+constexpr std::size_t count = 333;
+
+template <class T>
+struct number {
+  static T of(int n) { return T(static_cast<float>(n)); }
+};
+template <class R>
+struct number<std::complex<R>> {
+  static std::complex<R> of(int n) { return {static_cast<R>(n), static_cast<R>(-2 * n)}; }
+};
+
+// What rank r puts into element i.
+int digit(rank_t r, std::size_t i) { return static_cast<int>((static_cast<std::size_t>(r) * 3 + i) % 4) - 1; }
+
+template <class Contract, class T, class Op>
+bool result_is_right(communicator& comm, rank_t root, std::span<T const> out, Op const& op) {
+  collx::problem const p{comm.rank(), comm.size(), root};
+  collx::block_window const window = Contract::output(p);
+  rank_t const ranks = Contract::contributors(p);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(window.count) * count; ++i) {
+    std::size_t const at = i + static_cast<std::size_t>(window.first) * count;
+    T total = number<T>::of(digit(0, at));
+    for (rank_t r = 1; r < ranks; ++r) total = static_cast<T>(op(total, number<T>::of(digit(r, at))));
+    if (out[i] != total) return false;
+  }
+  return true;
+}
+
+template <class T, class Op>
+struct everywhere {
+  communicator& comm;
+  static constexpr Op op{};
+
+  template <class Algorithm, class Contract, class Schedule>
+  void operator()() const {
+    if (!collx::supports<Schedule>(comm.size())) return;
+    rank_t const root = Contract::rooted ? comm.size() / 2 : 0;
+    std::vector<T> in(count * static_cast<std::size_t>(comm.size())), out(in.size());
+    for (std::size_t i = 0; i < in.size(); ++i) in[i] = number<T>::of(digit(comm.rank(), i));
+    forms::call_with<forms::blocking<Algorithm>, Contract>(comm, root, count, std::span<T>(in),
+                                                           std::span<T>(out), op);
+    if (!result_is_right<Contract, T>(comm, root, out, op))
+      throw std::runtime_error(std::string(Contract::name) + "<" + Algorithm::name + ">");
+  }
+};
+
+template <class F>
+void on_ranks(rank_t size, F const& f) {
+  watchdog dog;
+  collx::bootstrap::on_threads(size, [&](communicator& comm) {
+    auto const watched = dog.watch(comm);
+    f(comm);
+  });
+}
+
+template <class T, class... Ops>
+void check() {
+  for (rank_t const size : {1, 2, 3, 5})
+    on_ranks(size, [](communicator& comm) {
+      (collx::for_each_schedule<collx::algo::all, combining>(everywhere<T, Ops>{comm}), ...);
+    });
+}
+
+}  // namespace
+
+TEST_CASE("float16 through every algorithm of every collective that combines") {
+  check<collx::float16, collx::sum_t, collx::prod_t, collx::max_t>();
+}
+
+TEST_CASE("bfloat16 through every algorithm of every collective that combines") {
+  check<collx::bfloat16, collx::sum_t, collx::min_t>();
+}
+
+TEST_CASE("floats of 8 bits through every algorithm of every collective that combines") {
+  check<collx::float8_e4m3, collx::sum_t, collx::max_t>();
+  check<collx::float8_e5m2, collx::sum_t>();
+}
+
+TEST_CASE("complex numbers are added and multiplied by every algorithm") {
+  check<std::complex<float>, collx::sum_t, collx::prod_t>();
+  check<std::complex<double>, collx::sum_t, collx::prod_t>();
+}
+
+TEST_CASE("an average of complex numbers is divided once") {
+  on_ranks(4, [](communicator& comm) {
+    std::vector<std::complex<double>> v(20, {1.0 * comm.rank(), -2.0 * comm.rank()});
+    collx::all_reduce(comm, v, collx::avg);
+    if (v != std::vector<std::complex<double>>(20, {1.5, -3.0})) throw std::runtime_error("avg");
+  });
+}
+
+TEST_CASE("a fan-in of bfloat16 is added in float and rounded once; a ring rounds at every hop") {
+  on_ranks(5, [](communicator& comm) {
+    using collx::bfloat16;
+    // 256 + 1 is no bfloat16.
+    std::vector<bfloat16> values(40, bfloat16(comm.rank() == 0 ? 256 : 1)), once(40), mean(40);
+    collx::all_reduce<collx::algo::direct_two_shot>(comm, values, once, collx::sum);
+    collx::all_reduce<collx::algo::direct_one_shot>(comm, values, mean, collx::avg);
+    for (bfloat16 const sum : once)
+      if (sum != 260.0f) throw std::runtime_error("direct_two_shot");
+    for (bfloat16 const each : mean)
+      if (each != static_cast<float>(bfloat16(260.0f / 5))) throw std::runtime_error("avg");
+    collx::all_reduce<collx::algo::ring>(comm, values, collx::sum);
+    for (bfloat16 const sum : values)
+      if (sum < 256.0f || sum > 260.0f) throw std::runtime_error("ring");
+  });
+}
