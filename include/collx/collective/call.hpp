@@ -128,6 +128,10 @@ void run_alone(invocation<Contract, T, Op> const& args) noexcept {
     if (args.tables.input.offsets != nullptr) input += args.tables.input.offsets[0];
     if (args.tables.output.offsets != nullptr) output += args.tables.output.offsets[0];
   }
+  if constexpr (Contract::from_all && prepares<Op, T>) {
+    for (std::size_t i = 0; i < args.count; ++i) output[i] = static_cast<T>(args.op.prepare(input[i]));
+    input = output;
+  }
   if constexpr (Contract::from_all)
     device::combine(&output, 1, &input, 1, args.count, args.op, true, rank_t{1});
   else if (input != output) std::memcpy(static_cast<void*>(output), input, args.count * sizeof(T));

@@ -21,6 +21,24 @@ void combine_as(std::byte* const* destinations, std::int32_t destination_count,
                   *static_cast<Op const*>(op), complete, size, streamed);
 }
 
+template <class T, class Op>
+void prepare_as(std::byte* data, std::size_t bytes, void const* op) noexcept {
+  T* const elements = reinterpret_cast<T*>(data);
+  for (std::size_t i = 0; i < bytes / sizeof(T); ++i)
+    elements[i] = static_cast<T>(static_cast<Op const*>(op)->prepare(elements[i]));
+}
+
+template <class Contract, class T, class Op>
+[[nodiscard]] constexpr prepare_function prepare_for() {
+  if constexpr (Contract::from_all && prepares<Op, T>) {
+    static_assert(sizeof(T) <= prepared_bytes,
+                  "collx: an operator that prepares contributions takes elements of up to 4096 bytes");
+    return &prepare_as<T, Op>;
+  } else {
+    return nullptr;
+  }
+}
+
 template <class Contract, class T, class Op>
 [[nodiscard]] constexpr combine_function combine_for() {
   if constexpr (Contract::from_all) return &combine_as<T, Op>;
@@ -71,8 +89,9 @@ class host_executor : public step_machine<Endpoint> {
   // those of the endpoint.
   template <class Map>
   host_executor(Endpoint& endpoint, int lane, workspace& work, Map const& map, Op const& op,
-                Trace trace = {}, axis const& along = {}) noexcept
-      : machine(endpoint, lane, work, map, detail::combine_for<typename S::contract, T, Op>()),
+                 Trace trace = {}, axis const& along = {}) noexcept
+      : machine(endpoint, lane, work, map, detail::combine_for<typename S::contract, T, Op>(),
+                detail::prepare_for<typename S::contract, T, Op>()),
         op_(op),
         trace_(trace),
         along_(along) {

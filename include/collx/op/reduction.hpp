@@ -42,10 +42,17 @@ using accumulate_t = typename detail::accumulate_of<Op, T>::type;
 //   static constexpr bool is_commutative = false;    combine in rank order only
 //   template <class T> using accumulate = float;     the type sums are held in while one pass combines
 //   T finish(T total, rank_t size) const;            applied once, to the complete value (avg)
+//   T prepare(T own) const;                          applied once to this rank's own contribution, before
+//                                                    anybody combines it; ranks may differ (premultiplied)
 template <class Op, class T>
 concept reduction = std::is_trivially_copyable_v<T> && std::is_trivially_copyable_v<Op> &&
                     (detail::combines<Op, T> ||
                      (is_small_float<T> && detail::combines<Op, accumulate_t<Op, T>>));
+
+template <class Op, class T>
+concept prepares = requires(Op const& op, T own) {
+  { op.prepare(own) } -> std::convertible_to<T>;
+};
 
 template <class Op>
 [[nodiscard]] consteval bool is_commutative() {
