@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every schedule in the one list of algorithms is proved: at compile time for 2 .. 8 ranks, at run
 // time for 1 .. 64 and some larger numbers, for every root where there are few.
+#include <algorithm>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -82,6 +83,20 @@ struct works_on_uneven_blocks {
   }
 };
 
+// A level is not claimed in vain, and none is kept back: a schedule has, over all sizes, just what it says.
+struct states_its_level {
+  template <class Algorithm, class Contract, class Schedule>
+  void operator()() const {
+    reproducibility least = reproducibility::any_size;
+    for (rank_t n = 1; n <= 17; ++n)
+      for (rank_t root = 0; root < (Contract::rooted ? n : 1); ++root)
+        if (collx::supports<Schedule>(n)) least = std::min(least, verify<Schedule>(n, root).level);
+    CAPTURE(std::string(Algorithm::name));
+    CAPTURE(std::string(Contract::name));
+    CHECK(level_of<Schedule>() == least);
+  }
+};
+
 struct depth_suffices {
   template <class Algorithm, class Contract, class Schedule>
   void operator()() const {
@@ -114,6 +129,10 @@ TEST_CASE("every algorithm is proved for 96, 127, 128 and 256 ranks") {
 
 TEST_CASE("the documented cost without a root is that of the worst root") {
   for_each_schedule<algo::all, contract::all>(cost_of_worst_root{});
+}
+
+TEST_CASE("every algorithm has the level of reproducibility that it states") {
+  for_each_schedule<algo::all, contract::all>(states_its_level{});
 }
 
 TEST_CASE("the declared depth is enough, and the ring needs two") {

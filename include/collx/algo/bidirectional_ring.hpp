@@ -74,6 +74,7 @@ struct bidirectional_ring {
 
 struct bidirectional_ring::reduce_scatter {
   using contract = contract::reduce_scatter;
+  static constexpr reproducibility reproduces = reproducibility::run_to_run;
   static constexpr COLLX_HD bool supports(rank_t) { return true; }
   static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return 2 * n; }
   static constexpr COLLX_HD std::int32_t step_count(problem p) { return 2 * p.size; }
@@ -96,6 +97,7 @@ struct bidirectional_ring::all_gather {
 // has read it, so nothing is copied.
 struct bidirectional_ring::all_reduce {
   using contract = contract::all_reduce;
+  static constexpr reproducibility reproduces = reproducibility::run_to_run;
   static constexpr COLLX_HD bool supports(rank_t) { return true; }
   static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return 2 * n; }
   static constexpr COLLX_HD std::int32_t step_count(problem p) { return p.size == 1 ? 2 : 3 * p.size; }

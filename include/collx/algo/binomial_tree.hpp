@@ -35,6 +35,7 @@ struct binomial_tree {
 // has an output, so the partial results of the others live in scratch.
 struct binomial_tree::reduce {
   using contract = contract::reduce;
+  static constexpr reproducibility reproduces = reproducibility::any_transport;
   static constexpr bool keeps_rank_order = true;
   static constexpr COLLX_HD bool supports(rank_t) { return true; }
   static constexpr COLLX_HD std::int32_t chunk_count(rank_t) { return 1; }

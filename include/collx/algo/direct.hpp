@@ -24,6 +24,7 @@ namespace detail {
 // What the direct schedules of one collective share.
 struct direct_base {
   static constexpr bool keeps_rank_order = true;
+  static constexpr reproducibility reproduces = reproducibility::any_transport;
   static constexpr COLLX_HD bool supports(rank_t) { return true; }
   static constexpr COLLX_HD std::int32_t step_count(problem) { return 2; }
 };

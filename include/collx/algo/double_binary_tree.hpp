@@ -149,6 +149,7 @@ struct double_binary_tree {
 // Up as a leaf, up and down as an inner rank, down as a leaf. An inner root turns round in one step.
 struct double_binary_tree::all_reduce : two_halves {
   using contract = contract::all_reduce;
+  static constexpr reproducibility reproduces = reproducibility::run_to_run;
   static constexpr bool keeps_rank_order = true;
   static constexpr COLLX_HD std::int32_t step_count(problem p) {
     if (p.size == 1) return 1;
@@ -184,6 +185,7 @@ struct double_binary_tree::all_reduce : two_halves {
 // Up both trees, and from their roots straight to the root of the reduction.
 struct double_binary_tree::reduce : two_halves {
   using contract = contract::reduce;
+  static constexpr reproducibility reproduces = reproducibility::run_to_run;
   static constexpr bool keeps_rank_order = true;
   // For ranks that join their children in two steps. With fewer ranks nobody does.
   static constexpr COLLX_HD std::int32_t scratch_chunks(rank_t n) { return n > 4 ? 2 : 0; }

@@ -150,6 +150,7 @@ struct knomial_tree<K>::broadcast : one_chunk {
 template <std::int32_t K>
 struct knomial_tree<K>::reduce : one_chunk {
   using contract = contract::reduce;
+  static constexpr reproducibility reproduces = reproducibility::any_transport;
   static constexpr bool keeps_rank_order = true;
   // Nobody but the root joins twice before there are blocks of level 2 below the last level.
   static constexpr COLLX_HD std::int32_t scratch_chunks(rank_t n) { return n > K * K; }
@@ -168,6 +169,7 @@ struct knomial_tree<K>::reduce : one_chunk {
 template <std::int32_t K>
 struct knomial_tree<K>::all_reduce : one_chunk {
   using contract = contract::all_reduce;
+  static constexpr reproducibility reproduces = reproducibility::any_transport;
   static constexpr bool keeps_rank_order = true;
   // Rank 0 turns round within one step; everybody else waits for the result to come back.
   static constexpr COLLX_HD std::int32_t step_count(problem p) {

@@ -83,6 +83,7 @@ struct pat::all_gather {
 // slot per even distance: those at odd ones leave straight from the input at once.
 struct pat::reduce_scatter {
   using contract = contract::reduce_scatter;
+  static constexpr reproducibility reproduces = reproducibility::run_to_run;
   static constexpr COLLX_HD bool supports(rank_t) { return true; }
   static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n; }
   static constexpr COLLX_HD std::int32_t scratch_chunks(rank_t n) { return n > 2 ? (n + 1) / 2 : 0; }

@@ -82,6 +82,7 @@ struct pipelined_chain {
   // itself and the right chain in rank order.
   struct reduce : chunk_by_chunk {
     using contract = contract::reduce;
+    static constexpr reproducibility reproduces = reproducibility::any_transport;
     using chunk_by_chunk::documented_cost;
     static constexpr COLLX_HD primitive step(problem p, std::int32_t chunk) {
       bool const is_root = p.rank == p.root;
@@ -105,6 +106,7 @@ struct pipelined_chain {
   // The combination of ranks 0 .. r-1 comes from the left, that of 0 .. r is kept and goes on.
   struct scan : chunk_by_chunk {
     using contract = contract::scan;
+    static constexpr reproducibility reproduces = reproducibility::any_transport;
     static constexpr COLLX_HD primitive step(problem p, std::int32_t chunk) {
       return {.from = p.rank == 0 ? nobody() : in_rank_order(p.rank - 1, p.rank),
               .to = p.rank == p.size - 1 ? nobody() : only(p.rank + 1),
@@ -119,6 +121,7 @@ struct pipelined_chain {
   // chain comes by: what a rank keeps and what it passes on would otherwise be two different results.
   struct exclusive_scan : chunk_by_chunk {
     using contract = contract::exclusive_scan;
+    static constexpr reproducibility reproduces = reproducibility::any_transport;
     // Chunk by chunk: give the own, take the left one's, combine. Rank 0 has nothing to take, rank 1
     // nothing to combine, and the last nobody to give to.
     static constexpr COLLX_HD std::int32_t step_count(problem p) { return C * turns(p); }

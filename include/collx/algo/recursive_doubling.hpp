@@ -34,6 +34,7 @@ struct recursive_doubling {
 // partner that of the neighbouring block, so the lower rank's operand stands first.
 struct recursive_doubling::all_reduce {
   using contract = contract::all_reduce;
+  static constexpr reproducibility reproduces = reproducibility::any_transport;
   static constexpr bool keeps_rank_order = true;
   static constexpr COLLX_HD bool supports(rank_t) { return true; }
   static constexpr COLLX_HD std::int32_t chunk_count(rank_t) { return 1; }
@@ -130,6 +131,7 @@ struct recursive_doubling::all_gather {
 // are fewer). It sends that to the rank 2^i further on, and combines what comes from 2^i before.
 struct recursive_doubling::scan {
   using contract = contract::scan;
+  static constexpr reproducibility reproduces = reproducibility::any_transport;
   static constexpr bool keeps_rank_order = true;
   static constexpr COLLX_HD bool supports(rank_t) { return true; }
   static constexpr COLLX_HD std::int32_t chunk_count(rank_t) { return 1; }
@@ -167,6 +169,7 @@ struct recursive_doubling::scan {
 // The vectors are moved one rank to the right, into the outputs, and scanned there by the ranks from 1 on.
 struct recursive_doubling::exclusive_scan {
   using contract = contract::exclusive_scan;
+  static constexpr reproducibility reproduces = reproducibility::any_transport;
   static constexpr bool keeps_rank_order = true;
   static constexpr COLLX_HD bool supports(rank_t) { return true; }
   static constexpr COLLX_HD std::int32_t chunk_count(rank_t) { return 1; }

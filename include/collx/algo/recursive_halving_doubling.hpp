@@ -37,6 +37,7 @@ namespace detail {
 template <class Core>
 struct halving_and_doubling {
   using contract = contract::all_reduce;
+  static constexpr reproducibility reproduces = reproducibility::any_transport;
   static constexpr COLLX_HD bool supports(rank_t) { return true; }
   static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return Core(n).size(); }
   static constexpr COLLX_HD std::int32_t step_count(problem p) {
@@ -140,6 +141,7 @@ struct recursive_halving_doubling::all_reduce
 // hence not in rank order. Partial results live in scratch, since the output holds one chunk only.
 struct recursive_halving_doubling::reduce_scatter {
   using contract = contract::reduce_scatter;
+  static constexpr reproducibility reproduces = reproducibility::any_transport;
   static constexpr COLLX_HD bool supports(rank_t) { return true; }
   static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n; }
   // A rank without a guest keeps half a vector at most; one with a guest begins with a whole one.

@@ -108,6 +108,7 @@ struct recursive_multiplying {
 template <std::int32_t K>
 struct recursive_multiplying<K>::all_reduce {
   using contract = contract::all_reduce;
+  static constexpr reproducibility reproduces = reproducibility::any_transport;
   static constexpr bool keeps_rank_order = true;
   static constexpr COLLX_HD bool supports(rank_t) { return true; }
   static constexpr COLLX_HD std::int32_t chunk_count(rank_t) { return 1; }

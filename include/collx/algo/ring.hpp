@@ -41,6 +41,7 @@ struct ring {
 // is complete at rank c. Steps n-1 .. 2n-2 pass the complete chunks on; step n-1 does both at once.
 struct ring::all_reduce {
   using contract = contract::all_reduce;
+  static constexpr reproducibility reproduces = reproducibility::run_to_run;
   static constexpr COLLX_HD bool supports(rank_t) { return true; }
   static constexpr COLLX_HD std::int32_t chunk_count(rank_t size) { return size; }
   static constexpr COLLX_HD std::int32_t step_count(problem p) { return 2 * p.size - 1; }
@@ -67,6 +68,7 @@ struct ring::all_reduce {
 // The first half of all_reduce: rank r ends with chunk r complete.
 struct ring::reduce_scatter {
   using contract = contract::reduce_scatter;
+  static constexpr reproducibility reproduces = reproducibility::run_to_run;
   static constexpr known_counts counts = known_counts::agreed;
   static constexpr COLLX_HD bool supports(rank_t) { return true; }
   static constexpr COLLX_HD std::int32_t chunk_count(rank_t size) { return size; }

@@ -108,6 +108,7 @@ struct swing::all_reduce : detail::halving_and_doubling<detail::swing_core> {};
 // even and every fourth odd block has a slot.
 struct swing::reduce_scatter {
   using contract = contract::reduce_scatter;
+  static constexpr reproducibility reproduces = reproducibility::run_to_run;
   static constexpr COLLX_HD bool supports(rank_t n) { return detail::is_power_of_two(n); }
   static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n; }
   static constexpr COLLX_HD std::int32_t scratch_chunks(rank_t n) { return n > 2 ? n / 2 : 0; }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "collx/collective/invocation.hpp"
-#include "collx/tune/choice.hpp"
+#include "collx/tune/reproducible.hpp"
 
 namespace collx::inline abi_1 {
 namespace detail {
@@ -47,11 +47,19 @@ template <schedule S, class Contract, class T, class Op, class Endpoint>
                                                  args.at.along);
 }
 
+template <class Algorithm>
+inline constexpr bool is_reproducible = false;
+template <reproducibility Level>
+inline constexpr bool is_reproducible<reproducible<Level>> = true;
+
 // Calls f.template operator()<Algorithm>() with the algorithm asked for, or the chosen one.
-template <class Contract, class Algorithm, class Op, class Endpoint, class F>
+template <class Contract, class Algorithm, class T, class Op, class Endpoint, class F>
 [[nodiscard]] auto with_algorithm(rank_t size, std::size_t bytes, F const& f) {
   if constexpr (std::is_same_v<Algorithm, automatic>) {
     return tune::choose<Contract, Endpoint, is_commutative<Op>()>(bytes, size, f);
+  } else if constexpr (is_reproducible<Algorithm>) {
+    return tune::choose_reproducible<Contract, Endpoint, is_commutative<Op>(), Algorithm::level,
+                                     is_exact<Op, T>()>(bytes, size, f);
   } else {
     static_assert(
         algorithm_for<Algorithm, Contract>,

@@ -67,7 +67,7 @@ status compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run(engine_typ
   // With checking on, a count of 0 is compared as any other: the peers' may not be 0.
   if (needs_elements<Contract> && args.count == 0 && engine.checker() == nullptr)
     return engine.failure().code;
-  return with_algorithm<Contract, Algorithm, Op, Endpoint>(
+  return with_algorithm<Contract, Algorithm, T, Op, Endpoint>(
       args.at.where.size, agreed_count(args) * sizeof(T), [&]<class Chosen>() noexcept {
         using S = schedule_for<Contract, Chosen>;
         if (COLLX_UNLIKELY((!can_run<S, T>(engine.endpoint(), args.at.where.shape()))))
@@ -133,12 +133,13 @@ request<Endpoint> compiled_collective<Contract, T, Op, Endpoint, Algorithm>::beg
   if (args.fault != nullptr) throw_refusal(Contract::name, args.fault, args.given, args.needed);
   // With checking on, a count of 0 is compared as any other.
   if (needs_elements<Contract> && args.count == 0 && engine.checker() == nullptr) return {};
-  return with_algorithm<Contract, Algorithm, Op, Endpoint>(args.at.where.size, agreed_count(args) * sizeof(T),
-                                                           [&]<class Chosen>() {
-                                                             exec::call const what = describe<Chosen>(args);
-                                                             require<Chosen>(engine, what);
-                                                             return launch<Chosen>(engine, what, args, how);
-                                                           });
+  std::size_t const bytes = agreed_count(args) * sizeof(T);
+  return with_algorithm<Contract, Algorithm, T, Op, Endpoint>(
+      args.at.where.size, bytes, [&]<class Chosen>() {
+        exec::call const what = describe<Chosen>(args);
+        require<Chosen>(engine, what);
+        return launch<Chosen>(engine, what, args, how);
+      });
 }
 
 template <class Contract, class T, class Op, class Endpoint, class Algorithm>
@@ -147,7 +148,7 @@ compiled_collective<Contract, T, Op, Endpoint, Algorithm>::prepare(engine_type& 
                                                                    priority how) {
   using namespace detail;
   if (args.fault != nullptr) throw_refusal(Contract::name, args.fault, args.given, args.needed);
-  return with_algorithm<Contract, Algorithm, Op, Endpoint>(
+  return with_algorithm<Contract, Algorithm, T, Op, Endpoint>(
       args.at.where.size, agreed_count(args) * sizeof(T), [&]<class Chosen>() {
         exec::call const what = describe<Chosen>(args);
         require<Chosen>(engine, what);

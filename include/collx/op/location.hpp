@@ -21,6 +21,7 @@ struct value_index {
 // less nor equal: it loses to what stands before it and keeps its place before what follows, as in min.
 struct min_location_t {
   static constexpr char const* name = "minloc";
+  template <class Pair> static constexpr bool is_exact = std::integral<decltype(Pair::value)>;
   template <class T, class Index>
     requires requires(T const& a, T const& b) { static_cast<bool>(b < a), static_cast<bool>(a == b); }
   COLLX_HD constexpr value_index<T, Index> operator()(value_index<T, Index> const& a,
@@ -32,6 +33,7 @@ struct min_location_t {
 
 struct max_location_t {
   static constexpr char const* name = "maxloc";
+  template <class Pair> static constexpr bool is_exact = std::integral<decltype(Pair::value)>;
   template <class T, class Index>
     requires requires(T const& a, T const& b) { static_cast<bool>(a < b), static_cast<bool>(a == b); }
   COLLX_HD constexpr value_index<T, Index> operator()(value_index<T, Index> const& a,

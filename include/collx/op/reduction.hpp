@@ -60,16 +60,29 @@ template <class Op>
   else return true;
 }
 
+// Whether no order and no brackets can change a bit of the result: so for the library's operators on
+// integers. A callable may say it of itself: template <class T> static constexpr bool is_exact = true;
+template <class Op, class T>
+[[nodiscard]] consteval bool is_exact() {
+  if constexpr (requires { Op::template is_exact<T>; }) return Op::template is_exact<T>;
+  else return false;
+}
+
+// What the library's operators have in common.
+struct library_operator {
+  template <class T> static constexpr bool is_exact = std::is_integral_v<T>;
+};
+
 // The casts undo integral promotion: char + char is an int. The requirements make an element type that
 // lacks the operation an error at the call, not deep inside.
-struct sum_t {
+struct sum_t : library_operator {
   static constexpr char const* name = "sum";
   template <class T>
     requires requires(T const& a, T const& b) { static_cast<T>(a + b); }
   COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a + b); }
 };
 
-struct prod_t {
+struct prod_t : library_operator {
   static constexpr char const* name = "prod";
   template <class T>
     requires requires(T const& a, T const& b) { static_cast<T>(a * b); }
@@ -77,14 +90,14 @@ struct prod_t {
 };
 
 // A NaN in the second operand is dropped and in the first kept, as std::min and MPI do.
-struct min_t {
+struct min_t : library_operator {
   static constexpr char const* name = "min";
   template <class T>
     requires requires(T const& a, T const& b) { static_cast<bool>(b < a); }
   COLLX_HD constexpr T operator()(T const& a, T const& b) const { return b < a ? b : a; }
 };
 
-struct max_t {
+struct max_t : library_operator {
   static constexpr char const* name = "max";
   template <class T>
     requires requires(T const& a, T const& b) { static_cast<bool>(a < b); }
@@ -92,7 +105,7 @@ struct max_t {
 };
 
 // The sum, divided once by the number of ranks. Integers divide toward zero, as in NCCL.
-struct avg_t {
+struct avg_t : library_operator {
   static constexpr char const* name = "avg";
   template <class T>
     requires requires(T const& a, T const& b) { static_cast<T>(a + b); }
@@ -103,28 +116,28 @@ struct avg_t {
   }
 };
 
-struct bit_and_t {
+struct bit_and_t : library_operator {
   static constexpr char const* name = "band";
   template <class T>
     requires std::integral<T>
   COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a & b); }
 };
 
-struct bit_or_t {
+struct bit_or_t : library_operator {
   static constexpr char const* name = "bor";
   template <class T>
     requires std::integral<T>
   COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a | b); }
 };
 
-struct bit_xor_t {
+struct bit_xor_t : library_operator {
   static constexpr char const* name = "bxor";
   template <class T>
     requires std::integral<T>
   COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a ^ b); }
 };
 
-struct logical_and_t {
+struct logical_and_t : library_operator {
   static constexpr char const* name = "land";
   template <class T>
     requires requires(T const& a) { static_cast<T>(static_cast<bool>(a)); }
@@ -133,7 +146,7 @@ struct logical_and_t {
   }
 };
 
-struct logical_or_t {
+struct logical_or_t : library_operator {
   static constexpr char const* name = "lor";
   template <class T>
     requires requires(T const& a) { static_cast<T>(static_cast<bool>(a)); }
@@ -169,6 +182,7 @@ struct ordered {
 template <class A, class Op>
 struct accumulating : Op {
   template <class T> using accumulate = A;
+  template <class T> static constexpr bool is_exact = std::is_integral_v<A> && collx::is_exact<Op, T>();
 };
 
 template <class A, class Op>

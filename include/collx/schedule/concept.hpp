@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "collx/core/known_counts.hpp"
+#include "collx/core/reproducibility.hpp"
 #include "collx/schedule/primitive.hpp"
 
 namespace collx::inline abi_1 {
@@ -38,7 +39,8 @@ struct cost {
 // wait; a property the verifier checks, default 2: a fused receive-reduce-send holds a message in
 // each hand, so a cycle of them deadlocks with 1), `documented_cost(size, root)` (where the cost
 // depends on the root; documented_cost(size) is then that of the worst root), `cost_is_bound` (true:
-// no rank's cost is above the documented one, which may be that of no rank).
+// no rank's cost is above the documented one, which may be that of no rank), `level` (what can be relied
+// on of the bits of reductions, see reproducibility; default none).
 //
 // What depends on how ranks lie, and not only on how many there are, takes a shape in place of the
 // size (and reads problem::inner): hierarchical algorithms do.
@@ -121,6 +123,20 @@ template <class S>
 [[nodiscard]] COLLX_HD constexpr bool cost_is_bound() {
   if constexpr (requires { S::cost_is_bound; }) return S::cost_is_bound;
   else return false;
+}
+
+// What S has. Where nothing is combined no bit can change.
+template <class S>
+[[nodiscard]] COLLX_HD constexpr reproducibility level_of() {
+  if constexpr (!S::contract::from_all) return reproducibility::any_size;
+  else if constexpr (requires { S::reproduces; }) return S::reproduces;
+  else return reproducibility::none;
+}
+
+// That of a schedule made of others.
+template <class First, class Second>
+[[nodiscard]] COLLX_HD constexpr reproducibility lower_level() {
+  return level_of<First>() < level_of<Second>() ? level_of<First>() : level_of<Second>();
 }
 
 // An algorithm is a family of schedules under one name, one nested type per collective:

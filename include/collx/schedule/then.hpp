@@ -19,6 +19,7 @@ template <class Contract, schedule First, schedule Second>
 struct then {
   using contract = Contract;
   static constexpr bool cost_is_bound = true;
+  static constexpr reproducibility reproduces = lower_level<First, Second>();
   static constexpr bool keeps_rank_order = collx::keeps_rank_order<First>() || !Contract::from_all;
 
   static constexpr COLLX_HD bool supports(shape n) {

@@ -6,8 +6,9 @@
 // Proved, for separate buffers and in place: every output chunk holds each required contribution
 // exactly once (in rank order where promised); every receive is matched and no message is left
 // over; nothing is read before it is written, nor overwritten or pushed to while somebody may read
-// it; the schedule finishes with depth(size) messages in flight per pair of ranks; its cost is the
-// documented one. docs/schedules.md explains each finding.
+// it; the schedule finishes with depth(size) messages in flight per pair of ranks; the bits of its
+// reductions depend on rank and chunk no more than its `level` allows; its cost is the documented one.
+// docs/schedules.md explains each finding.
 #pragma once
 
 #include "collx/schedule/verify/run.hpp"
@@ -37,6 +38,7 @@ namespace detail {
   std::int32_t const depth = options.depth > 0 ? options.depth : s.depth;
   if (options.separate) found = symbolic_run(s, depth, false).execute();
   if (found.ok() && options.in_place) found = symbolic_run(s, depth, true).execute();
+  if (found.ok() && found.level < s.level) found.what = fault::wrong_level;
   if (!found.ok() || !options.cost || s.emptied != 0) return found;
 
   auto const differs = [&](std::int64_t counted, std::int64_t documented) {

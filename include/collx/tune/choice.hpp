@@ -49,11 +49,13 @@ template <class Contract, bool Commutative, class F, class First, class... Rest>
   }
 }
 
+template <class Contract, class Endpoint>
+using table_of = std::conditional_t<Endpoint::is_mapped, mapped_table<Contract>, message_table<Contract>>;
+
 // Calls f.template operator()<Algorithm>() with the first row that applies.
 template <class Contract, class Endpoint, bool Commutative, class F>
 [[nodiscard]] auto choose(std::size_t bytes, rank_t size, F const& f) {
-  using rows = std::conditional_t<Endpoint::is_mapped, mapped_table<Contract>, message_table<Contract>>;
-  return choose_from<Contract, Commutative>(typename rows::type{}, bytes, size, f);
+  return choose_from<Contract, Commutative>(typename table_of<Contract, Endpoint>::type{}, bytes, size, f);
 }
 
 }  // namespace collx::inline abi_1::tune

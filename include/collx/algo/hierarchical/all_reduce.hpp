@@ -17,6 +17,7 @@ struct hierarchical_all_reduce {
   using gather = schedule_for<collx::contract::all_gather, Intra>;
 
   static constexpr bool cost_is_bound = true;
+  static constexpr reproducibility reproduces = lower_level<scatter, exchange>();
 
   static constexpr COLLX_HD bool supports(shape n) {
     return detail::divides(n) && collx::supports<scatter>(n.inner) && collx::supports<gather>(n.inner) &&

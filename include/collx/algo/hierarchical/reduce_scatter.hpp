@@ -17,6 +17,7 @@ struct hierarchical_reduce_scatter {
   using far = schedule_for<contract, Inter>;
 
   static constexpr bool cost_is_bound = true;
+  static constexpr reproducibility reproduces = lower_level<near, far>();
 
   static constexpr COLLX_HD bool supports(shape n) {
     return divides(n) && collx::supports<near>(n.inner) && collx::supports<far>(n.size / n.inner) &&

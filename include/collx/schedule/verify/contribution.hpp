@@ -61,8 +61,19 @@ class contributions {
     sum.first = sum.first < more.first ? sum.first : more.first;
     sum.last = sum.last > more.last ? sum.last : more.last;
     sum.count += more.count;
+    sum.tree = joined(sum.tree, more.tree);
     return fault::none;
   }
+
+  // The newest value is complete. Where a pass ends it is rounded to the element type: whether a sum of
+  // three is made in one pass or in two can show.
+  constexpr void end(std::int32_t result) {
+    summary& sum = combined_[result - inputs_];
+    sum.tree = joined(sum.tree, sum.tree);
+  }
+
+  // A number for the expression that a value is: operands, their order, brackets and passes, not the chunk.
+  [[nodiscard]] constexpr std::uint64_t tree(std::int32_t value) const { return summarise(value).tree; }
 
   [[nodiscard]] constexpr bool ascending(std::int32_t value) const {
     return value < inputs_ || combined_[value - inputs_].ascending;
@@ -75,12 +86,18 @@ class contributions {
     rank_t first = 0;
     rank_t last = 0;
     bool ascending = true;
+    std::uint64_t tree = 0;
   };
+
+  [[nodiscard]] static constexpr std::uint64_t joined(std::uint64_t left, std::uint64_t right) {
+    std::uint64_t const mixed = left * 0x9e3779b97f4a7c15U + right;
+    return (mixed ^ (mixed >> 29)) * 0xbf58476d1ce4e5b9U;
+  }
 
   [[nodiscard]] constexpr summary summarise(std::int32_t value) const {
     if (value >= inputs_) return combined_[value - inputs_];
     rank_t const rank = value / chunks_;
-    return {value % chunks_, 1, rank, rank, true};
+    return {value % chunks_, 1, rank, rank, true, static_cast<std::uint64_t>(rank) + 1};
   }
 
   [[nodiscard]] constexpr std::uint64_t word(std::int32_t value, std::int32_t index) const {

@@ -150,6 +150,7 @@ class step_performer {
         if (s_.keeps_order && !values_.ascending(sum))
           return fail(fault::wrong_order, r, at.step, peer, values_.chunk_of(part));
       }
+      if (p.from.count > 1) values_.end(sum);
       payload_.push(sum);
       bool const is_complete = values_.count(sum) == s_.size;
       if (s_.prefix ? p.complete : s_.size > 1 && is_complete != p.complete)

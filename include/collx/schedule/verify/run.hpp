@@ -27,6 +27,7 @@ class symbolic_run : step_performer {
     }
     for (rank_t r = 0; r < s_.size; ++r)
       if (!check_output(r)) return found_;
+    found_.level = found_level();
     count_cost();
     return found_;
   }
@@ -135,6 +136,29 @@ class symbolic_run : step_performer {
       return fail(fault::foreign_contribution, r, -1, stranger, c);
     }
     return true;
+  }
+
+  // The lowest of all results: the same expression everywhere; at least for each chunk; or not even that.
+  // Of a prefix only places in the vector are compared: every rank has an expression of its own.
+  constexpr reproducibility found_level() {
+    if (!s_.from_all) return reproducibility::any_size;
+    auto level = reproducibility::any_transport;
+    std::int32_t any = undefined;
+    table<std::int32_t> of_chunk(s_.chunks);  // the first value found, plus 1
+    for (rank_t r = 0; r < s_.size; ++r) {
+      block_window const window = s_.output(s_.of(r));
+      if (s_.prefix) any = undefined;
+      for (std::int32_t i = 0; i < window.count * s_.chunks_per_block; ++i) {
+        std::int32_t const c = s_.chunk_at(window, i);
+        if (s_.is_empty(c)) continue;
+        std::int32_t const value = memory_.value(memory_.cell_of(r, place::output, c));
+        if (any == undefined) any = value;
+        if (s_.prefix || of_chunk[c] == 0) of_chunk[c] = value + 1;
+        if (values_.tree(value) != values_.tree(of_chunk[c] - 1)) return reproducibility::none;
+        if (values_.tree(value) != values_.tree(any)) level = reproducibility::run_to_run;
+      }
+    }
+    return level;
   }
 
   constexpr void count_cost() {
