@@ -201,7 +201,8 @@ TEST_CASE("threads: each rank's own contribution is prepared once, by every algo
         size,
         [&](collx::communicator<collx::transport::threads>& comm) {
           auto const watched = dog.watch(comm);
-          collx::for_each_schedule<collx::algo::all, combining>(on_this_rank<collx::transport::threads>{comm});
+          on_this_rank<collx::transport::threads> const each{comm};
+          collx::for_each_schedule<collx::algo::all, combining>(each);
         },
         several_fragments);
   }

@@ -16,7 +16,7 @@ using enum reproducibility;
 // Everybody adds its own vector first: other brackets on every rank.
 struct own_first : algo::direct_one_shot::all_reduce {
   static constexpr bool keeps_rank_order = false;
-  static constexpr reproducibility level = none;
+  static constexpr reproducibility reproduces = none;
   static constexpr primitive step(problem p, std::int32_t s) {
     primitive step = algo::direct_one_shot::all_reduce::step(p, s);
     if (s == 1) step.from = {p.rank, 1, p.size};
@@ -33,17 +33,18 @@ struct two_passes {
   static constexpr primitive step(problem p, std::int32_t s) {
     region const in{place::input, 0, 1}, out{place::output, 0, 1};
     if (s == 0) return {.to = everybody_after(p.rank, 3), .operand = in, .copy = true};
-    if (p.rank != 0)
-      return {.from = {0, 1, 3}, .operand = in, .target = out, .reduce = true, .store = true, .complete = true};
-    if (s == 1) return {.from = {0, 1, 2}, .operand = in, .target = out, .reduce = true, .store = true};
-    return {
-        .from = {0, 2, 2}, .operand = out, .target = out, .reduce = true, .store = true, .complete = true};
+    primitive sum{.operand = in, .target = out, .reduce = true, .store = true, .complete = true};
+    sum.from = {0, 1, 3};
+    if (p.rank != 0) return sum;
+    if (s == 1) sum.from.count = 2, sum.complete = false;
+    else sum.from = {0, 2, 2}, sum.operand = out;
+    return sum;
   }
   static constexpr cost documented_cost(rank_t) { return {1, 2, 2}; }
 };
 
 struct claims_too_much : own_first {
-  static constexpr reproducibility level = same_on_every_rank;
+  static constexpr reproducibility reproduces = same_on_every_rank;
 };
 
 }  // namespace

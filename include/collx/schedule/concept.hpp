@@ -39,7 +39,7 @@ struct cost {
 // wait; a property the verifier checks, default 2: a fused receive-reduce-send holds a message in
 // each hand, so a cycle of them deadlocks with 1), `documented_cost(size, root)` (where the cost
 // depends on the root; documented_cost(size) is then that of the worst root), `cost_is_bound` (true:
-// no rank's cost is above the documented one, which may be that of no rank), `level` (what can be relied
+// no rank's cost is above the documented one, which may be that of no rank), `reproduces` (what can be relied
 // on of the bits of reductions, see reproducibility; default none).
 //
 // What depends on how ranks lie, and not only on how many there are, takes a shape in place of the

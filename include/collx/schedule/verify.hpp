@@ -7,7 +7,7 @@
 // exactly once (in rank order where promised); every receive is matched and no message is left
 // over; nothing is read before it is written, nor overwritten or pushed to while somebody may read
 // it; the schedule finishes with depth(size) messages in flight per pair of ranks; the bits of its
-// reductions depend on rank and chunk no more than its `level` allows; its cost is the documented one.
+// reductions depend on rank and chunk no more than its `reproduces` allows; its cost is the documented one.
 // docs/schedules.md explains each finding.
 #pragma once
 

@@ -45,7 +45,8 @@
   X(leaves_too_early, "a rank can leave the barrier before another one has come: no chain of messages "     \
     "leads from that one to it")                                                                            \
   X(wrong_owner, "an output chunk is not the unchanged chunk of the rank that owns it")                     \
-  X(wrong_level, "the brackets of the sums depend on rank or chunk more than the declared `level` allows")   \
+  X(wrong_level,                                                                                            \
+    "the brackets of the sums depend on rank or chunk more than the declared `reproduces` allows")          \
   X(wrong_rounds, "the longest chain of messages differs from documented_cost().rounds")                    \
   X(wrong_messages, "the messages of the busiest rank differ from documented_cost().messages")              \
   X(wrong_chunks, "the chunks sent by the busiest rank differ from documented_cost().chunks")
