@@ -56,6 +56,12 @@ COLLX_ALWAYS_INLINE void combine_lanes(T* first, T* second, T const* a, T const*
                                 size);
 }
 
+// Whether code for other processors gives the same bits. An operator that multiplies and adds may be
+// rounded once by the one and twice by the other; it is then left to the one, however few the elements.
+template <class T, class Op>
+inline constexpr bool rounds_alike =
+    std::is_base_of_v<library_operator, Op> && (std::is_arithmetic_v<T> || is_small_float<T>);
+
 #if defined(COLLX_WIDE_VECTORS)
 template <bool Finish, class T, class Op>
 COLLX_WIDE_VECTORS void combine_lanes_wide(T* first, T* second, T const* a, T const* b, std::size_t count,
@@ -121,7 +127,7 @@ template <bool Finish, class T, class Op>
 COLLX_ALWAYS_INLINE void combine_two(T* first, T* second, T const* a, T const* b, std::size_t count,
                                      Op const& op, rank_t size, std::int32_t streamed) {
 #if defined(COLLX_WIDE_VECTORS)
-  if (count >= 4 * lane_elements<T> && cpu::wide_vectors)
+  if ((!rounds_alike<T, Op> || count >= 4 * lane_elements<T>) && cpu::wide_vectors)
     return combine_two_wide<Finish>(first, second, a, b, count, op, size, streamed);
 #else
   (void)streamed;

@@ -3,14 +3,14 @@
 // PreMulSum): out[i] = factor_0 * in_0[i] + factor_1 * in_1[i] + ...
 #pragma once
 
-#include "collx/core/types.hpp"
+#include "collx/op/reduction.hpp"
 
 namespace collx::inline abi_1 {
 
 // The product is converted to the element type before it is added. The input is not changed, unless the
 // call is in place.
 template <class Factor>
-struct premultiplied_sum_t {
+struct premultiplied_sum_t : library_operator {
   static constexpr char const* name = "premultiplied sum";
   Factor factor;
 
@@ -29,7 +29,7 @@ struct premultiplied_sum_t {
 
 template <class Factor>
 [[nodiscard]] constexpr premultiplied_sum_t<Factor> premultiplied_sum(Factor factor) {
-  return {factor};
+  return {{}, factor};
 }
 
 }  // namespace collx::inline abi_1

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums over a fixed tree: the tree itself, and the same bits for every number of ranks and on every
+// transport, for floats of very different sizes, small floats and operators that are not associative.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "collx/bootstrap/local.hpp"
+#include "collx/collective/all_reduce_fixed_tree.hpp"
+#include "collx/core/random.hpp"
+#include "watchdog.hpp"
+
+namespace {
+
+using collx::fixed_tree;
+using collx::leaf_range;
+using collx::rank_t;
+
+constexpr std::size_t count = 1237;
+
+// Of very different sizes, so that every order of additions rounds differently.
+float leaf_value(std::int32_t leaf, std::size_t i) {
+  collx::replayable_random random(static_cast<std::uint64_t>(leaf) * 1'000'003 + i);
+  float const digits = static_cast<float>(random.below(1u << 24)) - 0x1p23f;
+  return std::ldexp(digits, static_cast<int>(random.below(30)) - 40);
+}
+
+// The definition, word for word: the node of width w that begins at leaf a.
+template <class T, class Op>
+T node(std::int32_t leaves, std::int32_t begin, std::int32_t width, std::size_t i, Op const& op) {
+  if (width == 1) return T(leaf_value(begin, i));
+  std::int32_t const middle = begin + width / 2;
+  T const left = node<T>(leaves, begin, width / 2, i, op);
+  if (middle >= leaves) return left;
+  return static_cast<T>(op(left, node<T>(leaves, middle, width / 2, i, op)));
+}
+
+template <class T, class Op>
+std::vector<T> expected(std::int32_t leaves, Op const& op) {
+  std::int32_t width = 1;
+  while (width < leaves) width *= 2;
+  std::vector<T> all;
+  for (std::size_t i = 0; i < count; ++i) all.push_back(node<T>(leaves, 0, width, i, op));
+  return all;
+}
+
+template <class T>
+bool same_bits(std::vector<T> const& a, std::vector<T> const& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+}
+
+template <class T, class Transport, class Op>
+std::vector<T> sum_of(collx::communicator<Transport>& comm, std::int32_t leaves, Op const& op) {
+  fixed_tree const tree{leaves};
+  leaf_range const mine = tree.share(comm.rank(), comm.size());
+  std::vector<T> in, out(count);
+  for (std::int32_t leaf = mine.begin; leaf < mine.end; ++leaf)
+    for (std::size_t i = 0; i < count; ++i) in.push_back(T(leaf_value(leaf, i)));
+  collx::all_reduce_fixed_tree(comm, tree, in, out, op);
+  return out;
+}
+
+// How many ranks of `size` got something else.
+template <class T, class Op>
+int differences_on_threads(rank_t size, std::int32_t leaves, Op const& op, std::vector<T> const& right) {
+  watchdog dog;
+  std::vector<char> wrong(static_cast<std::size_t>(size));
+  collx::bootstrap::on_threads(size, [&](collx::communicator<collx::transport::threads>& comm) {
+    auto const watched = dog.watch(comm);
+    wrong[static_cast<std::size_t>(comm.rank())] = !same_bits(sum_of<T>(comm, leaves, op), right);
+  });
+  return static_cast<int>(std::count(wrong.begin(), wrong.end(), 1));
+}
+
+}  // namespace
+
+TEST_CASE("covering_nodes: any division of the leaves ends in the one root, through the same nodes") {
+  for (std::int32_t leaves = 1; leaves <= 70; ++leaves)
+    for (rank_t size = 1; size <= 20; ++size) {
+      fixed_tree const tree{leaves};
+      collx::covering_nodes all(tree);
+      std::int32_t next = 0;
+      for (rank_t r = 0; r < size; ++r) {
+        leaf_range const mine = tree.share(r, size);
+        REQUIRE(mine.begin == next);
+        next = mine.end;
+        collx::covering_nodes const nodes = collx::nodes_of(tree, mine);
+        REQUIRE(nodes.count() <= collx::most_nodes(tree, size));
+        for (std::int32_t k = 0; k < nodes.count(); ++k) all.add(nodes[k]);
+      }
+      REQUIRE(next == leaves);
+      REQUIRE(all.count() == 1);
+      REQUIRE(all[0] == leaf_range{0, leaves});
+    }
+  static_assert(collx::most_nodes({64}, 8) == 1 && collx::most_nodes({64}, 1) == 1);
+  static_assert(collx::most_nodes({64}, 3) == 5);
+  static_assert(collx::most_nodes({fixed_tree::leaves_max - 1}, 1) == 1);
+}
+
+TEST_CASE("threads: the same bits for every number of ranks") {
+  for (std::int32_t const leaves : {1, 5, 8, 24, 64, 100}) {
+    CAPTURE(leaves);
+    std::vector<float> const right = expected<float>(leaves, collx::sum);
+    for (rank_t const size : {1, 2, 3, 4, 5, 6, 7, 8, 11}) {
+      CAPTURE(size);
+      CHECK(differences_on_threads(size, leaves, collx::sum, right) == 0);
+    }
+  }
+}
+
+TEST_CASE("the bits are those of the tree, and of no other order") {
+  std::vector<float> const tree = expected<float>(64, collx::sum);
+  std::vector<float> from_the_left(count);
+  for (std::size_t i = 0; i < count; ++i)
+    for (std::int32_t leaf = 0; leaf < 64; ++leaf) from_the_left[i] += leaf_value(leaf, i);
+  CHECK(!same_bits(tree, from_the_left));
+}
+
+TEST_CASE("threads: operators that are neither associative nor commutative, and small floats") {
+  auto const difference = [](double a, double b) { return a - b; };
+  std::vector<double> const right = expected<double>(24, difference);
+  std::vector<collx::bfloat16> const small = expected<collx::bfloat16>(24, collx::sum);
+  for (rank_t const size : {1, 2, 3, 5, 8}) {
+    CAPTURE(size);
+    CHECK(differences_on_threads(size, 24, difference, right) == 0);
+    CHECK(differences_on_threads(size, 24, collx::sum, small) == 0);
+  }
+}
+
+TEST_CASE("threads: an operator that multiplies and adds is rounded alike, however few elements a rank has") {
+  auto const product = [](float a, float b) { return a * 0.3f + b; };
+  std::vector<float> right;
+  collx::bootstrap::on_threads(1, [&](collx::communicator<collx::transport::threads>& comm) {
+    right = sum_of<float>(comm, 24, product);
+  });
+  for (rank_t const size : {2, 3, 7, 24}) {
+    CAPTURE(size);
+    CHECK(differences_on_threads(size, 24, product, right) == 0);
+  }
+}
+
+TEST_CASE("shm: the same bits as on threads") {
+  std::vector<float> const right = expected<float>(48, collx::sum);
+  for (rank_t const size : {2, 3, 4}) {
+    auto const codes = collx::bootstrap::on_processes(
+        size, [&](collx::communicator<collx::transport::shm>& comm) {
+          if (!same_bits(sum_of<float>(comm, 48, collx::sum), right)) throw std::runtime_error("bits");
+        });
+    for (int const code : codes) CHECK(code == 0);
+  }
+}
+
+TEST_CASE("an average is that of the leaves") {
+  collx::bootstrap::on_threads(3, [](collx::communicator<collx::transport::threads>& comm) {
+    fixed_tree const tree{8};
+    leaf_range const mine = tree.share(comm.rank(), comm.size());
+    std::vector<double> in, out(5);
+    for (std::int32_t leaf = mine.begin; leaf < mine.end; ++leaf) in.insert(in.end(), 5, 2.0 * leaf);
+    collx::all_reduce_fixed_tree(comm, tree, in, out, collx::avg);
+    if (out != std::vector<double>(5, 7.0)) throw std::runtime_error("avg");
+  });
+}
+
+TEST_CASE("wrong arguments are refused before anything is sent") {
+  collx::bootstrap::on_threads(2, [](collx::communicator<collx::transport::threads>& comm) {
+    std::vector<float> in(12), out(3);
+    auto const call = [&](std::int32_t leaves, std::span<float> from, std::span<float> to) {
+      return collx::try_all_reduce_fixed_tree(comm, {leaves}, from, to);
+    };
+    using collx::status;
+    if (call(8, in, out) != status::ok) throw std::runtime_error("right arguments");
+    if (call(0, in, out) != status::bad_argument) throw std::runtime_error("no leaves");
+    if (call(6, in, out) != status::bad_argument) throw std::runtime_error("too many elements");
+    if (call(8, in, std::span(in).first(3)) != status::bad_argument) throw std::runtime_error("overlap");
+    if (call(8, {}, {}) != status::ok) throw std::runtime_error("count 0");
+    std::string text;
+    try {
+      collx::all_reduce_fixed_tree(comm, {4}, in, out);
+    } catch (collx::error const& e) {
+      text = e.what();
+    }
+    if (text.find("all_reduce_fixed_tree: the input must hold") == std::string::npos)
+      throw std::runtime_error(text);
+  });
+}
