@@ -88,7 +88,8 @@ std::vector<bits> on_mailbox(rank_t size, std::size_t block, std::uint64_t seed,
 
 // Throws on the rank that gets something else.
 template <class Algorithm, class Contract, class Transport>
-void require_same(collx::communicator<Transport>& comm, std::size_t block, std::vector<bits> const& expected) {
+void require_same(collx::communicator<Transport>& comm, std::size_t block,
+                  std::vector<bits> const& expected) {
   part<Contract> mine(comm.rank(), comm.size(), block);
   mine.template call<forms::blocking<Algorithm>>(comm);
   if (mine.result() != expected[static_cast<std::size_t>(comm.rank())])

@@ -101,7 +101,10 @@ struct swing {
   }
 };
 
-struct swing::all_reduce : detail::halving_and_doubling<detail::swing_core> {};
+struct swing::all_reduce : detail::halving_and_doubling<detail::swing_core> {
+  // Every chunk has a tree of its own.
+  static constexpr reproducibility reproduces = reproducibility::run_to_run;
+};
 
 // At every level a rank gives away the blocks that its partner goes on with, and combines the others.
 // Partial results live in scratch: those of the level-0 partner's half are never there, so every fourth

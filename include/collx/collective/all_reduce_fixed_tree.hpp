@@ -73,12 +73,12 @@ class tree_combiner {
   array<T> room_;
 };
 
-template <class T, class Op, class Endpoint>
+template <class T, class Op, class Transport>
 class fixed_tree_call {
  public:
-  fixed_tree_call(exec::engine<Endpoint>& engine, fixed_tree tree, T const* in, T* out, std::size_t count,
+  fixed_tree_call(communicator<Transport>& comm, fixed_tree tree, T const* in, T* out, std::size_t count,
                   Op const& op)
-      : engine_(engine),
+      : comm_(comm),
         tree_(tree),
         in_(in),
         out_(out),
@@ -102,13 +102,13 @@ class fixed_tree_call {
   }
 
  private:
-  [[nodiscard]] rank_t size() const { return engine_.endpoint().size(); }
+  [[nodiscard]] rank_t size() const { return comm_.size(); }
   [[nodiscard]] std::size_t ranks() const { return static_cast<std::size_t>(size()); }
 
   // This rank's leaves to nodes, `count` elements from `begin` on.
   template <class Result>
   void combine_leaves(std::size_t begin, std::size_t count, Result const& result) {
-    leaf_range const mine = tree_.share(engine_.endpoint().rank(), size());
+    leaf_range const mine = tree_.share(comm_.rank(), size());
     auto const leaves = [&](auto const& visit) {
       for (std::int32_t leaf = mine.begin; leaf < mine.end; ++leaf)
         visit({leaf, leaf + 1}, in_ + static_cast<std::size_t>(leaf - mine.begin) * count_ + begin);
@@ -154,10 +154,10 @@ class fixed_tree_call {
     args.input = from;
     args.output = to;
     args.count = count;
-    return detail::run<automatic>(engine_, args);
+    return detail::run<automatic>(comm_.engine(), called_on(comm_, args));
   }
 
-  exec::engine<Endpoint>& engine_;
+  communicator<Transport>& comm_;
   fixed_tree tree_;
   T const* in_;
   T* out_;
@@ -197,8 +197,7 @@ template <class Transport, buffer_like In, buffer_like Out, class Op = sum_t>
   if (args.count == 0) return comm.failure().code;
   using T = element_t<std::remove_reference_t<Out>>;
   try {
-    detail::fixed_tree_call<T, Op, typename Transport::endpoint> call(
-        comm.engine(), tree, args.input, args.output, args.count, op);
+    detail::fixed_tree_call<T, Op, Transport> call(comm, tree, args.input, args.output, args.count, op);
     return call.run();
   } catch (std::bad_alloc const&) {
     comm.abort();  // the others wait for this rank
