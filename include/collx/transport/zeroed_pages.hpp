@@ -28,6 +28,7 @@ class zeroed_pages {
   zeroed_pages(zeroed_pages const&) = delete;
   ~zeroed_pages() { unmap_zeroed(data_, bytes_); }
   [[nodiscard]] std::byte* data() noexcept { return data_; }
+  [[nodiscard]] std::size_t size() const noexcept { return bytes_; }
 
  private:
   std::byte* data_;
