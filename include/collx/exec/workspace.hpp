@@ -3,8 +3,7 @@
 // communicator, so that no step allocates.
 #pragma once
 
-#include "collx/core/array.hpp"
-#include "collx/core/types.hpp"
+#include "collx/exec/message.hpp"
 
 namespace collx::inline abi_1::exec {
 
@@ -20,6 +19,13 @@ struct workspace {
   array<std::byte*> destinations;
   // Where the blocks of a call begin that gives only their counts.
   array<std::size_t> input_offsets, output_offsets;
+  // Of a list of messages: how far each chain of it has got. For users of such lists only, who reserve
+  // it when they make one: one chain to each peer and one from it.
+  array<chain_state> chains;
+
+  void reserve_chains() {
+    if (chains.size() == 0) chains = array<chain_state>(2 * sources.size());
+  }
 };
 
 }  // namespace collx::inline abi_1::exec

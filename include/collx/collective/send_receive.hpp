@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// send, receive: one message from one rank to another, in order with the others of that pair.
+//
+//   send(comm, data, peer)     receive(comm, out, peer)     and try_send, try_receive
+//
+// Only the two ranks take part. send returns when data may be changed: small messages may still be on
+// their way then, while for large ones it waits for the receiver; so two ranks that first send to each
+// other and then receive may wait for ever, and time out. What must move at the same time belongs in an
+// exchange (exchange.hpp); so do messages of a rank to itself, and there is no started form but its. Sizes,
+// buffers and errors: as there.
+#pragma once
+
+#include "collx/collective/exchange.hpp"
+
+namespace collx::inline abi_1 {
+namespace detail {
+
+[[nodiscard]] constexpr char const* fault_of_peer(problem p, rank_t peer) noexcept {
+  if (peer < 0 || peer >= p.size)
+    return "the peer must be a rank of the communicator, less than its size";
+  if (peer == p.rank) return "a rank sends to itself in an exchange only, together with the receive";
+  return nullptr;
+}
+
+template <class Endpoint>
+[[nodiscard]] status run_one(exec::engine<Endpoint>& engine, exec::message const& what) noexcept {
+  auto const describe = [&]() noexcept {
+    return exec::call{.collective = what.outgoing ? "send" : "receive", .algorithm = "one message"};
+  };
+  listed_messages const list{exec::single_message, &what};
+  return engine.run_uncounted(describe,
+                              [&](int lane) noexcept { return make_exchange(engine, lane, list); });
+}
+
+template <class Transport>
+[[nodiscard]] status try_one(communicator<Transport>& comm, exec::message const& what) noexcept {
+  if (fault_of_peer(where(comm), what.peer) != nullptr) return status::bad_argument;
+  return run_one(comm.engine(), what);
+}
+
+template <class Transport>
+void run_one_or_throw(communicator<Transport>& comm, exec::message const& what) {
+  if (char const* const fault = fault_of_peer(where(comm), what.peer); fault != nullptr)
+    throw_refusal(what.outgoing ? "send" : "receive", fault, what.peer, comm.size());
+  if (run_one(comm.engine(), what) != status::ok) throw error(comm.failure());
+}
+
+}  // namespace detail
+
+template <class Transport, buffer_like R>
+void send(communicator<Transport>& comm, R const& data, rank_t peer) {
+  detail::run_one_or_throw(comm, detail::message_to(data, peer));
+}
+template <class Transport, buffer_like R>
+[[nodiscard]] status try_send(communicator<Transport>& comm, R const& data, rank_t peer) noexcept {
+  return detail::try_one(comm, detail::message_to(data, peer));
+}
+
+template <class Transport, class R>
+  requires buffer_like<std::remove_reference_t<R>>
+void receive(communicator<Transport>& comm, R&& out, rank_t peer) {
+  detail::run_one_or_throw(comm, detail::message_from(out, peer));
+}
+template <class Transport, class R>
+  requires buffer_like<std::remove_reference_t<R>>
+[[nodiscard]] status try_receive(communicator<Transport>& comm, R&& out, rank_t peer) noexcept {
+  return detail::try_one(comm, detail::message_from(out, peer));
+}
+
+}  // namespace collx::inline abi_1

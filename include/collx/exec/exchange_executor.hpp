@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// HOW A LIST OF MESSAGES RUNS: sends and receives that are known at run time only, all at once. There is
+// no schedule and so no order between peers: whatever can move does, so no order in which ranks list
+// their messages can deadlock. Never allocates, never throws, never blocks.
+#pragma once
+
+#include <cstring>
+
+#include "collx/device/stream.hpp"
+#include "collx/exec/resumable.hpp"
+#include "collx/exec/workspace.hpp"
+
+namespace collx::inline abi_1::exec {
+
+// `List` offers chains() and, for message i, operator[]; the list behind it stays as it is until the
+// executor is done.
+//
+// A message travels in pieces of the same size on every rank. The last one is shorter, if need be empty:
+// so a receiver that expects more or fewer bytes notices at the piece where the messages part, and never
+// takes a piece of one message for the next.
+template <class List, class Endpoint>
+class exchange_executor : public resumable<Endpoint> {
+  using base = resumable<Endpoint>;
+
+ public:
+  // `work` has chain_states reserved, unless there is one message only.
+  exchange_executor(Endpoint& endpoint, int lane, workspace& work, List const& list) noexcept
+      : base(endpoint, lane),
+        list_(list),
+        many_(work.chains.data()),
+        piece_bytes_(endpoint.staging_bytes() / pieces_staged / line_bytes * line_bytes) {
+    endpoint_.begin(lane, nullptr);
+    message_chains const all = list_.chains();
+    step_count_ = all.count;
+    for (std::int32_t i = 0; i < all.head_count; ++i) {
+      message const first = list_[all.heads[i]];
+      if (first.peer != endpoint_.rank()) state(active_++) = {first, all.heads[i], false, false, 0};
+      else (first.outgoing ? own_outgoing_ : own_incoming_) = all.heads[i];
+    }
+  }
+
+  // Does everything that can be done without waiting. pending: call again; anything else is final.
+  [[nodiscard]] status advance() noexcept {
+    if (status const outcome = copy_own(); outcome != status::ok) return outcome;
+    for (std::int32_t i = 0; i < active_;) {
+      chain_state& now = state(i);
+      status const outcome = now.what.outgoing ? hand_over(now) : take(now);
+      if (outcome == status::pending) {
+        ++i;
+        continue;
+      }
+      if (outcome != status::ok) return outcome;
+      ++step_;
+      std::int32_t const next = list_.chains().next[now.index];
+      if (next != no_message) now = {list_[next], next, false, now.lent, 0};
+      else retire(i);
+    }
+    mark();
+    if (active_ == 0) return drain();
+    waits_for(state(0));
+    return status::pending;
+  }
+
+ private:
+  using base::bytes_, base::endpoint_, base::fragment_, base::lane_, base::peer_bytes_, base::step_;
+  using base::step_count_, base::waits_for_, base::waits_for_others_, base::yields_;
+
+  [[nodiscard]] chain_state& state(std::int32_t i) noexcept { return many_ == nullptr ? only_ : many_[i]; }
+
+  // States at 0 .. active_-1 are of chains that move; behind them lie those that only have to be drained.
+  void retire(std::int32_t i) noexcept {
+    chain_state const done = state(i);
+    --active_;
+    if (i != active_) state(i) = state(active_);
+    if (lent_count_ != 0) state(active_) = state(active_ + lent_count_);
+    if (done.lent) state(active_ + lent_count_++) = done;
+  }
+
+  // Messages of this rank to itself: the k-th one out is the k-th one in.
+  status copy_own() noexcept {
+    while (own_outgoing_ != no_message || own_incoming_ != no_message) {
+      message const from = own_outgoing_ == no_message ? message{} : list_[own_outgoing_];
+      message const to = own_incoming_ == no_message ? message{} : list_[own_incoming_];
+      bool const unpaired = own_outgoing_ == no_message || own_incoming_ == no_message;
+      if (unpaired || from.bytes != to.bytes) return disagree(endpoint_.rank(), to.bytes, from.bytes);
+      if (to.bytes != 0 && from.data != to.data) std::memmove(to.data, from.data, to.bytes);
+      own_outgoing_ = list_.chains().next[own_outgoing_];
+      own_incoming_ = list_.chains().next[own_incoming_];
+      step_ += 2;
+    }
+    return status::ok;
+  }
+
+  [[nodiscard]] std::size_t piece_of(chain_state const& chain) const noexcept {
+    std::size_t const rest = chain.what.bytes - chain.done_bytes;
+    return rest < piece_bytes_ ? rest : piece_bytes_;
+  }
+
+  // Returns whether it was the last piece of its message.
+  bool piece_done(chain_state& chain, std::size_t bytes) noexcept {
+    chain.done_bytes += bytes;
+    ++fragment_;
+    return bytes < piece_bytes_;
+  }
+
+  status hand_over(chain_state& chain) noexcept {
+    do {
+      rank_t const peer = chain.what.peer;
+      std::size_t const bytes = piece_of(chain);
+      if (!endpoint_.can_send(lane_, peer)) return status::pending;
+      std::byte const* const from = chain.what.data + chain.done_bytes;
+      bool const copied_at_once = bytes <= Endpoint::inline_bytes;
+      if (copied_at_once || (bytes >= lend_bytes_min && endpoint_.reachable(from, bytes))) {
+        endpoint_.send(lane_, peer, from, bytes, transport::handover::in_place);
+        chain.lent = chain.lent || !copied_at_once;
+      } else {
+        std::byte* const staged = stage(bytes);
+        if (staged == nullptr) return status::pending;
+        std::memcpy(staged, from, bytes);
+        endpoint_.send(lane_, peer, staged, bytes, transport::handover::staged);
+        if (unmarked_bytes_ >= piece_bytes_) mark();
+      }
+      if (piece_done(chain, bytes)) return status::ok;
+    } while (!yields_);
+    return status::pending;
+  }
+
+  status take(chain_state& chain) noexcept {
+    do {
+      rank_t const peer = chain.what.peer;
+      std::size_t const bytes = piece_of(chain);
+      std::byte* const to = bytes == 0 ? nullptr : chain.what.data + chain.done_bytes;
+      if (!chain.expected) endpoint_.expect(lane_, peer, to, bytes);
+      chain.expected = true;
+      transport::arrival here;
+      if (!endpoint_.arrived(lane_, peer, here)) return status::pending;
+      if (here.bytes != bytes) return disagree(peer, chain.what.bytes, chain.done_bytes + here.bytes);
+      if (here.data != to) device::copy(to, here.data, bytes, chain.what.bytes > device::stream_bytes_min());
+      endpoint_.consume(lane_, peer);
+      chain.expected = false;
+      if (piece_done(chain, bytes)) return status::ok;
+    } while (!yields_);
+    return status::pending;
+  }
+
+  // Staging is freed in the order in which it was marked, once its receivers are done. They take what
+  // they are sent whatever else they wait for, so this ends.
+  [[nodiscard]] std::byte* stage(std::size_t bytes) noexcept {
+    std::byte* staged = endpoint_.stage(lane_, bytes);
+    if (staged == nullptr && unmarked_bytes_ != 0) {
+      mark();
+      staged = endpoint_.stage(lane_, bytes);
+    }
+    if (staged != nullptr) unmarked_bytes_ += bytes;
+    return staged;
+  }
+
+  void mark() noexcept {
+    if (unmarked_bytes_ == 0) return;
+    endpoint_.end_fragment(lane_);
+    unmarked_bytes_ = 0;
+  }
+
+  // Everything is handed over and received; peers may still read what was lent to them.
+  status drain() noexcept {
+    if (lent_count_ == 0 || endpoint_.drained(lane_)) return status::ok;
+    // The endpoint does not tell whose turn it is; each of them is named for a while, so that the loss of
+    // any is noticed.
+    waits_for(state(static_cast<std::int32_t>(drain_looks_++ / looks_per_peer %
+                                              static_cast<std::uint32_t>(lent_count_))));
+    return status::pending;
+  }
+
+  // Names one of the chains that wait. The others move all the same, so its loss is always noticed: by
+  // this rank at once, or when the chain named now has ended.
+  void waits_for(chain_state const& chain) noexcept {
+    waits_for_ = chain.what.peer;
+    waits_for_others_ = true;
+    bytes_ = chain.what.bytes;
+  }
+
+  status disagree(rank_t peer, std::size_t expected_bytes, std::size_t sent_bytes) noexcept {
+    waits_for_ = peer;
+    bytes_ = expected_bytes;
+    peer_bytes_ = sent_bytes;
+    return status::mismatch;
+  }
+
+  static constexpr std::size_t line_bytes = 64;
+  // So many pieces fit into staging: some are read while others are written.
+  static constexpr std::size_t pieces_staged = 8;
+  // Below this a copy is cheaper than to wait until the receiver has read the original.
+  static constexpr std::size_t lend_bytes_min = 1024;
+  static constexpr std::uint32_t looks_per_peer = 4096;
+
+  List list_;
+  chain_state* many_;
+  chain_state only_{};
+  std::size_t piece_bytes_;
+  std::size_t unmarked_bytes_ = 0;  // staged since the last mark
+  std::int32_t active_ = 0;
+  std::int32_t lent_count_ = 0;
+  std::int32_t own_outgoing_ = no_message, own_incoming_ = no_message;
+  std::uint32_t drain_looks_ = 0;
+};
+
+}  // namespace collx::inline abi_1::exec

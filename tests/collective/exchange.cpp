@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exchanges: messages between any ranks, listed by each rank in an order of its own. Random lists from
+// seeds, and those that go wrong first: everybody to one, circles, several messages to one peer.
+#include "collx/collective/exchange.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "collx/bootstrap/local.hpp"
+#include "collx/bootstrap/mailbox.hpp"
+#include "collx/collective/barrier.hpp"
+#include "collx/collective/send_receive.hpp"
+#include "collx/core/random.hpp"
+#include "collx/transport/faulty.hpp"
+#include "watchdog.hpp"
+
+namespace {
+
+thread_local std::size_t calls_of_new = 0;
+
+__attribute__((noinline)) void* take(std::size_t bytes) {
+  ++calls_of_new;
+  void* const p = std::malloc(bytes == 0 ? 1 : bytes);
+  if (p == nullptr) throw std::bad_alloc();
+  return p;
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return take(bytes); }
+void* operator new[](std::size_t bytes) { return take(bytes); }
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete[](void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+
+namespace {
+
+using collx::rank_t;
+using collx::status;
+
+// Pieces of 8 KiB: several of them are tens of kilobytes.
+collx::transport::settings const small_staging{.staging_bytes = 64 * 1024};
+constexpr std::size_t piece = 8 * 1024;
+
+struct sent {
+  rank_t from, to;
+  std::size_t bytes;
+};
+using plan = std::vector<sent>;
+
+unsigned char value(std::size_t message, std::size_t i) {
+  return static_cast<unsigned char>(message * 37 + i * 11 + i / 251 + 1);
+}
+
+// Whatever the ranks' number, every kind of size.
+plan random_plan(rank_t size, std::uint64_t seed) {
+  collx::replayable_random random(seed);
+  plan all(random.below(6 * static_cast<std::uint32_t>(size)));
+  for (sent& each : all) {
+    std::size_t const sizes[] = {0, 1, 31, 33, 1000, 1025, piece - 1, piece, piece + 1, 2 * piece, 5 * piece + 7};
+    auto const rank = [&] { return static_cast<rank_t>(random.below(static_cast<std::uint32_t>(size))); };
+    each = {rank(), rank(), sizes[random.below(std::size(sizes))]};
+  }
+  return all;
+}
+
+plan everybody_to_one(rank_t size, std::size_t bytes) {
+  plan all;
+  for (rank_t r = 0; r < size; ++r) all.push_back({r, size / 2, bytes});
+  return all;
+}
+plan star(rank_t size, std::size_t bytes) {
+  plan all;
+  for (rank_t r = 1; r < size; ++r) {
+    all.push_back({0, r, bytes});
+    all.push_back({r, 0, bytes});
+  }
+  return all;
+}
+plan circle(rank_t size, std::size_t bytes) {
+  plan all;
+  for (rank_t r = 0; r < size; ++r) all.push_back({r, (r + 1) % size, bytes});
+  return all;
+}
+plan many_to_one_peer(rank_t size, std::size_t bytes) {
+  plan all;
+  for (int k = 0; k < 40; ++k)
+    all.push_back({0, size - 1, k % 3 == 0 ? bytes : static_cast<std::size_t>(k)});
+  return all;
+}
+
+// One rank's part of a plan, listed in an order that its rank and the seed choose: only messages of one
+// pair and direction keep theirs.
+template <class Transport>
+struct participant {
+  participant(collx::communicator<Transport>& comm, plan const& everything, std::uint64_t seed)
+      : all(everything), rank(comm.rank()), buffers(2 * all.size()),
+        list(comm, static_cast<std::int32_t>(2 * all.size())) {
+    std::vector<std::size_t> order;  // 2 * message + (0: send, 1: receive)
+    for (std::size_t m = 0; m < all.size(); ++m) {
+      if (all[m].from == rank) order.push_back(2 * m);
+      if (all[m].to == rank) order.push_back(2 * m + 1);
+    }
+    collx::replayable_random random(seed * 100 + static_cast<std::uint64_t>(rank));
+    for (std::size_t i = 1; i < order.size(); ++i)
+      for (std::size_t j = i; j > 0 && random.below(3) != 0 && !ordered(order[j - 1], order[j]); --j)
+        std::swap(order[j - 1], order[j]);
+    for (std::size_t const which : order) {
+      sent const& what = all[which / 2];
+      auto& buffer = buffers[which];
+      buffer.assign(what.bytes, 0xee);
+      if (which % 2 == 0) {
+        for (std::size_t i = 0; i < buffer.size(); ++i) buffer[i] = value(which / 2, i);
+        list.send(buffer, what.to);
+      } else {
+        list.receive(buffer, what.from);
+      }
+    }
+  }
+
+  bool ordered(std::size_t a, std::size_t b) const {
+    return a % 2 == b % 2 && all[a / 2].from == all[b / 2].from && all[a / 2].to == all[b / 2].to;
+  }
+
+  void clear() {
+    for (std::size_t m = 0; m < all.size(); ++m)
+      if (all[m].to == rank) std::fill(buffers[2 * m + 1].begin(), buffers[2 * m + 1].end(), 0xee);
+  }
+  std::string difference() const {
+    for (std::size_t m = 0; m < all.size(); ++m)
+      if (all[m].to == rank)
+        for (std::size_t i = 0; i < all[m].bytes; ++i)
+          if (buffers[2 * m + 1][i] != value(m, i))
+            return "rank " + std::to_string(rank) + ": message " + std::to_string(m) + " from " +
+                   std::to_string(all[m].from) + ", byte " + std::to_string(i);
+    return "";
+  }
+  void require_same() const {
+    if (std::string const what = difference(); !what.empty()) throw std::runtime_error(what);
+  }
+
+  plan const& all;
+  rank_t rank;
+  std::vector<std::vector<unsigned char>> buffers;
+  collx::exchange<Transport> list;
+};
+
+template <class F>
+void for_each_plan(rank_t size, std::uint64_t seeds, F const& f) {
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) f(random_plan(size, seed), seed);
+  for (std::size_t const bytes : {std::size_t{5}, std::size_t{2000}, 20 * piece + 1}) {
+    f(everybody_to_one(size, bytes), 1);
+    f(star(size, bytes), 1);
+    f(circle(size, bytes), 1);
+    f(many_to_one_peer(size, bytes), 1);
+  }
+}
+
+auto const blocking_and_started = [](auto& comm) {
+  using transport = typename std::remove_reference_t<decltype(comm)>::transport_type;
+  for_each_plan(comm.size(), 12, [&](plan const& all, std::uint64_t seed) {
+    participant<transport> mine(comm, all, seed);
+    mine.list.run();
+    mine.require_same();
+    mine.clear();
+    mine.list.start().wait();
+    mine.require_same();
+    mine.clear();
+    auto request = mine.list.start();
+    collx::barrier(comm);  // on another lane
+    while (!request.test()) std::this_thread::yield();
+    mine.require_same();
+  });
+};
+
+}  // namespace
+
+TEST_CASE("exchange: mailbox, any order of delivery") {
+  for (rank_t size = 1; size <= 9; ++size)
+    for_each_plan(size, 40, [&](plan const& all, std::uint64_t seed) {
+      CAPTURE(size);
+      CAPTURE(seed);
+      collx::bootstrap::mailbox_ranks<> ranks(size, seed, small_staging, 1 + seed % 3);
+      std::vector<std::unique_ptr<participant<collx::transport::mailbox>>> each;
+      collx::array<collx::request<collx::transport::mailbox::endpoint>> requests(
+          static_cast<std::size_t>(size));
+      for (rank_t r = 0; r < size; ++r)
+        each.push_back(std::make_unique<participant<collx::transport::mailbox>>(ranks[r], all, seed));
+      for (std::size_t r = 0; r < requests.size(); ++r) requests[r] = each[r]->list.start();
+      REQUIRE(ranks.drive(requests) == status::ok);
+      for (auto const& mine : each) REQUIRE(mine->difference() == "");
+    });
+}
+
+TEST_CASE("exchange: threads") {
+  for (rank_t size = 1; size <= 9; ++size)
+    collx::bootstrap::on_threads(size, blocking_and_started, small_staging);
+}
+
+TEST_CASE("exchange: processes") {
+  for (rank_t const size : {1, 2, 3, 5, 8})
+    for (int const code : collx::bootstrap::on_processes(size, blocking_and_started, small_staging))
+      CHECK(code == 0);
+}
+
+TEST_CASE("exchange: processes, in memory that peers read in place") {
+  for (int const code : collx::bootstrap::on_processes(3, [](auto& comm) {
+         std::size_t const count = 100'000;
+         auto const out = comm.template allocate<float>(count), in = comm.template allocate<float>(2 * count);
+         for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<float>(comm.rank() * 10) + static_cast<float>(i % 7);
+         rank_t const left = (comm.rank() + 2) % 3, right = (comm.rank() + 1) % 3;
+         collx::exchange ex(comm);
+         ex.receive(in.span().first(count), left);
+         ex.receive(in.span().subspan(count), right);
+         ex.send(out, left);
+         ex.send(out, right);
+         for (int round = 0; round < 3; ++round) {
+           ex.run();
+           for (std::size_t i = 0; i < count; ++i)
+             if (in[i] != static_cast<float>(left * 10) + static_cast<float>(i % 7) ||
+                 in[count + i] != static_cast<float>(right * 10) + static_cast<float>(i % 7))
+               throw std::runtime_error("wrong");
+         }
+       }))
+    CHECK(code == 0);
+}
+
+TEST_CASE("exchange: late and out of order, from seeds") {
+  using faulty_threads = collx::transport::faulty<collx::transport::threads>;
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    watchdog dog;
+    collx::bootstrap::on_threads<faulty_threads>(4, [&](collx::communicator<faulty_threads>& comm) {
+      auto const watched = dog.watch(comm);
+      comm.engine().endpoint().inject({.seed = seed * 8 + static_cast<std::uint64_t>(comm.rank()),
+                                       .delay_polls_max = 5, .refuse_one_in = 3});
+      plan const all = random_plan(4, seed);
+      participant<faulty_threads> mine(comm, all, seed);
+      mine.list.run();
+      mine.require_same();
+    }, small_staging);
+  }
+}
+
+TEST_CASE("exchange: run() concerns only those that have messages; send and receive") {
+  collx::bootstrap::on_threads(3, [](auto& comm) {
+    std::vector<int> v(30'000, comm.rank());
+    if (comm.rank() == 0) collx::send(comm, v, 2);
+    if (comm.rank() == 2) collx::receive(comm, v, 0);
+    if (comm.rank() == 2 && v[29'999] != 0) throw std::runtime_error("not received");
+    int one = comm.rank();
+    if (comm.rank() == 2 && collx::try_send(comm, std::span(&one, 1), 1) != status::ok) throw 1;
+    if (comm.rank() == 1 && collx::try_receive(comm, std::span(&one, 1), 2) != status::ok) throw 2;
+    if (comm.rank() == 1 && one != 2) throw std::runtime_error("not received");
+    collx::barrier(comm);
+    if (comm.engine().sequence() != 1) throw std::runtime_error("messages are no collectives");
+    auto first = collx::exchange(comm).start();  // empty, and gone at once
+    collx::barrier(comm);
+    first.wait();
+  });
+}
+
+TEST_CASE("exchange: a message of another size names the peer and the bytes") {
+  struct sizes {
+    std::size_t sent, wanted;
+  };
+  for (sizes const each : {sizes{40, 36}, {36, 40}, {0, 4}, {4, 0}, {2 * piece, piece}, {piece, 2 * piece},
+                           {2 * piece, 2 * piece - 4}, {3 * piece, 100}}) {
+    CAPTURE(each.sent);
+    CAPTURE(each.wanted);
+    collx::bootstrap::on_threads(3, [&](auto& comm) {
+      collx::exchange ex(comm);
+      std::vector<char> out(each.sent), in(each.wanted), tail(3);
+      if (comm.rank() == 0) ex.send(out, 1), ex.send(tail, 1);
+      if (comm.rank() == 1) ex.receive(in, 0), ex.receive(tail, 0);
+      status const outcome = ex.try_run();
+      collx::failure_report const& report = comm.failure();
+      if (comm.rank() == 1) {
+        bool const exact = each.sent < piece || each.sent <= each.wanted;
+        if (outcome != status::mismatch || report.peer != 0 || report.bytes != each.wanted ||
+            (exact ? report.peer_bytes != each.sent : report.peer_bytes <= each.wanted) ||
+            std::string(report.collective) != "exchange")
+          throw std::runtime_error(collx::error(report).what());
+      } else if (outcome != status::ok && outcome != status::aborted) {
+        throw std::runtime_error("neither ok nor aborted");
+      }
+    }, small_staging);
+  }
+  collx::bootstrap::on_threads(2, [&](auto& comm) {
+    collx::exchange ex(comm);
+    std::vector<char> a(3), b(2);
+    ex.send(a, comm.rank());
+    ex.receive(b, comm.rank());
+    status const outcome = ex.try_run();
+    if (outcome != status::mismatch && outcome != status::aborted) throw std::runtime_error("to itself");
+  });
+}
+
+TEST_CASE("exchange: wrong arguments are named, and change nothing") {
+  collx::bootstrap::on_threads(2, [](auto& comm) {
+    auto const refuses = [&](char const* what, auto const& call) {
+      try {
+        call();
+      } catch (collx::error const& refused) {
+        if (refused.code() != status::bad_argument) throw;
+        if (std::string(refused.what()).find(what) == std::string::npos) throw std::runtime_error(refused.what());
+        return;
+      }
+      throw std::runtime_error(std::string("accepted: ") + what);
+    };
+    std::vector<int> v(10), w(10);
+    collx::exchange ex(comm, 3);
+    refuses("message 0, 40 bytes to rank 2, names no rank", [&] { ex.send(v, 2); });
+    refuses("from rank -1, names no rank", [&] { ex.receive(v, -1); });
+    ex.send(v, comm.rank());
+    ex.send(v, comm.rank());  // twice the same is fine
+    refuses("message 2, 40 bytes from rank 0, overlaps message 0, 40 bytes to", [&] { ex.receive(v, 0); });
+    ex.clear();
+    ex.receive(w, comm.rank());
+    refuses("overlaps message 0", [&] { ex.receive(std::span(w).subspan(9), 0); });
+    ex.send(v, comm.rank());
+    ex.send(std::span(w).first(0), 1 - comm.rank());
+    refuses("larger capacity", [&] { ex.send(v, 0); });
+    refuses("capacity must not be negative", [&] { collx::exchange(comm, -1); });
+    refuses("send: the peer must be a rank", [&] { collx::send(comm, v, 7); });
+    refuses("receive: a rank sends to itself in an exchange", [&] { collx::receive(comm, v, comm.rank()); });
+    if (collx::try_send(comm, v, -1) != status::bad_argument) throw std::runtime_error("try_send");
+    ex.clear();
+    v[0] = 5 + comm.rank();
+    ex.send(v, 1 - comm.rank());
+    ex.receive(w, 1 - comm.rank());
+    ex.run();
+    if (w[0] != 6 - comm.rank()) throw std::runtime_error("not received");
+  });
+}
+
+TEST_CASE("exchange: a peer that is killed is noticed, by those that wait for it to send or to read") {
+  using faulty_shm = collx::transport::faulty<collx::transport::shm>;
+  for (std::uint64_t const at_send : {1u, 2u, 5u}) {
+    for (bool const started : {false, true}) {
+      CAPTURE(at_send);
+      CAPTURE(started);
+      auto const codes = collx::bootstrap::on_processes<faulty_shm>(
+          4,
+          [&](collx::communicator<faulty_shm>& comm) {
+            watchdog dog;
+            auto const watched = dog.watch(comm);
+            auto const out = comm.allocate<char>(30'000), in = comm.allocate<char>(4 * 30'000);
+            collx::exchange ex(comm);
+            for (rank_t r = 0; r < 4; ++r) {
+              if (r == comm.rank()) continue;
+              ex.send(out, r);
+              ex.receive(in.span().subspan(static_cast<std::size_t>(r) * 30'000, 30'000), r);
+            }
+            collx::barrier(comm);
+            if (comm.rank() == 2)
+              comm.engine().endpoint().inject({.stop_at_send = at_send, .kill_process = true});
+            std::uint64_t const before = collx::now_us();
+            status outcome = status::ok;
+            for (int i = 0; i < 3 && outcome == status::ok; ++i)
+              outcome = started ? ex.start().try_wait() : ex.try_run();
+            collx::failure_report const& report = comm.failure();
+            bool const told = outcome == status::peer_lost || outcome == status::aborted;
+            if (!told || report.peer != 2 || collx::now_us() - before > 10'000'000)
+              throw std::runtime_error(collx::error(report).what());
+          },
+          {.timeout_us = 20'000'000, .staging_bytes = 64 * 1024});
+      for (std::size_t r = 0; r < 4; ++r) CHECK(codes[r] == (r == 2 ? 128 + SIGKILL : 0));
+    }
+  }
+}
+
+TEST_CASE("exchange: no allocation on the data path") {
+  auto const count = [](auto& comm) {
+    using transport = typename std::remove_reference_t<decltype(comm)>::transport_type;
+    plan const all = random_plan(comm.size(), 7);
+    participant<transport> mine(comm, all, 3);
+    std::vector<int> v(10'000);
+    std::size_t const before = calls_of_new;
+    for (int i = 0; i < 5; ++i) {
+      mine.list.run();
+      mine.list.start().wait();
+      if (comm.rank() == 0) collx::send(comm, v, 1);
+      if (comm.rank() == 1) collx::receive(comm, v, 0);
+    }
+    if (calls_of_new != before) throw std::runtime_error("allocates");
+  };
+  collx::bootstrap::on_threads(3, count, small_staging);
+  for (int const code : collx::bootstrap::on_processes(3, count, small_staging)) CHECK(code == 0);
+}
