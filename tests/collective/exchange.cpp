@@ -65,7 +65,8 @@ plan random_plan(rank_t size, std::uint64_t seed) {
   collx::replayable_random random(seed);
   plan all(random.below(6 * static_cast<std::uint32_t>(size)));
   for (sent& each : all) {
-    std::size_t const sizes[] = {0, 1, 31, 33, 1000, 1025, piece - 1, piece, piece + 1, 2 * piece, 5 * piece + 7};
+    std::size_t const sizes[] = {0,         1,     31,        33,        1000,         1025,
+                                 piece - 1, piece, piece + 1, 2 * piece, 5 * piece + 7};
     auto const rank = [&] { return static_cast<rank_t>(random.below(static_cast<std::uint32_t>(size))); };
     each = {rank(), rank(), sizes[random.below(std::size(sizes))]};
   }
@@ -92,8 +93,7 @@ plan circle(rank_t size, std::size_t bytes) {
 }
 plan many_to_one_peer(rank_t size, std::size_t bytes) {
   plan all;
-  for (int k = 0; k < 40; ++k)
-    all.push_back({0, size - 1, k % 3 == 0 ? bytes : static_cast<std::size_t>(k)});
+  for (int k = 0; k < 40; ++k) all.push_back({0, size - 1, k % 3 == 0 ? bytes : static_cast<std::size_t>(k)});
   return all;
 }
 
@@ -102,7 +102,9 @@ plan many_to_one_peer(rank_t size, std::size_t bytes) {
 template <class Transport>
 struct participant {
   participant(collx::communicator<Transport>& comm, plan const& everything, std::uint64_t seed)
-      : all(everything), rank(comm.rank()), buffers(2 * all.size()),
+      : all(everything),
+        rank(comm.rank()),
+        buffers(2 * all.size()),
         list(comm, static_cast<std::int32_t>(2 * all.size())) {
     std::vector<std::size_t> order;  // 2 * message + (0: send, 1: receive)
     for (std::size_t m = 0; m < all.size(); ++m) {
@@ -215,7 +217,8 @@ TEST_CASE("exchange: processes, in memory that peers read in place") {
   for (int const code : collx::bootstrap::on_processes(3, [](auto& comm) {
          std::size_t const count = 100'000;
          auto const out = comm.template allocate<float>(count), in = comm.template allocate<float>(2 * count);
-         for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<float>(comm.rank() * 10) + static_cast<float>(i % 7);
+         for (std::size_t i = 0; i < count; ++i)
+           out[i] = static_cast<float>(comm.rank() * 10) + static_cast<float>(i % 7);
          rank_t const left = (comm.rank() + 2) % 3, right = (comm.rank() + 1) % 3;
          collx::exchange ex(comm);
          ex.receive(in.span().first(count), left);
@@ -237,15 +240,19 @@ TEST_CASE("exchange: late and out of order, from seeds") {
   using faulty_threads = collx::transport::faulty<collx::transport::threads>;
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     watchdog dog;
-    collx::bootstrap::on_threads<faulty_threads>(4, [&](collx::communicator<faulty_threads>& comm) {
-      auto const watched = dog.watch(comm);
-      comm.engine().endpoint().inject({.seed = seed * 8 + static_cast<std::uint64_t>(comm.rank()),
-                                       .delay_polls_max = 5, .refuse_one_in = 3});
-      plan const all = random_plan(4, seed);
-      participant<faulty_threads> mine(comm, all, seed);
-      mine.list.run();
-      mine.require_same();
-    }, small_staging);
+    collx::bootstrap::on_threads<faulty_threads>(
+        4,
+        [&](collx::communicator<faulty_threads>& comm) {
+          auto const watched = dog.watch(comm);
+          comm.engine().endpoint().inject({.seed = seed * 8 + static_cast<std::uint64_t>(comm.rank()),
+                                           .delay_polls_max = 5,
+                                           .refuse_one_in = 3});
+          plan const all = random_plan(4, seed);
+          participant<faulty_threads> mine(comm, all, seed);
+          mine.list.run();
+          mine.require_same();
+        },
+        small_staging);
   }
 }
 
@@ -271,27 +278,36 @@ TEST_CASE("exchange: a message of another size names the peer and the bytes") {
   struct sizes {
     std::size_t sent, wanted;
   };
-  for (sizes const each : {sizes{40, 36}, {36, 40}, {0, 4}, {4, 0}, {2 * piece, piece}, {piece, 2 * piece},
-                           {2 * piece, 2 * piece - 4}, {3 * piece, 100}}) {
+  for (sizes const each : {sizes{40, 36},
+                           {36, 40},
+                           {0, 4},
+                           {4, 0},
+                           {2 * piece, piece},
+                           {piece, 2 * piece},
+                           {2 * piece, 2 * piece - 4},
+                           {3 * piece, 100}}) {
     CAPTURE(each.sent);
     CAPTURE(each.wanted);
-    collx::bootstrap::on_threads(3, [&](auto& comm) {
-      collx::exchange ex(comm);
-      std::vector<char> out(each.sent), in(each.wanted), tail(3);
-      if (comm.rank() == 0) ex.send(out, 1), ex.send(tail, 1);
-      if (comm.rank() == 1) ex.receive(in, 0), ex.receive(tail, 0);
-      status const outcome = ex.try_run();
-      collx::failure_report const& report = comm.failure();
-      if (comm.rank() == 1) {
-        bool const exact = each.sent < piece || each.sent <= each.wanted;
-        if (outcome != status::mismatch || report.peer != 0 || report.bytes != each.wanted ||
-            (exact ? report.peer_bytes != each.sent : report.peer_bytes <= each.wanted) ||
-            std::string(report.collective) != "exchange")
-          throw std::runtime_error(collx::error(report).what());
-      } else if (outcome != status::ok && outcome != status::aborted) {
-        throw std::runtime_error("neither ok nor aborted");
-      }
-    }, small_staging);
+    collx::bootstrap::on_threads(
+        3,
+        [&](auto& comm) {
+          collx::exchange ex(comm);
+          std::vector<char> out(each.sent), in(each.wanted), tail(3);
+          if (comm.rank() == 0) ex.send(out, 1), ex.send(tail, 1);
+          if (comm.rank() == 1) ex.receive(in, 0), ex.receive(tail, 0);
+          status const outcome = ex.try_run();
+          collx::failure_report const& report = comm.failure();
+          if (comm.rank() == 1) {
+            bool const exact = each.sent < piece || each.sent <= each.wanted;
+            if (outcome != status::mismatch || report.peer != 0 || report.bytes != each.wanted ||
+                (exact ? report.peer_bytes != each.sent : report.peer_bytes <= each.wanted) ||
+                std::string(report.collective) != "exchange")
+              throw std::runtime_error(collx::error(report).what());
+          } else if (outcome != status::ok && outcome != status::aborted) {
+            throw std::runtime_error("neither ok nor aborted");
+          }
+        },
+        small_staging);
   }
   collx::bootstrap::on_threads(2, [&](auto& comm) {
     collx::exchange ex(comm);
@@ -310,7 +326,8 @@ TEST_CASE("exchange: wrong arguments are named, and change nothing") {
         call();
       } catch (collx::error const& refused) {
         if (refused.code() != status::bad_argument) throw;
-        if (std::string(refused.what()).find(what) == std::string::npos) throw std::runtime_error(refused.what());
+        if (std::string(refused.what()).find(what) == std::string::npos)
+          throw std::runtime_error(refused.what());
         return;
       }
       throw std::runtime_error(std::string("accepted: ") + what);

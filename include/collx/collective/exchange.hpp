@@ -86,8 +86,8 @@ struct refused_message {
                                                   refused_message const& with) {
   char reason[200];
   std::snprintf(reason, sizeof reason,
-                "overlaps message %d, %zu bytes %s rank %d; give every receive memory of its own", with.number,
-                with.what.bytes, with.what.outgoing ? "to" : "from", with.what.peer);
+                "overlaps message %d, %zu bytes %s rank %d; give every receive memory of its own",
+                with.number, with.what.bytes, with.what.outgoing ? "to" : "from", with.what.peer);
   throw_bad_message(bad, rank, reason);
 }
 
@@ -104,8 +104,7 @@ class exchange {
       : engine_(comm.engine()),
         order_(comm.size(), capacity < 0 ? 0 : capacity),
         messages_(static_cast<std::size_t>(capacity < 0 ? 0 : capacity)) {
-    if (capacity < 0)
-      detail::throw_refusal("exchange", "the capacity must not be negative", capacity, 0);
+    if (capacity < 0) detail::throw_refusal("exchange", "the capacity must not be negative", capacity, 0);
     detail::reserve_chains(engine_);
   }
   exchange(exchange const&) = delete;
@@ -118,9 +117,7 @@ class exchange {
   }
   template <class R>
     requires buffer_like<std::remove_reference_t<R>>
-  void receive(R&& out, rank_t peer) {
-    append(detail::message_from(out, peer));
-  }
+  void receive(R&& out, rank_t peer) { append(detail::message_from(out, peer)); }
   [[nodiscard]] std::int32_t size() const noexcept { return order_.count(); }
   // Takes all messages off the list.
   void clear() noexcept { order_.clear(); }
@@ -130,9 +127,9 @@ class exchange {
   }
   [[nodiscard]] status try_run() noexcept {
     auto const list = messages();
-    return engine_.run_uncounted([]() noexcept { return describe(); }, [&](int lane) noexcept {
-      return detail::make_exchange(engine_, lane, list);
-    });
+    return engine_.run_uncounted(
+        []() noexcept { return describe(); },
+        [&](int lane) noexcept { return detail::make_exchange(engine_, lane, list); });
   }
   [[nodiscard]] request<endpoint> start(priority how = priority::normal) {
     finish();
@@ -144,7 +141,9 @@ class exchange {
   }
 
  private:
-  [[nodiscard]] static exec::call describe() noexcept { return {.collective = "exchange", .algorithm = "all at once"}; }
+  [[nodiscard]] static exec::call describe() noexcept {
+    return {.collective = "exchange", .algorithm = "all at once"};
+  }
   [[nodiscard]] detail::listed_messages messages() const noexcept {
     return {order_.chains(), messages_.data()};
   }

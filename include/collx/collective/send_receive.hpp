@@ -16,8 +16,7 @@ namespace collx::inline abi_1 {
 namespace detail {
 
 [[nodiscard]] constexpr char const* fault_of_peer(problem p, rank_t peer) noexcept {
-  if (peer < 0 || peer >= p.size)
-    return "the peer must be a rank of the communicator, less than its size";
+  if (peer < 0 || peer >= p.size) return "the peer must be a rank of the communicator, less than its size";
   if (peer == p.rank) return "a rank sends to itself in an exchange only, together with the receive";
   return nullptr;
 }
@@ -28,8 +27,7 @@ template <class Endpoint>
     return exec::call{.collective = what.outgoing ? "send" : "receive", .algorithm = "one message"};
   };
   listed_messages const list{exec::single_message, &what};
-  return engine.run_uncounted(describe,
-                              [&](int lane) noexcept { return make_exchange(engine, lane, list); });
+  return engine.run_uncounted(describe, [&](int lane) noexcept { return make_exchange(engine, lane, list); });
 }
 
 template <class Transport>
