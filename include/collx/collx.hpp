@@ -19,6 +19,7 @@
 #include "collx/collective/exclusive_scan.hpp"
 #include "collx/collective/gather.hpp"
 #include "collx/collective/gather_v.hpp"
+#include "collx/collective/group.hpp"
 #include "collx/collective/neighbour_all_gather.hpp"
 #include "collx/collective/neighbour_all_to_all.hpp"
 #include "collx/collective/reduce.hpp"

@@ -4,9 +4,7 @@
 #include "collx/collective/exchange.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
-#include <new>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -20,26 +18,6 @@
 #include "collx/core/random.hpp"
 #include "collx/transport/faulty.hpp"
 #include "watchdog.hpp"
-
-namespace {
-
-thread_local std::size_t calls_of_new = 0;
-
-__attribute__((noinline)) void* take(std::size_t bytes) {
-  ++calls_of_new;
-  void* const p = std::malloc(bytes == 0 ? 1 : bytes);
-  if (p == nullptr) throw std::bad_alloc();
-  return p;
-}
-
-}  // namespace
-
-void* operator new(std::size_t bytes) { return take(bytes); }
-void* operator new[](std::size_t bytes) { return take(bytes); }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete[](void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
 
 namespace {
 
@@ -392,23 +370,4 @@ TEST_CASE("exchange: a peer that is killed is noticed, by those that wait for it
       for (std::size_t r = 0; r < 4; ++r) CHECK(codes[r] == (r == 2 ? 128 + SIGKILL : 0));
     }
   }
-}
-
-TEST_CASE("exchange: no allocation on the data path") {
-  auto const count = [](auto& comm) {
-    using transport = typename std::remove_reference_t<decltype(comm)>::transport_type;
-    plan const all = random_plan(comm.size(), 7);
-    participant<transport> mine(comm, all, 3);
-    std::vector<int> v(10'000);
-    std::size_t const before = calls_of_new;
-    for (int i = 0; i < 5; ++i) {
-      mine.list.run();
-      mine.list.start().wait();
-      if (comm.rank() == 0) collx::send(comm, v, 1);
-      if (comm.rank() == 1) collx::receive(comm, v, 0);
-    }
-    if (calls_of_new != before) throw std::runtime_error("allocates");
-  };
-  collx::bootstrap::on_threads(3, count, small_staging);
-  for (int const code : collx::bootstrap::on_processes(3, count, small_staging)) CHECK(code == 0);
 }

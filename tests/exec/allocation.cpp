@@ -12,6 +12,8 @@
 #include "collective/each_rank.hpp"
 #include "collx/algo/all.hpp"
 #include "collx/bootstrap/local.hpp"
+#include "collx/collective/group.hpp"
+#include "collx/collective/neighbour_all_gather.hpp"
 
 namespace {
 
@@ -104,6 +106,32 @@ void count_allocations(collx::communicator<Transport>& comm, std::span<oracle::e
                              std::to_string(all.done) + " collectives");
 }
 
+// What is made once, and then used again and again: lists of messages, graphs, groups of calls.
+template <class Transport>
+void count_allocations_of_lists(collx::communicator<Transport>& comm) {
+  rank_t const size = comm.size(), left = (comm.rank() + size - 1) % size, right = (comm.rank() + 1) % size;
+  std::vector<oracle::element> in(30'000), out(2 * in.size()), some(10), others(10);
+  std::vector<rank_t> const both{left, right};
+  collx::exchange list(comm);
+  collx::graph const edges(comm, both, both);
+  collx::group together(comm, 4096);
+  std::size_t const new_before = calls_of_new, delete_before = calls_of_delete;
+  for (int i = 0; i < 3; ++i) {
+    list.clear();
+    list.send(in, left);
+    list.receive(out, right);
+    list.run();
+    list.start().wait();
+    collx::neighbour_all_gather(comm, edges, in, out);
+    collx::start::neighbour_all_gather(comm, edges, in, out).wait();
+    together.all_reduce(some, collx::sum);
+    together.all_reduce(others, collx::sum);
+    together.run();
+  }
+  if (calls_of_new != new_before || calls_of_delete != delete_before)
+    throw std::runtime_error("a list of messages or calls allocates");
+}
+
 }  // namespace
 
 TEST_CASE("the counters count") {
@@ -121,6 +149,7 @@ TEST_CASE("threads: no allocation on the data path, of blocking calls and of sta
                                    std::vector<oracle::element> in(each_rank::memory_count(size)),
                                        out(each_rank::memory_count(size));
                                    count_allocations(comm, in, out);
+                                   count_allocations_of_lists(comm);
                                  },
                                  {.staging_bytes = cases::staging_bytes});
   }
@@ -134,6 +163,7 @@ TEST_CASE("shm: no allocation on the data path, with private and with symmetric 
         [&](auto& comm) {
           std::vector<oracle::element> in(each_rank::memory_count(size)), out(each_rank::memory_count(size));
           count_allocations(comm, in, out);
+          count_allocations_of_lists(comm);
           auto const shared_in = comm.template allocate<oracle::element>(in.size());
           auto const shared_out = comm.template allocate<oracle::element>(out.size());
           count_allocations(comm, shared_in.span(), shared_out.span());
