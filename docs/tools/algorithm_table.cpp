@@ -161,7 +161,8 @@ constexpr char const* introduction =
     "\n"
     "- *rounds*: messages on the longest chain of dependent ones; what a small vector costs.\n"
     "- *bytes*: what the busiest rank sends; what a large vector costs. p is the largest power of two <= n, "
-    "q of four.\n"
+    "q of four, and t\n"
+    "  the largest power of four < n.\n"
     "- *n = 4, 8, 16*: both as numbers. For a rooted collective, rounds and bytes are those of the worst "
     "root.\n"
     "- *scratch*: memory for partial results that fit into no buffer of the caller (from 5 ranks on).\n"
@@ -170,7 +171,8 @@ constexpr char const* introduction =
     "- *rank order*: contributions are combined in the order of ranks, so the operator need not commute.\n"
     "- the pictures: time runs down, a box is a step, a number is the chunk that an arrow carries.\n"
     "\n"
-    "One rank alone sends nothing. A `barrier` is an `all_reduce` of nothing, by any of its algorithms.\n"
+    "One rank alone sends nothing. Every algorithm of `all_reduce`, run on nothing, serves as a `barrier` "
+    "too.\n"
     "[add_an_algorithm.md](add_an_algorithm.md) shows how to get a row here.\n";
 
 constexpr char const* table_head =
@@ -181,17 +183,14 @@ template <class Contract>
 void write_section(file_set& files) {
   std::string rows;
   std::string pictures;
-  algo::all::for_each([&]<class Algorithm>() {
-    if constexpr (algorithm_for<Algorithm, Contract>) {
-      using Schedule = schedule_for<Contract, Algorithm>;
-      rows += row<Schedule>(Algorithm::name);
-      if (!collx::supports<Schedule>(picture_size)) return;
-      std::string const name = std::string(Contract::name) + "_" + Algorithm::name;
-      std::string const title = std::string(Algorithm::name) + " " + Contract::name;
-      std::string const caption = title + " of " + std::to_string(picture_size) + " ranks";
-      files["img/algo/" + name + ".svg"] = render_svg<Schedule>(picture_size, 0, caption);
-      pictures += "\n### " + title + "\n\n![" + caption + "](img/algo/" + name + ".svg)\n";
-    }
+  for_each_schedule<algo::all, type_list<Contract>>([&]<class Algorithm, class, class Schedule>() {
+    rows += row<Schedule>(Algorithm::name);
+    if (!collx::supports<Schedule>(picture_size)) return;
+    std::string const name = std::string(Contract::name) + "_" + Algorithm::name;
+    std::string const title = std::string(Algorithm::name) + " " + Contract::name;
+    std::string const caption = title + " of " + std::to_string(picture_size) + " ranks";
+    files["img/algo/" + name + ".svg"] = render_svg<Schedule>(picture_size, 0, caption);
+    pictures += "\n### " + title + "\n\n![" + caption + "](img/algo/" + name + ".svg)\n";
   });
   files["algorithms.md"] += std::string("\n## ") + Contract::name + "\n\n" + table_head + rows + pictures;
 }

@@ -44,6 +44,9 @@ inline std::int64_t ceil_log4(std::int64_t n) { return (ceil_log2(n) + 1) / 2; }
 // The largest power of two that is <= n; `p` in the texts.
 inline std::int64_t below(std::int64_t n) { return std::int64_t{1} << floor_log2(n); }
 
+// The largest power of four below n; `t` in the texts. Requires n > 1.
+inline std::int64_t four_below(std::int64_t n) { return std::int64_t{1} << (2 * (floor_log2(n - 1) / 2)); }
+
 // A number of rounds.
 inline std::vector<formula> const& round_formulas() {
   static std::vector<formula> const list{
@@ -69,8 +72,14 @@ inline std::vector<formula> const& round_formulas() {
          std::int64_t const q = below_by_four(n);
          return fraction{ceil_log4(n) + (n > 2 * q && n != 3 * q)};
        }},
+      {"⌈log₂ n⌉ + n-1", [](std::int64_t n) { return fraction{ceil_log2(n) + n - 1}; }},
+      {"⌊log₂ n⌋ + 1, or 1 if n = 2",
+       [](std::int64_t n) { return fraction{n == 2 ? 1 : floor_log2(n) + 1}; }},
+      {"2⌈log₄ n⌉, or 2 less if n < 4t/3",
+       [](std::int64_t n) { return fraction{2 * ceil_log4(n) - 2 * (3 * n < 4 * four_below(n))}; }},
       {"2⌊log₂ n⌋ - 1", [](std::int64_t n) { return fraction{2 * floor_log2(n) - 1}; }},
       {"⌊log₂ n⌋ + 2", [](std::int64_t n) { return fraction{floor_log2(n) + 2}; }},
+      {"⌈log₂ n⌉ + 1", [](std::int64_t n) { return fraction{ceil_log2(n) + 1}; }},
       {"2⌊log₂ n⌋ + 2", [](std::int64_t n) { return fraction{2 * floor_log2(n) + 2}; }},
       {"⌊log₂ n⌋ + 1, or + 2 if n > 3p/2",
        [](std::int64_t n) { return fraction{floor_log2(n) + 1 + (2 * n > 3 * below(n))}; }},
@@ -112,6 +121,26 @@ inline std::vector<formula> const& vector_formulas() {
        }},
       {"⌊log₂ n⌋ M", [](std::int64_t n) { return fraction{floor_log2(n)}; }},
       {"⌈log₂ n⌉ M", [](std::int64_t n) { return fraction{ceil_log2(n)}; }},
+      {"(⌈log₂(n-1)⌉ + 1) M", [](std::int64_t n) { return fraction{ceil_log2(n - 1) + 1}; }},
+      {"2 M, or M if n = 2", [](std::int64_t n) { return fraction{n == 2 ? 1 : 2}; }},
+      {"0, or M if n > 16", [](std::int64_t n) { return fraction{n > 16}; }},
+      {"min(n, 4)/2 M",
+       [](std::int64_t n) {
+         return fraction{n < 4 ? n : 4, 2};
+       }},
+      {"p/n M",
+       [](std::int64_t n) {
+         return fraction{below(n), n};
+       }},
+      {"t/n M",
+       [](std::int64_t n) {
+         return fraction{four_below(n), n};
+       }},
+      {"(3 log₄ t + ⌈n/t⌉ - 1) M",
+       [](std::int64_t n) {
+         std::int64_t const t = four_below(n);
+         return fraction{3 * floor_log2(t) / 2 + (n - 1) / t};
+       }},
       {"(3 - 2/p) M",
        [](std::int64_t n) {
          return fraction{3 * below(n) - 2, below(n)};

@@ -52,5 +52,6 @@ TEST_CASE("dissemination: without its last round some rank leaves too early") {
 }
 
 TEST_CASE("dissemination: cost") {
-  steps::check_costs<barrier>({{1, {0, 0, 0}}, {2, {1, 1, 0}}, {5, {3, 3, 0}}, {8, {3, 3, 0}}, {9, {4, 4, 0}}});
+  steps::check_costs<barrier>(
+      {{1, {0, 0, 0}}, {2, {1, 1, 0}}, {5, {3, 3, 0}}, {8, {3, 3, 0}}, {9, {4, 4, 0}}});
 }

@@ -17,7 +17,8 @@ using algo::double_binary_tree;
 static_assert(proves<double_binary_tree::all_reduce, 1, 8>);
 static_assert(proves<double_binary_tree::reduce, 1, 8>);
 static_assert(proves<double_binary_tree::broadcast, 1, 8>);
-static_assert(keeps_rank_order<double_binary_tree::all_reduce>() && keeps_rank_order<double_binary_tree::reduce>());
+static_assert(keeps_rank_order<double_binary_tree::all_reduce>() &&
+              keeps_rank_order<double_binary_tree::reduce>());
 
 // Whom a rank serves with one half of the vector.
 std::vector<rank_t> children(rank_t rank, rank_t size, rank_t root, std::int32_t half) {

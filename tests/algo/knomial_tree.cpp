@@ -30,8 +30,7 @@ std::string expression(rank_t rank, rank_t size, rank_t root, bool at_end) {
       std::string operands;
       for (std::int32_t k = 0; k < step.from.count; ++k) {
         rank_t const peer = step.from.member(k, size);
-        operands +=
-            (k == 0 ? "" : " ") + (peer == rank ? result : expression<Tree>(peer, size, root, false));
+        operands += (k == 0 ? "" : " ") + (peer == rank ? result : expression<Tree>(peer, size, root, false));
       }
       result = "(" + operands + ")";
     }

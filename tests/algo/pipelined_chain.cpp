@@ -30,8 +30,8 @@ TEST_CASE("pipelined_chain: the name tells C") {
   CHECK(std::string(algo::pipelined_chain<128>::name) == "pipelined_chain_128");
 }
 
-TEST_CASE_TEMPLATE("pipelined_chain: one step for each chunk, in order", Schedule, chain::broadcast, chain::reduce,
-                   chain::scan) {
+TEST_CASE_TEMPLATE("pipelined_chain: one step for each chunk, in order", Schedule, chain::broadcast,
+                   chain::reduce, chain::scan) {
   for (rank_t size = 1; size <= 9; ++size)
     for (rank_t rank = 0; rank < size; ++rank) {
       std::vector<primitive> const all = steps::of<Schedule>({rank, size, 0});
@@ -74,7 +74,7 @@ TEST_CASE("pipelined_chain: the best chunk count is that of the law") {
 
 TEST_CASE("pipelined_chain: the best chunk count where there is nothing to weigh") {
   CHECK(algo::best_chunk_count(1e6, 1, 1e4, 1) == 1);
-  CHECK(algo::best_chunk_count(1e6, 1, 1e4, 2) == 1);   // one hop: nothing overlaps
+  CHECK(algo::best_chunk_count(1e6, 1, 1e4, 2) == 1);  // one hop: nothing overlaps
   CHECK(algo::best_chunk_count(0, 1, 1e4, 8) == 1);
   CHECK(algo::best_chunk_count(1e6, 1, 0, 8) == 1);
   CHECK(algo::best_chunk_count(1e6, 0, 1e4, 8) == 1024);  // messages cost nothing

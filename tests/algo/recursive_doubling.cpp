@@ -14,7 +14,8 @@ static_assert(proves<recursive_doubling::all_reduce, 1, 8>);
 static_assert(proves<recursive_doubling::all_gather, 1, 8>);
 static_assert(proves<recursive_doubling::scan, 1, 8>);
 static_assert(proves<recursive_doubling::exclusive_scan, 1, 8>);
-static_assert(keeps_rank_order<recursive_doubling::all_reduce>() && keeps_rank_order<recursive_doubling::scan>());
+static_assert(keeps_rank_order<recursive_doubling::all_reduce>() &&
+              keeps_rank_order<recursive_doubling::scan>());
 static_assert(keeps_rank_order<recursive_doubling::exclusive_scan>());
 
 }  // namespace

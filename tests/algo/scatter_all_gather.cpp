@@ -43,8 +43,8 @@ TEST_CASE("scatter_all_gather: no scratch, and every chunk is stored in its plac
   CHECK(all.size() == 3 + 8);
 }
 
-TEST_CASE_TEMPLATE("scatter_all_gather: right with any all-gather, for any size and root", Algorithm, algo::ring,
-                   algo::recursive_doubling, algo::direct_one_shot) {
+TEST_CASE_TEMPLATE("scatter_all_gather: right with any all-gather, for any size and root", Algorithm,
+                   algo::ring, algo::recursive_doubling, algo::direct_one_shot) {
   for (rank_t size = 1; size <= 17; ++size)
     for (rank_t root = 0; root < size; ++root)
       CHECK(verify<typename algo::scatter_all_gather<Algorithm>::broadcast>(size, root).ok());

@@ -78,6 +78,16 @@ TEST_CASE("render_text: sets of peers, copies, pushes and own chunks") {
   CHECK(render_text<algo::direct_one_shot::all_gather>(20).find(", ..., ") != std::string::npos);
 }
 
+TEST_CASE("render_text: messages that carry nothing") {
+  CHECK(render_text<algo::dissemination::barrier>(2) ==
+        "rank 0\n"
+        "  step 0: send nothing to 1\n"
+        "  step 1: take nothing from 1\n"
+        "rank 1\n"
+        "  step 0: send nothing to 0\n"
+        "  step 1: take nothing from 0\n");
+}
+
 TEST_CASE("render_svg: an arrow for every message") {
   CHECK(occurrences(render_svg<wrong::exchange>(2), "marker-end") == 2);
   CHECK(occurrences(render_svg<algo::direct_two_shot::all_reduce>(4), "marker-end") == 24);

@@ -51,7 +51,9 @@ struct knomial_tree {
 
   static constexpr COLLX_HD std::int32_t at_least_one(std::int32_t count) { return count > 1 ? count : 1; }
   static constexpr COLLX_HD std::int32_t top_width(rank_t n) { return blocks::width(blocks::levels(n) - 1); }
-  static constexpr COLLX_HD bool in_first_block(rank_t n, rank_t root) { return n == 1 || root < top_width(n); }
+  static constexpr COLLX_HD bool in_first_block(rank_t n, rank_t root) {
+    return n == 1 || root < top_width(n);
+  }
 
   static constexpr COLLX_HD std::int32_t rounds_from(rank_t n, rank_t root) {
     return blocks::longest_path(n, in_first_block(n, root));
@@ -209,8 +211,7 @@ struct knomial_tree<K>::gather : chunk_per_rank {
     region const mine{place::input, p.rank, 1};
     if (!is_root && children == 0) return {.to = only(blocks::parent(p)), .operand = mine};
     if (s == 0) return {.operand = mine, .target = {here, p.rank - shift, 1}, .store = true};
-    if (s > children)
-      return {.to = only(blocks::parent(p)), .operand = {here, 0, blocks::led_chunks(p)}};
+    if (s > children) return {.to = only(blocks::parent(p)), .operand = {here, 0, blocks::led_chunks(p)}};
     auto const from = blocks::child(p, children - s, here);
     return {.from = only(from.leader),
             .target = {here, from.chunks.first - shift, from.chunks.count},

@@ -56,9 +56,7 @@ struct pipelined_chain {
     static constexpr COLLX_HD bool supports(rank_t) { return true; }
     static constexpr COLLX_HD std::int32_t chunk_count(rank_t) { return C; }
     static constexpr COLLX_HD std::int32_t step_count(problem) { return C; }
-    static constexpr COLLX_HD cost documented_cost(rank_t n) {
-      return n > 1 ? cost{n - 1, C, C} : cost{};
-    }
+    static constexpr COLLX_HD cost documented_cost(rank_t n) { return n > 1 ? cost{n - 1, C, C} : cost{}; }
   };
 
  public:
@@ -133,10 +131,7 @@ struct pipelined_chain {
       // Copied: in place, the left one's vector overwrites it.
       if (turn == 0) return {.to = right, .operand = {place::input, chunk, 1}, .copy = p.rank != 0};
       if (turn == 1)
-        return {.from = only(p.rank - 1),
-                .to = p.rank == 1 ? right : nobody(),
-                .target = own,
-                .store = true};
+        return {.from = only(p.rank - 1), .to = p.rank == 1 ? right : nobody(), .target = own, .store = true};
       return {.from = in_rank_order(p.rank - 1, p.rank),
               .to = right,
               .operand = own,

@@ -8,11 +8,11 @@
 // Cost for n = 2^L ranks and M bytes, sent by the busiest rank:
 //   all_reduce  L rounds, L M bytes;   all_gather  L rounds, (n-1)/n M bytes
 //   scan, for any n             floor(log2 n) rounds, ceil(log2 n) M bytes (rank 0)
-//   exclusive_scan, for n > 1   1 + floor(log2(n-1)) rounds, (1 + ceil(log2(n-1))) M bytes (rank 1)
-// For any other n, with 2^L < n, in all_reduce and all_gather: the surplus ranks (detail::power_of_two_core) cost one round more, two
-// if n > 3/2 2^L, and whoever stands for one sends M bytes more. In all_gather it also sends the
-// surplus chunks of its growing block: min(2^i, n - 2^L) more chunks at level i.
-// Contributions are combined in rank order, with the same brackets on every rank.
+//   exclusive_scan, for n > 1   ceil(log2 n) rounds, (1 + ceil(log2(n-1))) M bytes (rank 1)
+// For any other n, with 2^L < n, in all_reduce and all_gather: the surplus ranks (detail::power_of_two_core)
+// cost one round more, two if n > 3/2 2^L, and whoever stands for one sends M bytes more. In all_gather it
+// also sends the surplus chunks of its growing block: min(2^i, n - 2^L) more chunks at level i. Contributions
+// are combined in rank order, with the same brackets on every rank.
 #pragma once
 
 #include "collx/algo/power_of_two.hpp"

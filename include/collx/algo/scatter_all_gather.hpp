@@ -63,8 +63,8 @@ struct scatter_all_gather {
  public:
   static constexpr char const* name = spelled.text;
 
-  struct broadcast
-      : then<contract::broadcast, detail::scatter_into_outputs, schedule_for<contract::all_gather, AllGather>> {
+  struct broadcast : then<contract::broadcast, detail::scatter_into_outputs,
+                          schedule_for<contract::all_gather, AllGather>> {
     // Around a ring everybody sends as much as everybody else, so that costs add up exactly.
     static constexpr bool cost_is_bound = !std::is_same_v<AllGather, ring>;
   };

@@ -10,10 +10,11 @@
 
 namespace collx::inline abi_1::detail {
 
-// "3", "4-7" for a run, "0, 4, 8" or "6-7, 0-1, ..." for several.
+// "3", "4-7" for a run, "0, 4, 8" or "6-7, 0-1, ..." for several, "" for no chunks.
 [[nodiscard]] inline std::string chunk_label(std::int32_t first, std::int32_t count) {
+  if (count <= 0) return "";
   std::string label = std::to_string(first);
-  if (count != 1) label += count > 1 ? "-" + std::to_string(first + count - 1) : " (empty)";
+  if (count > 1) label += "-" + std::to_string(first + count - 1);
   return label;
 }
 

@@ -106,8 +106,9 @@ class svg_drawing {
   [[nodiscard]] std::string caption(rank_t rank, primitive const& p) const {
     std::string const target = chunk_label(p.target, 0, flow_.of().chunks);
     if (p.reduce) return "reduce " + target;
-    if (p.from.empty()) return foreign_count(p.to, rank, flow_.of().size) > 0 ? "send" : "copy " + target;
-    return p.from.count > 1 ? "gather" : p.store ? "receive " + target : "pass on";
+    bool const sends = foreign_count(p.to, rank, flow_.of().size) > 0;
+    if (p.from.empty()) return sends ? "send" : p.store ? "copy " + target : "nothing";
+    return p.from.count > 1 ? "gather" : p.store ? "receive " + target : sends ? "pass on" : "receive";
   }
 
   void draw_step(rank_t r, drawn_step const& step) {
@@ -175,7 +176,7 @@ class svg_drawing {
             attribute("y2", to.y - 1) + " stroke=\"" + stroke + "\" stroke-width=\"" +
             (m.pushed ? "2.6" : "1.5") + "\"" + (m.copied ? " stroke-dasharray=\"6 3\"" : "") +
             " marker-end=\"url(#head" + std::to_string((m.first_chunk % 8 + 8) % 8) + ")\"/>\n";
-    if (!labelled) return;
+    if (!labelled || m.chunks.empty()) return;
     // Near the sender: in the middle, arrows cross.
     double const across = to.x > from.x ? to.x - from.x : from.x - to.x;
     double const label_at = across > 290 ? 70 / across : 0.24;

@@ -15,6 +15,7 @@ namespace detail {
 }
 
 [[nodiscard]] inline std::string run_name(region const& r, std::int32_t k, std::int32_t chunks) {
+  if (r.count == 0) return "nothing";
   return place_name(r.where) + "[" + chunk_label(r, k, chunks) + "]";
 }
 
@@ -55,7 +56,8 @@ template <class Word>
     rank_t const peer = p.from.member(k, s.size);
     std::string const source =
         peer == rank ? "own " + run_name(p.operand, 0, s.chunks) : std::to_string(peer);
-    std::string const chunks = "[" + chunk_label(p.target, k, s.chunks) + "]";
+    std::string const chunks =
+        p.target.count == 0 ? "nothing" : "[" + chunk_label(p.target, k, s.chunks) + "]";
     return (p.store ? run_name(p.target, k, s.chunks) : chunks) + " from " + source;
   });
 }

@@ -42,7 +42,8 @@
   X(wrong_chunk, "an output chunk holds a different chunk of the vector")                                   \
   X(missing_contribution, "an output chunk lacks a rank's contribution")                                    \
   X(foreign_contribution, "an output chunk holds the contribution of a rank that is not to be in it")       \
-  X(leaves_too_early, "a rank can leave the barrier before another one has come: no chain of messages "     \
+  X(leaves_too_early,                                                                                       \
+    "a rank can leave the barrier before another one has come: no chain of messages "                       \
     "leads from that one to it")                                                                            \
   X(wrong_owner, "an output chunk is not the unchanged chunk of the rank that owns it")                     \
   X(wrong_level,                                                                                            \
