@@ -35,7 +35,7 @@ struct call {
 
 template <class Endpoint>
 class engine {
-  using machine_type = step_machine<Endpoint>;
+  using machine_type = resumable<Endpoint>;
   using flight_type = flight<Endpoint>;
 
  public:

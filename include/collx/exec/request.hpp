@@ -14,7 +14,7 @@ namespace collx::inline abi_1::exec {
 
 // An executor behind its machine: what waits for one needs to know no more.
 template <class Executor, class Endpoint>
-[[nodiscard]] status advance_as(step_machine<Endpoint>& machine) noexcept {
+[[nodiscard]] status advance_as(resumable<Endpoint>& machine) noexcept {
   return static_cast<Executor&>(machine).advance();
 }
 
@@ -24,8 +24,8 @@ inline constexpr std::size_t slot_bytes = 512;
 // What a communicator knows of a collective in flight, apart from its types.
 template <class Endpoint>
 struct flight {
-  status (*advance)(step_machine<Endpoint>&) noexcept = nullptr;
-  step_machine<Endpoint>* machine = nullptr;  // in `storage`
+  status (*advance)(resumable<Endpoint>&) noexcept = nullptr;
+  resumable<Endpoint>* machine = nullptr;  // in `storage`
   failure_report report{};  // names and sequence are set at the start, the rest on failure
   status outcome = status::pending;
   std::uint64_t started_us = 0;

@@ -8,24 +8,10 @@
 
 #include "collx/device/cache_hint.hpp"
 #include "collx/exec/packing.hpp"
+#include "collx/exec/resumable.hpp"
 #include "collx/exec/workspace.hpp"
-#include "collx/transport/concept.hpp"
 
 namespace collx::inline abi_1::exec {
-
-// Where an executor stands: what a failure report or a watchdog prints.
-struct cursor {
-  std::size_t fragment = 0;
-  std::int32_t step = 0;
-  std::int32_t step_count = 0;
-  rank_t waits_for = no_rank;
-  std::size_t bytes = 0;       // of the message it waits for or works on
-  std::size_t peer_bytes = 0;  // of the message that did not fit, after status::mismatch
-
-  [[nodiscard]] bool same_place(cursor const& other) const noexcept {
-    return fragment == other.fragment && step == other.step;
-  }
-};
 
 // device::combine for one element type and operator. Null where a contract reduces nothing.
 using combine_function = void (*)(std::byte* const* destinations, std::int32_t destination_count,
@@ -42,36 +28,16 @@ inline constexpr std::size_t prepared_bytes = 4096;
 // The rule is the fused one that the verifier assumes: a step waits for all its messages and all
 // its credits, then reads, combines, stores and sends at once.
 template <class Endpoint>
-class step_machine {
+class step_machine : public resumable<Endpoint> {
+  using base = resumable<Endpoint>;
+
  public:
   // `map()` returns the memory_map; it is made where it stays.
   template <class Map>
   step_machine(Endpoint& endpoint, int lane, workspace& work, Map const& map, combine_function how,
                prepare_function prepare) noexcept
-      : endpoint_(endpoint),
-        work_(work),
-        memory_(map()),
-        combine_(how),
-        prepare_(prepare),
-        lane_(lane) {
+      : base(endpoint, lane), work_(work), memory_(map()), combine_(how), prepare_(prepare) {
     endpoint_.begin(lane, memory_.output());
-  }
-
-  // Whether advance() would find what the last one found. Cheap enough to spin on.
-  [[nodiscard]] bool still_waits() noexcept {
-    if (waits_for_ == no_rank) return false;
-    transport::arrival unused;
-    return waits_for_message_ ? !endpoint_.arrived(lane_, waits_for_, unused)
-                              : !endpoint_.can_send(lane_, waits_for_);
-  }
-
-  // How often advance() looks for a message before it returns pending: once, unless told otherwise.
-  void looks(std::uint32_t count) noexcept { looks_ = count; }
-  // Whether advance() returns after every fragment, so that others get their turn.
-  void yields(bool value) noexcept { yields_ = value; }
-
-  [[nodiscard]] cursor where() const noexcept {
-    return {fragment_, step_, step_count_, waits_for_, bytes_, peer_bytes_};
   }
 
  protected:
@@ -112,6 +78,9 @@ class step_machine {
   }
 
  private:
+  using base::bytes_, base::endpoint_, base::fragment_, base::lane_, base::looks_, base::peer_bytes_;
+  using base::step_, base::step_count_, base::waits_for_, base::waits_for_message_, base::yields_;
+
   enum class phase : std::uint8_t { begin, receive, send };
 
   // How a result reaches its receivers; all three may hold at once, for different ones.
@@ -451,25 +420,14 @@ class step_machine {
   // Below this a receiver's own copy is cheaper than a store into lines it holds.
   static constexpr std::size_t push_bytes_min = 256;
 
-  Endpoint& endpoint_;
   workspace& work_;
   memory_map memory_;
   combine_function combine_;
   prepare_function prepare_;
-  int lane_;
-  std::uint32_t looks_ = 1;
-  std::int32_t step_count_ = 0;
-  std::int32_t step_ = 0;
   std::int32_t k_ = 0;  // peers of the current step that are done
   phase phase_ = phase::begin;
-  bool waits_for_message_ = false;
   bool lent_ = false;
-  bool yields_ = false;
-  rank_t waits_for_ = no_rank;
-  std::size_t fragment_ = 0;
   std::byte* staged_ = nullptr;
-  std::size_t bytes_ = 0;
-  std::size_t peer_bytes_ = 0;
 };
 
 }  // namespace collx::inline abi_1::exec

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the engine knows of an executor: where it stands, whom it waits for, and whether that wait is over.
+// What it does next is its own affair; advance() is called through a pointer (request.hpp).
+#pragma once
+
+#include "collx/transport/concept.hpp"
+
+namespace collx::inline abi_1::exec {
+
+// Where an executor stands: what a failure report or a watchdog prints.
+struct cursor {
+  std::size_t fragment = 0;
+  std::int32_t step = 0;
+  std::int32_t step_count = 0;
+  rank_t waits_for = no_rank;
+  std::size_t bytes = 0;       // of the message it waits for or works on
+  std::size_t peer_bytes = 0;  // of the message that did not fit, after status::mismatch
+
+  [[nodiscard]] bool same_place(cursor const& other) const noexcept {
+    return fragment == other.fragment && step == other.step;
+  }
+};
+
+template <class Endpoint>
+class resumable {
+ public:
+  resumable(Endpoint& endpoint, int lane) noexcept : endpoint_(endpoint), lane_(lane) {}
+
+  // Whether advance() would find what the last one found. Cheap enough to spin on.
+  [[nodiscard]] bool still_waits() noexcept {
+    if (waits_for_ == no_rank || waits_for_others_) return false;
+    transport::arrival unused;
+    return waits_for_message_ ? !endpoint_.arrived(lane_, waits_for_, unused)
+                              : !endpoint_.can_send(lane_, waits_for_);
+  }
+
+  // How often advance() looks for a message before it returns pending: once, unless told otherwise.
+  void looks(std::uint32_t count) noexcept { looks_ = count; }
+  // Whether advance() returns after every fragment, so that others get their turn.
+  void yields(bool value) noexcept { yields_ = value; }
+
+  [[nodiscard]] cursor where() const noexcept {
+    return {fragment_, step_, step_count_, waits_for_, bytes_, peer_bytes_};
+  }
+
+ protected:
+  Endpoint& endpoint_;
+  int lane_;
+  std::uint32_t looks_ = 1;
+  std::int32_t step_count_ = 0;
+  std::int32_t step_ = 0;
+  bool waits_for_message_ = false;
+  bool waits_for_others_ = false;  // for other peers too: only advance() finds out whether one has moved
+  bool yields_ = false;
+  rank_t waits_for_ = no_rank;
+  std::size_t fragment_ = 0;
+  std::size_t bytes_ = 0;
+  std::size_t peer_bytes_ = 0;
+};
+
+}  // namespace collx::inline abi_1::exec
