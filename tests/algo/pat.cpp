@@ -12,6 +12,7 @@ using algo::pat;
 
 static_assert(proves<pat::all_gather, 1, 8>);
 static_assert(proves<pat::reduce_scatter, 1, 8>);
+static_assert(proves<pat::all_reduce, 1, 8>);
 static_assert(!keeps_rank_order<pat::reduce_scatter>());
 
 template <class Schedule>
@@ -54,7 +55,15 @@ TEST_CASE("pat reduce_scatter: nothing that was sent is overwritten") {
   CHECK(scratch_chunks<pat::reduce_scatter>(shape{9}) == 5);
 }
 
+TEST_CASE("pat all_reduce: both halves, without scratch or copies") {
+  CHECK(steps::receivers<pat::all_reduce>({5, 8, 0}) == std::vector<rank_t>{4, 3, 1, 1, 7, 6});
+  CHECK(scratch_chunks<pat::all_reduce>(shape{9}) == 0);
+  for (rank_t size = 2; size <= 33; ++size)
+    steps::for_each<pat::all_reduce>(size, 0, [](problem, primitive const& step) { CHECK(!step.copy); });
+}
+
 TEST_CASE("pat: cost") {
+  steps::check_costs<pat::all_reduce>({{1, {0, 0, 0}}, {2, {2, 2, 2}}, {3, {4, 4, 4}}, {9, {8, 8, 16}}});
   steps::check_costs<pat::all_gather>({{1, {0, 0, 0}}, {2, {1, 1, 1}}, {3, {2, 2, 2}}, {9, {4, 4, 8}}});
   steps::check_costs<pat::reduce_scatter>({{1, {0, 0, 0}}, {2, {1, 1, 1}}, {3, {2, 2, 2}}, {9, {4, 4, 8}}});
 }
