@@ -50,9 +50,9 @@ struct pat {
             .wraps = true};
   }
 
-  // From far to near: before the hop of length d = 2^i a rank has the blocks of the ranks 0, 2d, 4d, ... before
-  // it. It sends them d ahead, where they are those of the ranks d, 3d, 5d, ... before. Sends and receives by
-  // turns; the first send is of the block in `own`, which it also stores if need be.
+  // From far to near: before the hop of length d = 2^i a rank has the blocks of the ranks 0, 2d, 4d, ...
+  // before it. It sends them d ahead, where they are those of the ranks d, 3d, 5d, ... before. Sends and
+  // receives by turns; the first send is of the block in `own`, which it also stores if need be.
   static constexpr COLLX_HD primitive gather(problem p, std::int32_t s, place own) {
     region const mine{own, p.rank, 1}, home{place::output, p.rank, 1};
     if (p.size == 1) return {.operand = mine, .target = home, .store = true};
