@@ -58,7 +58,7 @@ struct flight_of : flight {
 
 // A schedule behind a pointer, so that a seed can draw one.
 struct entry {
-  bool (*supports)(rank_t);
+  bool (*runs_with)(rank_t, std::int32_t depth);
   bool sharded, rooted;
   std::unique_ptr<flight> (*make)(oracle::setting const&);
 };
@@ -68,8 +68,10 @@ std::vector<entry> const& entries() {
     std::vector<entry> found;
     collx::for_each_schedule<collx::algo::all, collx::contract::all>(
         [&]<class Algorithm, class Contract, class Schedule>() {
-          found.push_back({[](rank_t n) { return collx::supports<Schedule>(n); }, Contract::sharded,
-                           Contract::rooted,
+          found.push_back({[](rank_t n, std::int32_t depth) {
+                             return collx::supports<Schedule>(n) && collx::depth<Schedule>(n) <= depth;
+                           },
+                           Contract::sharded, Contract::rooted,
                            [](oracle::setting const& how) -> std::unique_ptr<flight> {
                              return std::make_unique<flight_of<Algorithm, Contract, Schedule>>(how);
                            }});
@@ -82,9 +84,11 @@ std::vector<entry> const& entries() {
 struct drawn {
   explicit drawn(std::uint64_t seed) : random(seed) {
     size = 1 + static_cast<rank_t>(random.below(random.below(8) == 0 ? 17 : 7));
-    ranks = std::make_unique<world>(size, random.next(),
+    std::uint64_t const seed_of_world = random.next();
+    depth = 2 + static_cast<std::int32_t>(random.below(3));
+    ranks = std::make_unique<world>(size, seed_of_world,
                                     collx::transport::settings{.staging_bytes = cases::staging_bytes},
-                                    2 + random.below(3));
+                                    static_cast<std::uint64_t>(depth));
     std::uint32_t const delay = random.below(6), refusal = random.below(5);
     for (rank_t r = 0; r < size; ++r)
       (*ranks)[r].engine().endpoint().inject({.seed = random.next(),
@@ -96,7 +100,7 @@ struct drawn {
   std::unique_ptr<flight> draw() {
     for (;;) {
       entry const& chosen = entries()[random.below(static_cast<std::uint32_t>(entries().size()))];
-      if (!chosen.supports(size)) continue;
+      if (!chosen.runs_with(size, depth)) continue;
       auto const n = static_cast<std::uint32_t>(size);
       std::uint32_t const most = random.below(40) == 0 ? (chosen.sharded ? 9000 / n : 9000) : 4 * n + 8;
       return chosen.make({size, random.below(most + 1), random.below(2) == 0,
@@ -106,6 +110,7 @@ struct drawn {
 
   collx::replayable_random random;
   rank_t size;
+  std::int32_t depth;
   std::unique_ptr<world> ranks;
 };
 
