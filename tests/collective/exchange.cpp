@@ -14,6 +14,7 @@
 #include "collx/bootstrap/local.hpp"
 #include "collx/bootstrap/mailbox.hpp"
 #include "collx/collective/barrier.hpp"
+#include "collx/collective/neighbour_all_gather.hpp"
 #include "collx/collective/send_receive.hpp"
 #include "collx/core/random.hpp"
 #include "collx/transport/faulty.hpp"
@@ -250,6 +251,36 @@ TEST_CASE("exchange: run() concerns only those that have messages; send and rece
     collx::barrier(comm);
     first.wait();
   });
+}
+
+TEST_CASE("exchange: along an axis, and a graph of it") {
+  collx::bootstrap::on_threads(
+      6,
+      [](auto& world) {
+        auto const column = world.along({world.rank() % 2, 2, 3});  // ranks r, r + 2, r + 4
+        auto comm = world.along({world.rank() % 2, 2, 3});
+        rank_t const right = (comm.rank() + 1) % 3, left = (comm.rank() + 2) % 3;
+        std::vector<int> out(5000, world.rank()), in(5000), both(10000);
+        collx::exchange ex(comm);
+        ex.send(out, right);
+        ex.receive(in, left);
+        ex.run();
+        if (in[4999] != column.world_rank(left)) throw std::runtime_error("run");
+        in[4999] = -1;
+        ex.start().wait();
+        if (in[4999] != column.world_rank(left)) throw std::runtime_error("start");
+        std::vector<rank_t> const peers{right, left};
+        collx::graph const edges(comm, peers, peers);
+        collx::neighbour_all_gather(comm, edges, out, both);
+        if (both[0] != column.world_rank(right) || both[9999] != column.world_rank(left))
+          throw std::runtime_error("graph");
+        if (collx::try_neighbour_all_gather(world, edges, out, both) != status::bad_argument)
+          throw std::runtime_error("another communicator's graph");
+        if (comm.rank() == 0) collx::send(comm, out, 2);
+        if (comm.rank() == 2) collx::receive(comm, in, 0);
+        if (comm.rank() == 2 && in[0] != world.rank() - 4) throw std::runtime_error("send");
+      },
+      small_staging);
 }
 
 TEST_CASE("exchange: a message of another size names the peer and the bytes") {

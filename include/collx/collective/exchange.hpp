@@ -44,6 +44,11 @@ template <class List, class Endpoint>
   return exec::exchange_executor<List, Endpoint>(engine.endpoint(), lane, engine.work(lane), list);
 }
 
+// The rank of the endpoint that a rank of a group is.
+[[nodiscard]] constexpr rank_t endpoint_rank(axis const& along, rank_t rank) noexcept {
+  return along.is_whole() ? rank : along.base + along.pitch * rank;
+}
+
 // Before the first list of messages on a communicator.
 template <class Endpoint>
 void reserve_chains(exec::engine<Endpoint>& engine) {
@@ -102,6 +107,7 @@ class exchange {
   explicit exchange(communicator<Transport>& comm) : exchange(comm, 2 * comm.size()) {}
   exchange(communicator<Transport>& comm, std::int32_t capacity)
       : engine_(comm.engine()),
+        at_(comm.standing()),
         order_(comm.size(), capacity < 0 ? 0 : capacity),
         messages_(static_cast<std::size_t>(capacity < 0 ? 0 : capacity)) {
     if (capacity < 0) detail::throw_refusal("exchange", "the capacity must not be negative", capacity, 0);
@@ -128,7 +134,7 @@ class exchange {
   [[nodiscard]] status try_run() noexcept {
     auto const list = messages();
     return engine_.run_uncounted(
-        []() noexcept { return describe(); },
+        [&]() noexcept { return describe(); },
         [&](int lane) noexcept { return detail::make_exchange(engine_, lane, list); });
   }
   [[nodiscard]] request<endpoint> start(priority how = priority::normal) {
@@ -141,8 +147,8 @@ class exchange {
   }
 
  private:
-  [[nodiscard]] static exec::call describe() noexcept {
-    return {.collective = "exchange", .algorithm = "all at once"};
+  [[nodiscard]] exec::call describe() const noexcept {
+    return {.collective = "exchange", .algorithm = "all at once", .at = at_};
   }
   [[nodiscard]] detail::listed_messages messages() const noexcept {
     return {order_.chains(), messages_.data()};
@@ -152,7 +158,7 @@ class exchange {
   }
 
   void append(exec::message const& what) {
-    rank_t const size = engine_.endpoint().size(), rank = engine_.endpoint().rank();
+    rank_t const size = at_.where.size, rank = at_.where.rank;
     std::int32_t const number = order_.count();
     if (what.peer < 0 || what.peer >= size)
       detail::throw_bad_message({what, number}, rank, "names no rank of the communicator");
@@ -165,11 +171,13 @@ class exchange {
       if (!(what.outgoing && other.outgoing) && detail::overlap(what, other))
         detail::throw_overlap({what, number}, rank, {other, i});
     }
-    messages_[static_cast<std::size_t>(number)] = what;
+    exec::message& listed = messages_[static_cast<std::size_t>(number)] = what;
+    listed.peer = detail::endpoint_rank(at_.along, what.peer);
     order_.append(what.peer, what.outgoing);
   }
 
   exec::engine<endpoint>& engine_;
+  exec::standing at_;
   exec::message_order order_;
   array<exec::message> messages_;
   exec::ticket ticket_{};

@@ -22,6 +22,7 @@ class graph {
       : order_(comm.size(), static_cast<std::int32_t>(sources.size() + destinations.size())),
         peers_(sources.size() + destinations.size()),
         destination_count_(destinations.size()),
+        along_(comm.standing().along),
         engine_(&comm.engine()) {
     std::int64_t own = 0;
     for (rank_t const peer : destinations) own += add(peer, comm, "destinations");
@@ -39,7 +40,10 @@ class graph {
     return {peers_.data() + destination_count_, peers_.size() - destination_count_};
   }
   [[nodiscard]] exec::message_chains chains() const noexcept { return order_.chains(); }
-  [[nodiscard]] bool made_with(void const* engine) const noexcept { return engine == engine_; }
+  [[nodiscard]] axis const& along() const noexcept { return along_; }
+  [[nodiscard]] bool made_with(void const* engine, axis const& along) const noexcept {
+    return engine == engine_ && along == along_;
+  }
 
  private:
   // Returns whether it is an edge of the rank to itself.
@@ -61,6 +65,7 @@ class graph {
   exec::message_order order_;
   array<rank_t> peers_;  // destinations, then sources
   std::size_t destination_count_;
+  axis along_;
   void const* engine_;
 };
 
@@ -105,14 +110,16 @@ template <class T>
 struct neighbour_messages {
   exec::message_chains order{};
   rank_t const* peers = nullptr;
+  axis along{};
   std::size_t destination_count = 0;
   block_places input{}, output{};
 
   [[nodiscard]] exec::message_chains const& chains() const noexcept { return order; }
   [[nodiscard]] exec::message operator[](std::int32_t i) const noexcept {
     auto const k = static_cast<std::size_t>(i);
-    if (k < destination_count) return {input.at(k), input.size(k), peers[k], true};
-    return {output.at(k - destination_count), output.size(k - destination_count), peers[k], false};
+    rank_t const peer = endpoint_rank(along, peers[k]);
+    if (k < destination_count) return {input.at(k), input.size(k), peer, true};
+    return {output.at(k - destination_count), output.size(k - destination_count), peer, false};
   }
 };
 
@@ -121,8 +128,16 @@ struct neighbour_call {
   exec::call what{};
   neighbour_messages messages{};
   graph const* edges = nullptr;
+  exec::standing at{};
+  rank_t root = 0;  // none
   char const* fault = nullptr;
   std::int64_t given = 0, needed = 0;
+
+  [[nodiscard]] exec::call describe() const noexcept {
+    exec::call described = what;
+    described.at = at;
+    return described;
+  }
 };
 
 // A name for messages, in the place of a contract: there is no schedule, and so none to choose.
@@ -137,7 +152,8 @@ template <class T>
   call.what.collective = name;
   call.what.algorithm = "all at once";
   call.what.element_type = type_number<T>();
-  call.messages = {edges.chains(), edges.destinations().data(), edges.destinations().size(), input, output};
+  call.messages = {
+      edges.chains(), edges.destinations().data(), edges.along(), edges.destinations().size(), input, output};
   call.edges = &edges;
   call.fault = args.fault;
   call.given = args.given;
@@ -151,17 +167,17 @@ inline constexpr char const* other_graph = "the graph was made with another comm
 template <class Algorithm, class Endpoint>
 [[nodiscard]] status run(exec::engine<Endpoint>& engine, neighbour_call const& call) noexcept {
   static_assert(std::is_same_v<Algorithm, automatic>, "collx: on a graph there is no algorithm to choose");
-  if (call.fault != nullptr || !call.edges->made_with(&engine)) return status::bad_argument;
+  if (call.fault != nullptr || !call.edges->made_with(&engine, call.at.along)) return status::bad_argument;
   if (engine.checker() != nullptr)
-    if (status const agreed = engine.checker()(engine, call.what); agreed != status::ok) return agreed;
-  return engine.run([&]() noexcept { return call.what; },
+    if (status const agreed = engine.checker()(engine, call.describe()); agreed != status::ok) return agreed;
+  return engine.run([&]() noexcept { return call.describe(); },
                     [&](int lane) noexcept { return make_exchange(engine, lane, call.messages); });
 }
 
 template <class Endpoint>
 void require_on_graph(exec::engine<Endpoint>& engine, neighbour_call const& call) {
   if (call.fault != nullptr) throw_refusal(call.what.collective, call.fault, call.given, call.needed);
-  if (!call.edges->made_with(&engine)) throw_refusal(call.what.collective, other_graph, 0, 0);
+  if (!call.edges->made_with(&engine, call.at.along)) throw_refusal(call.what.collective, other_graph, 0, 0);
 }
 
 template <class Algorithm, class Endpoint>
@@ -175,10 +191,10 @@ template <class Algorithm, class Endpoint>
                                       priority how) {
   static_assert(std::is_same_v<Algorithm, automatic>, "collx: on a graph there is no algorithm to choose");
   require_on_graph(engine, call);
-  if (engine.checker() != nullptr && engine.checker()(engine, call.what) != status::ok)
+  if (engine.checker() != nullptr && engine.checker()(engine, call.describe()) != status::ok)
     throw error(engine.failure());
   auto const make = [&](int lane) noexcept { return make_exchange(engine, lane, call.messages); };
-  return {engine, engine.start(call.what, make, how)};
+  return {engine, engine.start(call.describe(), make, how)};
 }
 
 template <class Algorithm, class Endpoint>

@@ -22,9 +22,11 @@ namespace detail {
 }
 
 template <class Endpoint>
-[[nodiscard]] status run_one(exec::engine<Endpoint>& engine, exec::message const& what) noexcept {
+[[nodiscard]] status run_one(exec::engine<Endpoint>& engine, exec::standing const& at,
+                             exec::message what) noexcept {
+  what.peer = endpoint_rank(at.along, what.peer);
   auto const describe = [&]() noexcept {
-    return exec::call{.collective = what.outgoing ? "send" : "receive", .algorithm = "one message"};
+    return exec::call{.collective = what.outgoing ? "send" : "receive", .algorithm = "one message", .at = at};
   };
   listed_messages const list{exec::single_message, &what};
   return engine.run_uncounted(describe, [&](int lane) noexcept { return make_exchange(engine, lane, list); });
@@ -33,14 +35,14 @@ template <class Endpoint>
 template <class Transport>
 [[nodiscard]] status try_one(communicator<Transport>& comm, exec::message const& what) noexcept {
   if (fault_of_peer(where(comm), what.peer) != nullptr) return status::bad_argument;
-  return run_one(comm.engine(), what);
+  return run_one(comm.engine(), comm.standing(), what);
 }
 
 template <class Transport>
 void run_one_or_throw(communicator<Transport>& comm, exec::message const& what) {
   if (char const* const fault = fault_of_peer(where(comm), what.peer); fault != nullptr)
     throw_refusal(what.outgoing ? "send" : "receive", fault, what.peer, comm.size());
-  if (run_one(comm.engine(), what) != status::ok) throw error(comm.failure());
+  if (run_one(comm.engine(), comm.standing(), what) != status::ok) throw error(comm.failure());
 }
 
 }  // namespace detail
