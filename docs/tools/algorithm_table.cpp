@@ -64,12 +64,13 @@ std::int32_t blocks_of_largest_buffer(rank_t n) {
   return most;
 }
 
-// So many chunks as a multiple of M bytes.
+// So many chunks as a multiple of M bytes; nothing where ranks have no buffers, as in a barrier.
 template <class Schedule>
 tools::fraction in_vectors(rank_t n, std::int64_t chunks) {
   using contract = typename Schedule::contract;
   std::int64_t const per_block = collx::chunk_count<Schedule>(n) / contract::blocks(n);
-  return {chunks, per_block * blocks_of_largest_buffer<contract>(n)};
+  std::int64_t const largest = blocks_of_largest_buffer<contract>(n);
+  return largest == 0 ? tools::fraction{} : tools::fraction{chunks, per_block * largest};
 }
 
 template <class Schedule>

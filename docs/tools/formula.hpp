@@ -67,6 +67,8 @@ inline std::vector<formula> const& round_formulas() {
       {"2⌊log₂ n⌋", [](std::int64_t n) { return fraction{2 * floor_log2(n)}; }},
       {"2⌈log₂ n⌉", [](std::int64_t n) { return fraction{2 * ceil_log2(n)}; }},
       {"⌈log₄ n⌉", [](std::int64_t n) { return fraction{ceil_log4(n)}; }},
+      {"2⌈log₄ n⌉", [](std::int64_t n) { return fraction{2 * ceil_log4(n)}; }},
+      {"⌈log₂ n⌉ + n-1", [](std::int64_t n) { return fraction{ceil_log2(n) + n - 1}; }},
       {"⌈log₄ n⌉, or + 1 if 2q < n ≠ 3q",
        [](std::int64_t n) {
          std::int64_t const q = below_by_four(n);
@@ -166,14 +168,17 @@ inline std::string without_rounding(std::string text) {
   return text;
 }
 
-// The first formula that agrees with all samples, or nothing. Logarithms of powers of two are whole.
+// The first formula that agrees with all samples, or nothing. Logarithms of powers of two are whole, to
+// the base of two.
 inline std::string match(std::vector<sample> const& samples, std::vector<formula> const& list) {
   bool powers = true;
   for (sample const& s : samples) powers = powers && collx::algo::detail::is_power_of_two(s.size);
   for (formula const& candidate : list) {
     bool agrees = true;
     for (sample const& s : samples) agrees = agrees && candidate.value(s.size) == s.value;
-    if (agrees) return powers ? without_rounding(candidate.text) : candidate.text;
+    if (!agrees) continue;
+    bool const whole = powers && std::string(candidate.text).find("₄") == std::string::npos;
+    return whole ? without_rounding(candidate.text) : candidate.text;
   }
   return {};
 }

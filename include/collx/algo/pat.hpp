@@ -141,6 +141,7 @@ struct pat::reduce_scatter {
 // only after it has been read and combined with all others, so nothing is copied.
 struct pat::all_reduce {
   using contract = contract::all_reduce;
+  static constexpr reproducibility reproduces = reproducibility::run_to_run;
   static constexpr COLLX_HD bool supports(rank_t) { return true; }
   static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n; }
   static constexpr COLLX_HD std::int32_t step_count(problem p) {
