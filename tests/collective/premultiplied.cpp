@@ -174,13 +174,13 @@ struct stores_before_it_reads {
     bool const reads = (step.from.empty() || step.from.contains(p.rank, p.size)) &&
                        step.operand.where == collx::place::input;
     if (!reads) return;
-    for (std::int32_t i = 0; i < step.operand.count; ++i) {
-      std::int32_t const chunks = collx::chunk_count<Schedule>(p.size);
-      CHECK(!stored[static_cast<std::size_t>(step.operand.chunk(step.operand.first_for(0, chunks), i))]);
-    }
+    std::int32_t const chunks = collx::chunk_count<Schedule>(p.size);
+    auto const is_stored = [&](collx::region const& r, std::int32_t i) {
+      return stored.begin() + r.chunk(r.first_for(0, chunks), i, chunks);
+    };
+    for (std::int32_t i = 0; i < step.operand.count; ++i) CHECK(!*is_stored(step.operand, i));
     if (!step.store || step.reduce || step.target.where != collx::place::output) return;
-    for (std::int32_t i = 0; i < step.target.count; ++i)
-      stored[static_cast<std::size_t>(step.target.chunk(step.target.first, i))] = true;
+    for (std::int32_t i = 0; i < step.target.count; ++i) *is_stored(step.target, i) = true;
   }
 };
 
