@@ -145,7 +145,8 @@ struct recursive_doubling::scan {
     std::int32_t const level = s + begins_late(p);
     std::int32_t const receives = detail::ceil_log2(p.rank + 1), sends = detail::ceil_log2(p.size - p.rank);
     bool const reduces = level > 0 && level <= receives;
-    bool const is_untouched = level <= 1 || p.rank == 0;
+    // Rank 0 stores its vector at once; from then on it is output.
+    bool const is_untouched = p.rank == 0 ? s == 0 : level <= 1;
     return {.from = reduces ? in_rank_order(p.rank - (1 << (level - 1)), p.rank) : nobody(),
             .to = level < sends ? only(p.rank + (1 << level)) : nobody(),
             .operand = {is_untouched ? place::input : place::output, 0, 1},

@@ -7,23 +7,12 @@
 #include <cstring>
 
 #include "collx/device/cache_hint.hpp"
+#include "collx/exec/operator_calls.hpp"
 #include "collx/exec/packing.hpp"
 #include "collx/exec/resumable.hpp"
 #include "collx/exec/workspace.hpp"
 
 namespace collx::inline abi_1::exec {
-
-// device::combine for one element type and operator. Null where a contract reduces nothing.
-using combine_function = void (*)(std::byte* const* destinations, std::int32_t destination_count,
-                                  std::byte const* const* sources, std::int32_t source_count,
-                                  std::size_t bytes, void const* op, bool complete, rank_t size,
-                                  std::int32_t streamed) noexcept;
-
-// An operator's prepare(), applied to elements where they lie. Null for operators without one.
-using prepare_function = void (*)(std::byte* data, std::size_t bytes, void const* op) noexcept;
-
-// How much of an operand is prepared at a time, beside the user's memory.
-inline constexpr std::size_t prepared_bytes = 4096;
 
 // The rule is the fused one that the verifier assumes: a step waits for all its messages and all
 // its credits, then reads, combines, stores and sends at once.
@@ -68,7 +57,7 @@ class step_machine : public resumable<Endpoint> {
 
   // Does the current step, or as much of it as can be done without waiting (pending).
   status perform(primitive const& step, void const* op) noexcept {
-    if (step.from.empty()) return is_unprepared(step.operand) ? contribute(step, op) : originate(step);
+    if (step.from.empty()) return originate(step, op);
     if (phase_ == phase::begin) {
       if constexpr (Endpoint::is_mapped) prepare_target(step);
       else announce(step);
@@ -91,73 +80,40 @@ class step_machine : public resumable<Endpoint> {
   };
 
   // Nothing to receive: store a local copy, send the operand; the k-th peer may get its own run.
-  status originate(primitive const& step) noexcept {
+  status originate(primitive const& step, void const* op) noexcept {
+    bool const own = is_unprepared(step.operand);
     if (phase_ == phase::begin) {
       if (step.store) copy_locally(memory_, step, 0, fragment_);
+      if (own && step.store) prepare_region(memory_, step.target, 0, fragment_, prepare_, op);
       phase_ = phase::send;
     }
+    // What was stored is prepared; in place, it is the operand itself.
+    region const& sent = own && step.store ? step.target : step.operand;
     for (; k_ < step.to.count; ++k_) {
       rank_t const peer = step.to.member(k_, size());
       if (peer == rank()) continue;
-      run const operand = find(step.operand, k_);
+      run const operand = find(sent, k_);
       if (skips(operand)) continue;
       if (!may_send(peer, operand.bytes)) return status::pending;
-      if (direct(operand, step.operand.where, step.copy)) {
+      if (!own && direct(operand, sent.where, step.copy)) {
         lend(peer, operand);
         continue;
       }
-      if (staged_ == nullptr || step.operand.per_peer != 0) {
+      if (staged_ == nullptr || sent.per_peer != 0) {
         staged_ = nullptr;
         if (!stage(operand.bytes)) return status::pending;
         if (COLLX_LIKELY(operand.whole)) std::memcpy(staged_, operand.data, operand.bytes);
-        else pack(memory_, step.operand, operand, fragment_, staged_);
+        else pack(memory_, sent, operand, fragment_, staged_);
+        if (own && !step.store) prepare_(staged_, operand.bytes, op);
       }
       endpoint_.send(lane_, peer, staged_, operand.bytes, transport::handover::staged);
     }
     return status::ok;
   }
 
-  // Whether a region holds this rank's contribution as the caller gave it, and the operator wants it
-  // prepared. What schedules read from place::input is always that: the verifier proves it.
+  // What schedules read from place::input is this rank's contribution as given: the verifier proves it.
   [[nodiscard]] bool is_unprepared(region const& r) const noexcept {
     return COLLX_UNLIKELY(prepare_ != nullptr) && r.where == place::input;
-  }
-
-  COLLX_NEVER_INLINE void prepare_region(region const& r, std::int32_t k, void const* op) noexcept {
-    run const found = find(r, k);
-    if (found.whole) return prepare_(found.data, found.bytes, op);
-    for (std::int32_t i = 0; i < r.count; ++i) {
-      piece const part = memory_.chunk(found, r, i, fragment_);
-      prepare_(part.data, part.bytes, op);
-    }
-  }
-
-  // originate() for a contribution that is prepared: never lent, and taken from where it was stored if it
-  // was, since in place that is the operand itself.
-  COLLX_NEVER_INLINE status contribute(primitive const& step, void const* op) noexcept {
-    if (phase_ == phase::begin) {
-      if (step.store) {
-        copy_locally(memory_, step, 0, fragment_);
-        prepare_region(step.target, 0, op);
-      }
-      phase_ = phase::send;
-    }
-    region const& sent = step.store ? step.target : step.operand;
-    for (; k_ < step.to.count; ++k_) {
-      rank_t const peer = step.to.member(k_, size());
-      if (peer == rank()) continue;
-      run const payload = find(sent, k_);
-      if (skips(payload)) continue;
-      if (!may_send(peer, payload.bytes)) return status::pending;
-      if (staged_ == nullptr || sent.per_peer != 0) {
-        staged_ = nullptr;
-        if (!stage(payload.bytes)) return status::pending;
-        pack(memory_, sent, payload, fragment_, staged_);
-        if (!step.store) prepare_(staged_, payload.bytes, op);
-      }
-      endpoint_.send(lane_, peer, staged_, payload.bytes, transport::handover::staged);
-    }
-    return status::ok;
   }
 
   // Tells a message transport where each message of this step is wanted.
@@ -217,7 +173,8 @@ class step_machine : public resumable<Endpoint> {
       run const target = find(step.target, k_);
       if (peer == rank()) {
         if (step.store) copy_locally(memory_, step, k_, fragment_);
-        if (step.store && is_unprepared(step.operand)) prepare_region(step.target, k_, op);
+        if (step.store && is_unprepared(step.operand))
+          prepare_region(memory_, step.target, k_, fragment_, prepare_, op);
         continue;
       }
       if (skips(target)) continue;
@@ -293,35 +250,15 @@ class step_machine : public resumable<Endpoint> {
     // A complete result is not read again soon; what is staged is, at once.
     std::int32_t const streamed = step.complete && memory_.streams() && !plan.in_place ? count : 0;
     if (plan.stages) destinations[count++] = staged_ + staged_at;
-    if (is_unprepared(step.operand)) return combine_prepared(step, count, bytes, op, streamed);
+    if (is_unprepared(step.operand)) {
+      std::int32_t own = 0;
+      while (own < step.from.count && step.from.member(own, size()) != rank()) ++own;
+      return combine_prepared({destinations, count, work_.sources.data(), step.from.count, own, bytes,
+                               memory_.element_bytes(), op, step.complete, memory_.where().size, streamed},
+                              combine_, prepare_);
+    }
     combine_(destinations, count, work_.sources.data(), step.from.count, bytes, op, step.complete,
              memory_.where().size, streamed);
-  }
-
-  // The same with this rank's own operand prepared, a block at a time, beside the user's memory.
-  COLLX_NEVER_INLINE void combine_prepared(primitive const& step, std::int32_t count, std::size_t bytes,
-                                           void const* op, std::int32_t streamed) noexcept {
-    std::byte const** const sources = work_.sources.data();
-    std::byte** const destinations = work_.destinations.data();
-    std::int32_t self = 0;
-    while (self < step.from.count && step.from.member(self, size()) != rank()) ++self;
-    std::size_t const block = prepared_bytes / memory_.element_bytes() * memory_.element_bytes();
-    alignas(64) std::byte own[prepared_bytes];
-    for (std::size_t at = 0; at < bytes; at += block) {
-      std::size_t const n = bytes - at < block ? bytes - at : block;
-      std::byte const* const given = self < step.from.count ? sources[self] : nullptr;
-      if (given != nullptr) {
-        std::memcpy(own, given, n);
-        prepare_(own, n, op);
-        sources[self] = own;
-      }
-      combine_(destinations, count, sources, step.from.count, n, op, step.complete, memory_.where().size,
-               streamed);
-      if (given != nullptr) sources[self] = given;
-      for (std::int32_t k = 0; k < step.from.count; ++k) sources[k] += n;
-      for (std::int32_t j = 0; j < count; ++j) destinations[j] += n;
-    }
-    for (std::int32_t k = 0; k < step.from.count; ++k) sources[k] -= bytes;
   }
 
   // ---- sending ---------------------------------------------------------------------------------

@@ -8,7 +8,8 @@
 namespace collx::inline abi_1 {
 
 // The three buffers a step can touch. For a collective called in place, input and output are the
-// same memory; schedules must be correct either way (the verifier checks both).
+// same memory; schedules must be correct either way (the verifier checks both). What a step has
+// stored of the input is to be read from the output from then on: operators may have prepared it there.
 enum class place : std::uint8_t { input, output, scratch };
 
 // The ranks base, base + pitch, ..., size of them: a line of ranks inside a communicator, on which
