@@ -112,6 +112,7 @@ void require_same_everywhere(rank_t size, std::size_t block, std::vector<bits> c
         size,
         [&](collx::communicator<collx::transport::shm>& comm) {
           require_same<Algorithm, Contract>(comm, block, expected);
+          collx::barrier(comm);  // a rank that only sends must not end before all have joined
         },
         settings);
     for (int const code : codes) CHECK(code == 0);
