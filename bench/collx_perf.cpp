@@ -46,8 +46,8 @@ std::vector<std::string> algorithms_asked(options const& o) {
 // Every job in the order of the table: f(type name, job without its place).
 template <class F>
 void for_each_job(options const& o, F&& f) {
-  bool const reduces = o.collective == "reduce_scatter" || o.collective.ends_with("reduce");
-  std::vector<std::string> const operators = reduces ? o.operators : std::vector<std::string>{"sum"};
+  std::vector<std::string> const operators =
+      traits_of(o.collective).reduces ? o.operators : std::vector<std::string>{"sum"};
   std::vector<std::string> const types =
       o.collective == "barrier" ? std::vector<std::string>{type_name<first_type>()} : o.types;
   for (std::string const& type : types)

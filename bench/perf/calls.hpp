@@ -6,16 +6,21 @@
 
 #include "collx/collective/all_gather.hpp"
 #include "collx/collective/all_reduce.hpp"
+#include "collx/collective/all_to_all.hpp"
 #include "collx/collective/barrier.hpp"
 #include "collx/collective/broadcast.hpp"
 #include "collx/collective/contract.hpp"
+#include "collx/collective/exclusive_scan.hpp"
+#include "collx/collective/gather.hpp"
 #include "collx/collective/reduce.hpp"
 #include "collx/collective/reduce_scatter.hpp"
+#include "collx/collective/scan.hpp"
+#include "collx/collective/scatter.hpp"
 
 namespace perf {
 
-// The memory of one call. In place, `in` and `out` are the same memory, except that the sharded
-// side is the rank's own block of the other, as in NCCL.
+// The memory of one call. In place, `in` and `out` are the same memory, except that a side that
+// holds one block is the rank's own block of the other, as in NCCL.
 template <class T>
 struct arguments {
   std::span<T> in, out;
@@ -67,6 +72,50 @@ struct call<collx::contract::reduce> {
   static void make(auto& world, auto const& a, auto op, bool in_place) {
     if (in_place) collx::reduce<Algorithm>(world, a.out, op, a.root);
     else collx::reduce<Algorithm>(world, a.input(), a.out, op, a.root);
+  }
+};
+
+template <>
+struct call<collx::contract::all_to_all> {
+  template <class Algorithm>
+  static void make(auto& world, auto const& a, auto, bool in_place) {
+    if (in_place) collx::all_to_all<Algorithm>(world, a.out);
+    else collx::all_to_all<Algorithm>(world, a.input(), a.out);
+  }
+};
+
+// In place, only the root's buffers are in one another; the other ranks have one.
+template <>
+struct call<collx::contract::gather> {
+  template <class Algorithm>
+  static void make(auto& world, auto const& a, auto, bool) {
+    collx::gather<Algorithm>(world, a.input(), a.out, a.root);
+  }
+};
+
+template <>
+struct call<collx::contract::scatter> {
+  template <class Algorithm>
+  static void make(auto& world, auto const& a, auto, bool) {
+    collx::scatter<Algorithm>(world, a.input(), a.out, a.root);
+  }
+};
+
+template <>
+struct call<collx::contract::scan> {
+  template <class Algorithm>
+  static void make(auto& world, auto const& a, auto op, bool in_place) {
+    if (in_place) collx::scan<Algorithm>(world, a.out, op);
+    else collx::scan<Algorithm>(world, a.input(), a.out, op);
+  }
+};
+
+template <>
+struct call<collx::contract::exclusive_scan> {
+  template <class Algorithm>
+  static void make(auto& world, auto const& a, auto op, bool in_place) {
+    if (in_place) collx::exclusive_scan<Algorithm>(world, a.out, op);
+    else collx::exclusive_scan<Algorithm>(world, a.input(), a.out, op);
   }
 };
 

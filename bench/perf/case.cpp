@@ -71,10 +71,9 @@ class measurement {
       : world_(world),
         asked_(asked),
         reference_{{world.rank(), world.size(), asked.root}, blocks_of(world, asked)} {
-    std::int64_t const blocks = Contract::sharded ? world.size() : 1;
-    whole_count_ = reference_.block_count * blocks;
-    in_count_ = asked.in_place || !input_sharded() ? whole_count_ : reference_.block_count;
-    out_count_ = asked.in_place || !output_sharded() ? whole_count_ : reference_.block_count;
+    whole_count_ = reference_.block_count * (Contract::sharded ? world.size() : 1);
+    in_count_ = asked.in_place || !one_block_in() ? whole_count_ : reference_.block_count;
+    out_count_ = asked.in_place || !one_block_out() ? whole_count_ : reference_.block_count;
     std::int64_t each_bytes = method_stride_bytes(in_count_ * element_bytes);
     if (!asked.in_place) each_bytes += method_stride_bytes(out_count_ * element_bytes);
     std::int64_t const buffer_count = method_buffers(each_bytes, asked.pool_bytes);
@@ -96,8 +95,10 @@ class measurement {
   static constexpr std::int64_t element_bytes = sizeof(T);
   static constexpr std::int64_t checked_slots = 4;
 
-  static constexpr bool input_sharded() { return Contract::sharded && !Contract::from_all; }
-  static constexpr bool output_sharded() { return Contract::sharded && Contract::from_all; }
+  // Of a sharded collective, which side holds one block and not one for every rank. Asked of a root,
+  // which has both sides whatever the collective.
+  static constexpr bool one_block_in() { return Contract::sharded && Contract::input({0, 2}).count == 1; }
+  static constexpr bool one_block_out() { return Contract::sharded && Contract::output({0, 2}).count == 1; }
 
   static std::int64_t blocks_of(world_type& world, job const& asked) {
     if (std::is_same_v<Contract, collx::contract::barrier>) return 0;
@@ -114,7 +115,7 @@ class measurement {
   arguments<T> arguments_at(std::int64_t slot) const {
     std::span<T> const first = inputs_->at(slot);
     if (!asked_.in_place) return {first, outputs_->at(slot), asked_.root};
-    return {input_sharded() ? mine_of(first) : first, output_sharded() ? mine_of(first) : first, asked_.root};
+    return {one_block_in() ? mine_of(first) : first, one_block_out() ? mine_of(first) : first, asked_.root};
   }
 
   void call_slot(std::int64_t slot) {
@@ -167,7 +168,8 @@ point run_collective(collx::communicator<Transport>& world, job const& asked) {
   if constexpr (Contract::from_all && !std::is_same_v<Contract, collx::contract::barrier>) {
     point result;
     operators::for_each([&]<class Op>() {
-      if (asked.redop == Op::name) result = run_algorithm<Contract, Op, T>(world, asked);
+      if constexpr (has_meaning<Contract, Op>)
+        if (asked.redop == Op::name) result = run_algorithm<Contract, Op, T>(world, asked);
     });
     return result;
   } else {

@@ -18,12 +18,37 @@
 namespace perf {
 
 using collectives = collx::type_list<collx::contract::all_reduce, collx::contract::reduce_scatter,
-                                     collx::contract::all_gather, collx::contract::broadcast,
-                                     collx::contract::reduce, collx::contract::barrier>;
+                                     collx::contract::all_gather, collx::contract::all_to_all,
+                                     collx::contract::broadcast, collx::contract::reduce,
+                                     collx::contract::gather, collx::contract::scatter,
+                                     collx::contract::scan, collx::contract::exclusive_scan,
+                                     collx::contract::barrier>;
 // The build chooses types and operators: each pair costs compile time per transport.
 using types = collx::type_list<COLLX_PERF_TYPES>;
 using first_type = std::tuple_element_t<0, std::tuple<COLLX_PERF_TYPES>>;
 using operators = collx::type_list<COLLX_PERF_OPERATORS>;
+
+// What a collective is, by its name.
+struct traits {
+  bool reduces = false, scans = false, rooted = false;
+};
+
+[[nodiscard]] inline traits traits_of(std::string_view collective) {
+  traits found;
+  collectives::for_each([&]<class Contract>() {
+    if (collective != Contract::name) return;
+    found.reduces = Contract::from_all && collective != collx::contract::barrier::name;
+    found.scans = found.reduces && collective.ends_with("scan");
+    found.rooted = Contract::rooted;
+  });
+  return found;
+}
+
+// avg has no meaning in a scan: whose number of ranks? (collective/scan.hpp)
+template <class Contract, class Op>
+inline constexpr bool has_meaning =
+    !(std::is_same_v<Op, collx::avg_t> && (std::is_same_v<Contract, collx::contract::scan> ||
+                                           std::is_same_v<Contract, collx::contract::exclusive_scan>));
 
 // NCCL's names of the element types.
 template <class T>

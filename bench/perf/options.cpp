@@ -89,7 +89,7 @@ constexpr flag flags[] = {
      [](options& o, char const* n, std::string const& v) {
        o.operators = one_or_all(n, v, names_of<operators>());
      }},
-    {"-r", "--root", "RANK", "root of broadcast and reduce (0)",
+    {"-r", "--root", "RANK", "root of broadcast, reduce, gather and scatter (0)",
      [](options& o, char const* n, std::string const& v) { o.root = static_cast<int>(parse_count(n, v)); }},
     {"", "--ranks", "COUNT", "how many ranks to start on this machine (2)",
      [](options& o, char const* n, std::string const& v) { o.ranks = static_cast<int>(parse_count(n, v)); }},
@@ -158,6 +158,15 @@ void check_algorithm(options const& o) {
                     "; say one of: " + joined(offered));
 }
 
+// Of "all" operators, those that mean something remain; one that was named and does not is refused.
+void check_operators(options& o) {
+  if (!traits_of(o.collective).scans) return;
+  if (o.operators == std::vector<std::string>{"avg"})
+    throw usage_error("--op avg has no meaning in a " + o.collective +
+                      ": whose number of ranks? Use --op sum and divide");
+  std::erase(o.operators, "avg");
+}
+
 void check_ranges(options const& o) {
   constexpr int ranks_most = 1024;
   if (o.ranks < 1 || o.ranks > ranks_most)
@@ -219,6 +228,7 @@ options parse(int argc, char const* const* argv) {
   if (o.collective == "barrier") o.bytes = {0};
   check_ranges(o);
   check_algorithm(o);
+  check_operators(o);
   fill_sizes(o);
   if (o.state == "hot") o.pool_bytes = 0;
   return o;

@@ -23,27 +23,25 @@ template <class T, class Op>
   else return static_cast<T>(value);
 }
 
-// `chunks` equal blocks make the vector, one per rank where the contract shards it.
+// The vector consists of equal blocks (contract.hpp), of which a rank's buffers hold some.
 template <class Contract, class Op, class T>
 struct reference {
   collx::problem p;
   std::int64_t block_count;  // elements of one block
 
-  [[nodiscard]] std::int32_t blocks() const { return Contract::blocks(p.size); }
-  [[nodiscard]] std::int64_t input_first() const { return Contract::input(p).first * block_count; }
   [[nodiscard]] std::int64_t input_count() const { return Contract::input(p).count * block_count; }
-  [[nodiscard]] std::int64_t output_first() const {
-    return Contract::output(p).first * block_count;
-  }
-  [[nodiscard]] std::int64_t output_count() const {
-    return Contract::output(p).count * block_count;
+  [[nodiscard]] std::int64_t output_count() const { return Contract::output(p).count * block_count; }
+
+  // Where element `at` of a buffer lies in the vector.
+  [[nodiscard]] std::int64_t index_of(collx::block_window const& window, std::int64_t at) const {
+    return (window.first + at / block_count * window.stride) * block_count + at % block_count;
   }
 
   [[nodiscard]] T expected(std::int64_t index) const {
     if constexpr (Contract::from_all) {
       Op const op{};
       T value = contribution<T, Op>(index, 0);
-      for (collx::rank_t r = 1; r < p.size; ++r) value = op(value, contribution<T, Op>(index, r));
+      for (collx::rank_t r = 1; r < Contract::contributors(p); ++r) value = op(value, contribution<T, Op>(index, r));
       if constexpr (requires { op.finish(value, p.size); }) value = op.finish(value, p.size);
       return value;
     } else {
@@ -54,13 +52,14 @@ struct reference {
 
   void fill(std::span<T> input) const {
     for (std::int64_t i = 0; i < static_cast<std::int64_t>(input.size()); ++i)
-      input[static_cast<std::size_t>(i)] = contribution<T, Op>(input_first() + i, p.rank);
+      input[static_cast<std::size_t>(i)] = contribution<T, Op>(index_of(Contract::input(p), i), p.rank);
   }
 
   [[nodiscard]] std::int64_t wrong(std::span<T const> output) const {
     std::int64_t wrong_count = 0;
     for (std::int64_t i = 0; i < static_cast<std::int64_t>(output.size()); ++i)
-      wrong_count += !agree(output[static_cast<std::size_t>(i)], expected(output_first() + i));
+      wrong_count +=
+          !agree(output[static_cast<std::size_t>(i)], expected(index_of(Contract::output(p), i)));
     return wrong_count;
   }
 

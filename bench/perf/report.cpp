@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "collx/core/config.hpp"
+#include "names.hpp"
 
 namespace perf {
 namespace {
@@ -15,10 +16,8 @@ double algorithm_gb_s(point const& p) {
   return p.median_us > 0 ? static_cast<double>(p.bytes) / p.median_us * 1e-3 : 0;
 }
 
-bool reduces(std::string const& collective) {
-  return collective == "reduce_scatter" || collective.ends_with("reduce");
-}
-bool rooted(std::string const& collective) { return collective == "broadcast" || collective == "reduce"; }
+bool reduces(std::string const& collective) { return traits_of(collective).reduces; }
+bool rooted(std::string const& collective) { return traits_of(collective).rooted; }
 
 // Six characters of microseconds: as many digits as fit.
 std::string short_us(double us) {
@@ -78,7 +77,8 @@ void require_writable(std::string const& json_path) {
 double bus_factor(std::string const& collective, int ranks) {
   double const n = ranks;
   if (collective == "all_reduce") return 2 * (n - 1) / n;
-  if (collective == "reduce_scatter" || collective == "all_gather") return (n - 1) / n;
+  for (char const* const shared : {"reduce_scatter", "all_gather", "all_to_all", "gather", "scatter"})
+    if (collective == shared) return (n - 1) / n;
   return 1;
 }
 
