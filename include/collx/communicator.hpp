@@ -96,6 +96,10 @@ class communicator {
     return engine_->checker() != nullptr ? checking_level::communication : checking_level::normal;
   }
 
+  // What `selected` goes by on this communicator and those split from it, before the environment
+  // (tune/settings.hpp). Must say the same on every rank, and outlive them; null: nothing.
+  void tuning(tune::settings const* said) noexcept { engine_->tuning(said); }
+
   // Memory for collectives without copies: `count` objects of T, zeroed, aligned to a cache line.
   // Called by every rank (other transports exchange registrations here). Throws error
   // (out_of_memory).

@@ -52,14 +52,44 @@ inline constexpr bool is_reproducible = false;
 template <reproducibility Level>
 inline constexpr bool is_reproducible<reproducible<Level>> = true;
 
-// Calls f.template operator()<Algorithm>() with the algorithm asked for, or the chosen one.
-template <class Contract, class Algorithm, class T, class Op, class Endpoint, class F>
-[[nodiscard]] auto with_algorithm(rank_t size, std::size_t bytes, F const& f) {
+// The count on which all ranks agree: what may be compared, and what a choice may depend on.
+template <class Contract, class T, class Op>
+[[nodiscard]] constexpr std::size_t agreed_count(invocation<Contract, T, Op> const& args) noexcept {
+  if constexpr (is_uneven<Contract>) return Contract::counts == known_counts::pairwise ? 0 : args.count;
+  else return args.count;
+}
+
+// What a chooser may know of a call. The memory is that of the buffer which every rank has, whoever is
+// root: ranks must come to the same choice, so they must pass the same kind there.
+template <class Contract, class T, class Op, class Endpoint>
+[[nodiscard]] tune::question question_of(Endpoint& endpoint,
+                                         invocation<Contract, T, Op> const& args) noexcept {
+  constexpr bool all_have_input = Contract::input({0, 2, 1}).count > 0;
+  T const* const everywhere = all_have_input ? args.input : args.output;
+  std::size_t const bytes = agreed_count(args) * sizeof(T);
+  // Where counts differ, some rank may have nothing, and so no memory of any kind.
+  bool const shared = !is_uneven<Contract> && bytes > 0 &&
+                      endpoint.reachable(reinterpret_cast<std::byte const*>(everywhere), sizeof(T));
+  return {bytes, args.at.where.shape(), &tune::transport_of<Endpoint>,
+          shared ? tune::memory_kind::symmetric : tune::memory_kind::unshared, endpoint.depth()};
+}
+
+// Calls f.template operator()<Algorithm>() with the algorithm asked for, or the chosen one; otherwise()
+// where a chooser finds none.
+template <class Algorithm, class Contract, class T, class Op, class Endpoint, class F, class Otherwise>
+[[nodiscard]] auto with_algorithm([[maybe_unused]] exec::engine<Endpoint>& engine,
+                                  [[maybe_unused]] invocation<Contract, T, Op> const& args, F const& f,
+                                  [[maybe_unused]] Otherwise const& otherwise) {
   if constexpr (std::is_same_v<Algorithm, automatic>) {
-    return tune::choose<Contract, Endpoint, is_commutative<Op>()>(bytes, size, f);
+    return tune::choose<Contract, Endpoint, is_commutative<Op>()>(agreed_count(args) * sizeof(T),
+                                                                  args.at.where.size, f);
   } else if constexpr (is_reproducible<Algorithm>) {
     return tune::choose_reproducible<Contract, Endpoint, is_commutative<Op>(), Algorithm::level,
-                                     is_exact<Op, T>()>(bytes, size, f);
+                                     is_exact<Op, T>()>(agreed_count(args) * sizeof(T), args.at.where.size,
+                                                        f);
+  } else if constexpr (chooser<Algorithm>) {
+    return Algorithm::template choose<Contract, Endpoint, is_commutative<Op>()>(
+        engine.tuning(), question_of(engine.endpoint(), args), f, otherwise);
   } else {
     static_assert(
         algorithm_for<Algorithm, Contract>,
@@ -91,13 +121,6 @@ template <class T>
   for (char const* c = __PRETTY_FUNCTION__; *c != 0; ++c)
     hash = (hash ^ static_cast<unsigned char>(*c)) * 1099511628211ULL;
   return hash;
-}
-
-// The count on which all ranks agree: what may be compared, and what a choice may depend on.
-template <class Contract, class T, class Op>
-[[nodiscard]] constexpr std::size_t agreed_count(invocation<Contract, T, Op> const& args) noexcept {
-  if constexpr (is_uneven<Contract>) return Contract::counts == known_counts::pairwise ? 0 : args.count;
-  else return args.count;
 }
 
 template <class Chosen, class Contract, class T, class Op>

@@ -27,6 +27,16 @@ namespace detail {
   throw error(status::not_supported, text);
 }
 
+// Throws what a chooser has against the call.
+template <class Algorithm, class Contract, class T, class Op, class Endpoint>
+[[noreturn]] COLLX_COLD void refuse_choice([[maybe_unused]] exec::engine<Endpoint>& engine,
+                                           [[maybe_unused]] invocation<Contract, T, Op> const& args) {
+  if constexpr (chooser<Algorithm>)
+    Algorithm::template refuse<Contract, Endpoint, is_commutative<Op>()>(
+        engine.tuning(), question_of(engine.endpoint(), args));
+  throw error(status::not_supported, Contract::name);
+}
+
 }  // namespace detail
 
 // All code of one collective that depends on element type, operator, transport and algorithm: what every
@@ -67,8 +77,9 @@ status compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run(engine_typ
   // With checking on, a count of 0 is compared as any other: the peers' may not be 0.
   if (needs_elements<Contract> && args.count == 0 && engine.checker() == nullptr)
     return engine.failure().code;
-  return with_algorithm<Contract, Algorithm, T, Op, Endpoint>(
-      args.at.where.size, agreed_count(args) * sizeof(T), [&]<class Chosen>() noexcept {
+  return with_algorithm<Algorithm>(
+      engine, args,
+      [&]<class Chosen>() noexcept {
         using S = schedule_for<Contract, Chosen>;
         if (COLLX_UNLIKELY((!can_run<S, T>(engine.endpoint(), args.at.where.shape()))))
           return status::not_supported;
@@ -81,7 +92,8 @@ status compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run(engine_typ
         if (COLLX_UNLIKELY(engine.checker() != nullptr))
           if (status const agreed = engine.checker()(engine, what()); agreed != status::ok) return agreed;
         return engine.run(what, [&](int lane) noexcept { return make_executor<S>(engine, lane, args); });
-      });
+      },
+      []() noexcept { return status::bad_argument; });
 }
 
 template <class Contract, class T, class Op, class Endpoint, class Algorithm>
@@ -90,6 +102,8 @@ void compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run_or_throw(eng
   using namespace detail;
   status const outcome = run(engine, args);
   if (COLLX_LIKELY(outcome == status::ok)) return;
+  if constexpr (chooser<Algorithm>)
+    if (outcome == status::bad_argument && args.fault == nullptr) refuse_choice<Algorithm>(engine, args);
   if (outcome == status::bad_argument) throw_refusal(Contract::name, args.fault, args.given, args.needed);
   if (outcome == status::not_supported)
     throw_unsupported(Contract::name, args.at.where.size, sizeof(T), engine.endpoint().depth());
@@ -133,13 +147,13 @@ request<Endpoint> compiled_collective<Contract, T, Op, Endpoint, Algorithm>::beg
   if (args.fault != nullptr) throw_refusal(Contract::name, args.fault, args.given, args.needed);
   // With checking on, a count of 0 is compared as any other.
   if (needs_elements<Contract> && args.count == 0 && engine.checker() == nullptr) return {};
-  std::size_t const bytes = agreed_count(args) * sizeof(T);
-  return with_algorithm<Contract, Algorithm, T, Op, Endpoint>(
-      args.at.where.size, bytes, [&]<class Chosen>() {
-        exec::call const what = describe<Chosen>(args);
-        require<Chosen>(engine, what);
-        return launch<Chosen>(engine, what, args, how);
-      });
+  auto const start = [&]<class Chosen>() {
+    exec::call const what = describe<Chosen>(args);
+    require<Chosen>(engine, what);
+    return launch<Chosen>(engine, what, args, how);
+  };
+  return with_algorithm<Algorithm>(
+      engine, args, start, [&]() -> request<Endpoint> { refuse_choice<Algorithm>(engine, args); });
 }
 
 template <class Contract, class T, class Op, class Endpoint, class Algorithm>
@@ -148,12 +162,14 @@ compiled_collective<Contract, T, Op, Endpoint, Algorithm>::prepare(engine_type& 
                                                                    priority how) {
   using namespace detail;
   if (args.fault != nullptr) throw_refusal(Contract::name, args.fault, args.given, args.needed);
-  return with_algorithm<Contract, Algorithm, T, Op, Endpoint>(
-      args.at.where.size, agreed_count(args) * sizeof(T), [&]<class Chosen>() {
-        exec::call const what = describe<Chosen>(args);
-        require<Chosen>(engine, what);
-        return persistent_collective<Contract, T, Op, Endpoint>(engine, args, what, &launch<Chosen>, how);
-      });
+  using made = persistent_collective<Contract, T, Op, Endpoint>;
+  auto const make = [&]<class Chosen>() {
+    exec::call const what = describe<Chosen>(args);
+    require<Chosen>(engine, what);
+    return made(engine, args, what, &launch<Chosen>, how);
+  };
+  return with_algorithm<Algorithm>(engine, args, make,
+                                   [&]() -> made { refuse_choice<Algorithm>(engine, args); });
 }
 
 namespace detail {

@@ -26,6 +26,11 @@ struct automatic {
   static constexpr char const* name = "automatic";
 };
 
+// An algorithm argument that chooses in every call: `selected` (tune/selector.hpp), a table of your own
+// (tune/fixed_table.hpp). choose() calls what it is given with one algorithm.
+template <class Algorithm>
+concept chooser = requires { requires Algorithm::chooses_algorithms; };
+
 namespace detail {
 
 template <class Transport>

@@ -56,6 +56,7 @@ communicator<Transport> communicator<Transport>::split(std::int32_t color, std::
   auto* const engine =
       Transport::membership::assemble(*engine_, static_cast<array<rank_t>&&>(members), my_rank, tokens);
   engine->checker(engine_->checker());
+  engine->tuning(engine_->tuning());
   world_->keep();
   return {world_, engine};
 }

@@ -11,6 +11,10 @@
 #include "collx/exec/standing.hpp"
 #include "collx/exec/waiter.hpp"
 
+namespace collx::inline abi_1::tune {
+class settings;
+}
+
 namespace collx::inline abi_1::exec {
 
 // Names a request in flight. A stale one (its slot reused) is told by its generation: how it ended is
@@ -58,6 +62,9 @@ class engine {
   using check_function = status (*)(engine&, call const&) noexcept;
   [[nodiscard]] check_function checker() const noexcept { return checker_; }
   void checker(check_function f) noexcept { checker_ = f; }
+  // What the user says about the choice of algorithms (tune/settings.hpp); null: nothing. The user's.
+  [[nodiscard]] tune::settings const* tuning() const noexcept { return tuning_; }
+  void tuning(tune::settings const* s) noexcept { tuning_ = s; }
   [[nodiscard]] std::uint64_t sequence() const noexcept { return sequence_; }
 
   // Runs one collective to its end on lane 0. `make(lane)` returns its executor; `describe()` the call,
@@ -336,6 +343,7 @@ class engine {
   std::uint32_t urgent_in_flight_ = 0;
   std::uint32_t tests_ = 0;
   check_function checker_ = nullptr;
+  tune::settings const* tuning_ = nullptr;
   // progress() and finish(), set by start(): who starts nothing need not compile them.
   void (*progress_)(engine&) noexcept = nullptr;
   void (*finish_)(engine&, std::uint32_t) noexcept = nullptr;

@@ -14,6 +14,8 @@ namespace collx::inline abi_1::transport {
 // One process's membership in the group that was started together. Freed with its last communicator.
 class shm_world {
  public:
+  static constexpr char const* transport_name = "shm";
+
   // Joins as `rank`. Returns when all ranks have joined; throws error (timeout) naming those that
   // have not. `fd` is the caller's.
   COLLX_COLD shm_world(int fd, rank_t rank)

@@ -14,6 +14,8 @@ namespace collx::inline abi_1::transport {
 
 class threads_world {
  public:
+  static constexpr char const* transport_name = "threads";
+
   threads_world(rank_t size, settings const& chosen)
       : settings_(chosen), layout_{size, chosen.staging_bytes}, blocks_(static_cast<std::size_t>(size)) {
     for (std::byte*& block : blocks_) block = map_zeroed(layout_.block_bytes());

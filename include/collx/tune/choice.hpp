@@ -4,13 +4,12 @@
 #pragma once
 
 #include "collx/algo/direct.hpp"
+#include "collx/tune/question.hpp"
 
 namespace collx::inline abi_1::tune {
 
-inline constexpr std::size_t any_bytes = static_cast<std::size_t>(-1);
-inline constexpr rank_t any_size = 0x7fffffff;
-
-// Bytes of the vector (per rank for sharded collectives) and ranks up to which a row applies.
+// Bytes (as question::bytes counts them) and ranks up to which a row applies. Rows do not look at the
+// kind of memory: ranks of a program that was never told about it may call with different kinds.
 template <class Algorithm, std::size_t BytesMax = any_bytes, rank_t SizeMax = any_size>
 struct row {
   using algorithm = Algorithm;
@@ -36,15 +35,21 @@ struct mapped_table<contract::all_reduce> {
 template <class Contract>
 struct message_table { using type = table<row<algo::direct_one_shot>>; };
 
+// Rows whose algorithm does not combine in rank order are passed over for operators that need it.
+template <class Contract, bool Commutative, class Row>
+[[nodiscard]] constexpr bool may_choose() {
+  return Commutative || keeps_rank_order<schedule_for<Contract, typename Row::algorithm>>();
+}
+
 template <class Contract, bool Commutative, class F, class First, class... Rest>
 [[nodiscard]] auto choose_from(table<First, Rest...>, std::size_t bytes, rank_t size, F const& f) {
-  static_assert(
-      Commutative || keeps_rank_order<schedule_for<Contract, typename First::algorithm>>(),
-      "collx: a row of this table does not combine in rank order; give such operators rows of their own");
   if constexpr (sizeof...(Rest) == 0) {
+    static_assert(may_choose<Contract, Commutative, First>(),
+                  "collx: the last row of a table must combine in rank order, for operators that need it");
     return f.template operator()<typename First::algorithm>();
   } else {
-    if (First::applies(bytes, size)) return f.template operator()<typename First::algorithm>();
+    if constexpr (may_choose<Contract, Commutative, First>())
+      if (First::applies(bytes, size)) return f.template operator()<typename First::algorithm>();
     return choose_from<Contract, Commutative>(table<Rest...>{}, bytes, size, f);
   }
 }

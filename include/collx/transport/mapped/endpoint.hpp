@@ -21,6 +21,11 @@ class endpoint {
  public:
   static constexpr int lane_count = mapped::lane_count;
   static constexpr bool is_mapped = true;
+  // For tables of choices; a Space without a name is any such transport.
+  static constexpr char const* transport_name = [] {
+    if constexpr (requires { Space::transport_name; }) return Space::transport_name;
+    else return "mapped";
+  }();
   static constexpr std::size_t inline_bytes = mapped::inline_bytes;
 
   // `members[i]`: the world rank of rank i here. `blocks[i]`: where its block of shared memory lies

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// tune::explain: which algorithm a call would take, and why. Asks nobody else and sends nothing.
+//
+//   auto const why = tune::explain<contract::all_reduce>(comm, bytes);             as all_reduce(comm, ...)
+//   auto const why = tune::explain<contract::all_reduce, selected>(comm, bytes);   as all_reduce<selected>
+//   std::puts(why.text());
+//
+// bytes: of one block: the vector, or where it is sharded what one rank holds of it. The further
+// arguments are the operator (sum) and the kind of the buffers (private).
+#pragma once
+
+#include "collx/collective/forms.hpp"
+#include "collx/tune/fixed_table.hpp"
+#include "collx/tune/selector.hpp"
+
+namespace collx::inline abi_1::tune {
+
+struct explanation {
+  char const* algorithm = "";  // empty: the call would be refused, and the text says why
+  source from = source::call;
+  int row = -1;                // in the table that decided, from 0
+  message words;
+
+  // One sentence: the call, the algorithm, the reason.
+  [[nodiscard]] char const* text() const noexcept { return words.text(); }
+};
+
+namespace detail {
+
+// What the built-in table says, in the way of `automatic`.
+template <class Contract, class Endpoint, bool Commutative>
+void explain_automatic(question const& q, explanation& e) {
+  using rows =
+      std::conditional_t<Endpoint::is_mapped, mapped_table<Contract>, message_table<Contract>>;
+  e.from = source::built_in_table;
+  e.row = first_row<Contract, Commutative>(typename rows::type{}, q).row;
+  e.algorithm = choose<Contract, Endpoint, Commutative>(
+      q.bytes, q.ranks.size, []<class Chosen>() -> char const* { return Chosen::name; });
+  add_question(e.words, word(Contract::name), q);
+  e.words.add("%s, by row %d of the built-in table", e.algorithm, e.row + 1);
+}
+
+template <class Contract, class Endpoint, bool Commutative, class Chooser>
+void explain_chooser(settings const* own, question const& q, explanation& e) {
+  decision const d = Chooser::template explain<Contract, Endpoint, Commutative>(own, q, e.words);
+  e.from = d.from;
+  e.row = d.row;
+  e.algorithm = Chooser::template choose<Contract, Endpoint, Commutative>(
+      own, q, []<class Chosen>() -> char const* { return Chosen::name; }, []() -> char const* { return ""; });
+}
+
+}  // namespace detail
+
+template <class Contract, class Algorithm = automatic, class Transport, class Op = sum_t>
+[[nodiscard]] explanation explain(communicator<Transport>& comm, std::size_t bytes, Op const& = {},
+                                  memory_kind memory = memory_kind::unshared) {
+  using endpoint = typename Transport::endpoint;
+  constexpr bool commutative = is_commutative<Op>();
+  auto& engine = comm.engine();
+  question const q{bytes,
+                   {comm.size(), engine.ranks_per_group()},
+                   &transport_of<endpoint>,
+                   memory,
+                   engine.endpoint().depth()};
+  explanation e;
+  if constexpr (std::is_same_v<Algorithm, automatic>) {
+    detail::explain_automatic<Contract, endpoint, commutative>(q, e);
+  } else if constexpr (chooser<Algorithm>) {
+    detail::explain_chooser<Contract, endpoint, commutative, Algorithm>(engine.tuning(), q, e);
+  } else {
+    e.algorithm = collx::detail::algorithm_name<Algorithm>();
+    add_question(e.words, word(Contract::name), q);
+    e.words.add("%s, named in the call", e.algorithm);
+  }
+  return e;
+}
+
+}  // namespace collx::inline abi_1::tune

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the run-time choice is made: who is asked, in which order, and what came out of it. No template:
+// algorithms are rows of a candidate table here.
+//
+//   1. code          tune::settings of the communicator, by name
+//   2. a variable    COLLX_<COLLECTIVE>_ALGORITHM, COLLX_ALGORITHM
+//   3. a table       of the communicator's settings, else that of COLLX_TUNING
+//   4. the built-in table, where it was measured: on transports that map memory
+//   5. the cost model
+//
+// What 1 and 2 name must be able to do it, or the call is refused. Rows of tables that cannot (too few
+// ranks, a wrong order of combining) are passed over: a table serves many calls.
+#pragma once
+
+#include "collx/tune/candidate.hpp"
+#include "collx/tune/settings.hpp"
+
+namespace collx::inline abi_1::tune {
+
+enum class source : std::uint8_t { call, code, variable, loaded_table, built_in_table, cost_model };
+
+enum class refusal : std::uint8_t {
+  none,
+  settings_fault,  // the environment's settings do not make sense
+  unknown_name,
+  ranks,           // no schedule for so many, or it needs more credits than there are
+  order,           // does not combine in rank order, and the operator is not commutative
+  nothing_fits,
+};
+
+// What was chosen, and why. `index` counts in the candidate table, `row` in the table of rules.
+struct decision {
+  source from = source::cost_model;
+  refusal why = refusal::none;
+  int index = -1;
+  int row = -1;
+  word named{};                 // what 1, 2 or 3 said
+  char const* origin = nullptr; // the variable, or the table's file
+};
+
+// The first row of the built-in table that applies: its number, or -1.
+struct built_in_row {
+  int row = -1;
+  word algorithm;
+};
+
+// One call, with all that can be chosen from.
+struct selection {
+  candidate const* candidates;
+  int count;
+  word collective;
+  bool commutative;
+  log_gp default_model;
+  built_in_row (*built_in)(question const&) noexcept;
+  factors const* (*counted)(shape) noexcept;  // of each candidate; computed once per shape
+};
+
+namespace detail {
+
+[[nodiscard]] inline int index_of(selection const& s, word const& name) noexcept {
+  for (int i = 0; i < s.count; ++i)
+    if (s.candidates[i].name == name) return i;
+  return -1;
+}
+
+[[nodiscard]] inline refusal obstacle(selection const& s, int index, question const& q) noexcept {
+  if (index < 0) return refusal::unknown_name;
+  candidate const& c = s.candidates[index];
+  if (!c.supports(q.ranks) || static_cast<std::uint64_t>(c.depth(q.ranks)) > q.credits)
+    return refusal::ranks;
+  return s.commutative || c.keeps_order ? refusal::none : refusal::order;
+}
+
+[[nodiscard]] inline bool by_name(selection const& s, question const& q, settings const& said, source from,
+                                  decision& d) noexcept {
+  settings::override const* const named = said.find(s.collective);
+  if (named == nullptr) return false;
+  int const index = index_of(s, named->algorithm);
+  d = {from, obstacle(s, index, q), index, -1, named->algorithm, named->variable};
+  return true;
+}
+
+[[nodiscard]] inline bool by_table(selection const& s, question const& q, tuning const& table,
+                                   decision& d) noexcept {
+  for (std::size_t row = 0; row < table.rules.size(); ++row) {
+    rule const& r = table.rules[row];
+    if (!(r.collective == s.collective) || !r.when.holds(q)) continue;
+    int const index = index_of(s, r.algorithm);
+    refusal const why = obstacle(s, index, q);
+    if (why != refusal::none && why != refusal::unknown_name) continue;
+    d = {source::loaded_table, why, index, static_cast<int>(row), r.algorithm, table.origin()};
+    return true;
+  }
+  return false;
+}
+
+[[nodiscard]] inline bool by_built_in(selection const& s, question const& q, decision& d) noexcept {
+  built_in_row const found = s.built_in(q);
+  int const index = found.row < 0 ? -1 : index_of(s, found.algorithm);
+  if (index < 0 || obstacle(s, index, q) != refusal::none) return false;
+  d = {source::built_in_table, refusal::none, index, found.row, found.algorithm, nullptr};
+  return true;
+}
+
+[[nodiscard]] inline log_gp model_for(selection const& s, question const& q, settings const* own) noexcept {
+  for (settings const* const said : {own, &settings_of_environment()}) {
+    if (said == nullptr) continue;
+    for (fitted_model const& model : said->table().models)
+      if (model.holds(q)) return model.parameters;
+  }
+  return s.default_model;
+}
+
+}  // namespace detail
+
+[[nodiscard]] inline double estimate_us(selection const& s, int index, question const& q,
+                                        settings const* own) noexcept {
+  return detail::model_for(s, q, own)(s.counted(q.ranks)[index], q.bytes);
+}
+
+// The candidate that the cost model expects to be fastest; of equals, the first.
+[[nodiscard]] inline decision cheapest(selection const& s, question const& q, settings const* own) noexcept {
+  decision best{.from = source::cost_model, .why = refusal::nothing_fits};
+  double best_us = 0;
+  for (int i = 0; i < s.count; ++i) {
+    if (detail::obstacle(s, i, q) != refusal::none) continue;
+    double const us = estimate_us(s, i, q, own);
+    if (best.index >= 0 && us >= best_us) continue;
+    best_us = us;
+    best = {source::cost_model, refusal::none, i, -1, s.candidates[i].name, nullptr};
+  }
+  return best;
+}
+
+// `own`: the communicator's settings, or null.
+[[nodiscard]] inline decision decide(selection const& s, question const& q, settings const* own) noexcept {
+  decision d;
+  if (own != nullptr && detail::by_name(s, q, *own, source::code, d)) return d;
+  settings const& environment = settings_of_environment();
+  if (environment.fault() != nullptr)
+    return {.from = source::variable, .why = refusal::settings_fault, .origin = environment.fault()};
+  if (detail::by_name(s, q, environment, source::variable, d)) return d;
+  if (own != nullptr && detail::by_table(s, q, own->table(), d)) return d;
+  if (detail::by_table(s, q, environment.table(), d)) return d;
+  if (detail::by_built_in(s, q, d)) return d;
+  return cheapest(s, q, own);
+}
+
+}  // namespace collx::inline abi_1::tune

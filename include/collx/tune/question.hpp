@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a choice of algorithm may depend on, and the conditions that rows of tables put on it. Plain
+// data, known when compiling or read from a file: the same types serve both.
+#pragma once
+
+#include "collx/core/types.hpp"
+
+namespace collx::inline abi_1::tune {
+
+inline constexpr std::size_t any_bytes = static_cast<std::size_t>(-1);
+inline constexpr rank_t any_size = 0x7fffffff;
+
+// A short name that compares as a number (FNV-1a of its letters): names come from files and variables
+// and are looked up in every call. Longer ones than its room are shown cut, and compare whole.
+struct word {
+  char text[32] = {};
+  std::uint64_t number = 0;
+
+  constexpr word() = default;
+  constexpr word(char const* name) : word(name, length_of(name)) {}  // NOLINT: reads as text in tables
+  constexpr word(char const* name, std::size_t length) {
+    if (length == 0) return;
+    number = 14695981039346656037ULL;
+    for (std::size_t i = 0; i < length; ++i) {
+      if (i + 1 < sizeof text) text[i] = name[i];
+      number = (number ^ static_cast<unsigned char>(name[i])) * 1099511628211ULL;
+    }
+  }
+
+  [[nodiscard]] constexpr bool empty() const { return number == 0; }
+  friend constexpr bool operator==(word const& a, word const& b) { return a.number == b.number; }
+
+ private:
+  static constexpr std::size_t length_of(char const* name) {
+    std::size_t length = 0;
+    while (name[length] != '\0') ++length;
+    return length;
+  }
+};
+
+// Where the caller's buffers lie: in memory that peers reach (symmetric; with threads any), or not.
+enum class memory_kind : std::uint8_t { any, unshared, symmetric };
+
+[[nodiscard]] constexpr char const* name(memory_kind kind) {
+  return kind == memory_kind::symmetric ? "symmetric" : kind == memory_kind::unshared ? "private" : "any";
+}
+
+// One call, as far as a choice looks at it. Everything in it is the same on all ranks, or the ranks
+// would choose differently and wait for each other: see `memory`.
+struct question {
+  std::size_t bytes = 0;  // of one block: the vector, or where it is sharded what one rank holds of it
+  shape ranks{};
+  word const* transport = nullptr;
+  memory_kind memory = memory_kind::unshared;  // of the buffer that every rank has, see call.hpp
+  std::uint64_t credits = any_bytes;           // messages that the transport lets be in flight
+};
+
+// What a row asks of a call. Rows are looked at in order and the first that holds wins, so upper
+// bounds are enough.
+struct condition {
+  std::size_t bytes_max = any_bytes;
+  rank_t ranks_max = any_size;
+  rank_t ranks_per_group_max = any_size;  // 1: only where no ranks are nearer than others
+  memory_kind memory = memory_kind::any;
+  word transport{};  // empty: any
+
+  [[nodiscard]] constexpr bool holds(question const& q) const {
+    return q.bytes <= bytes_max && q.ranks.size <= ranks_max && q.ranks.inner <= ranks_per_group_max &&
+           (memory == memory_kind::any || memory == q.memory) &&
+           (transport.empty() || transport == *q.transport);
+  }
+};
+
+template <class Endpoint>
+[[nodiscard]] constexpr word name_of_transport() {
+  if constexpr (requires { Endpoint::transport_name; }) return word(Endpoint::transport_name);
+  else return word(Endpoint::is_mapped ? "mapped" : "message");
+}
+
+template <class Endpoint>
+inline constexpr word transport_of = name_of_transport<Endpoint>();
+
+}  // namespace collx::inline abi_1::tune
