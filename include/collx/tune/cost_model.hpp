@@ -11,6 +11,8 @@
 // peers' memory is read in place that is wrong by tens of per cent; collx_tune prints by how much.
 #pragma once
 
+#include <initializer_list>
+
 #include "collx/schedule/concept.hpp"
 #include "collx/tune/question.hpp"
 

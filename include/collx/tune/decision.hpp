@@ -12,6 +12,8 @@
 // ranks, a wrong order of combining) are passed over: a table serves many calls.
 #pragma once
 
+#include <initializer_list>
+
 #include "collx/tune/candidate.hpp"
 #include "collx/tune/settings.hpp"
 

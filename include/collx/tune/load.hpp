@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <initializer_list>
 
 #include "collx/tune/json.hpp"
 #include "collx/tune/table.hpp"
