@@ -9,7 +9,7 @@
 
 #include "buffers.hpp"
 #include "calls.hpp"
-#include "collx/algo/all.hpp"
+#include "collx/tune/selector.hpp"
 #include "method.h"
 #include "names.hpp"
 #include "reference.hpp"
@@ -154,6 +154,8 @@ template <class Contract, class Op, class T, class Transport>
 point run_algorithm(collx::communicator<Transport>& world, job const& asked) {
   if (asked.algorithm == "auto")
     return measurement<Contract, collx::automatic, Op, T, Transport>(world, asked).run();
+  if (asked.algorithm == "selected")
+    return measurement<Contract, collx::selected, Op, T, Transport>(world, asked).run();
   point result;
   collx::for_each_serving<collx::algo::all, Contract>(
       [&]<class Algorithm, class, class>() {

@@ -97,7 +97,8 @@ constexpr flag flags[] = {
      [](options& o, char const* n, std::string const& v) {
        o.transport = one_of(n, v, {"shm", "threads"});
      }},
-    {"", "--algorithm", "NAME|auto|all", "auto: the library chooses (auto); all: each there is, in turn",
+    {"", "--algorithm", "NAME|auto|all",
+     "auto: the library chooses (auto); selected: by tables and variables; all: each in turn",
      [](options& o, char const*, std::string const& v) { o.algorithm = v; }},
     {"", "--memory", "KIND", "private: malloc; symmetric: allocated through the communicator (private)",
      [](options& o, char const* n, std::string const& v) {
@@ -145,8 +146,9 @@ void parse_flag(options& o, int argc, char const* const* argv, int& at) {
 }
 
 void check_algorithm(options const& o) {
-  if (o.algorithm == "auto" || o.algorithm == "all") return;
-  std::vector<std::string> offered{"auto", "all"};
+  std::vector<std::string> offered{"auto", "selected", "all"};
+  for (std::string const& each : offered)
+    if (o.algorithm == each) return;
   for (algorithm_entry const& entry : algorithms_for(o.collective, o.ranks)) {
     offered.emplace_back(entry.name);
     if (o.algorithm != entry.name) continue;
