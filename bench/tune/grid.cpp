@@ -9,10 +9,9 @@
 namespace tuning {
 namespace {
 
-void add_cell(std::vector<item>& items, options const& o, cell_key const& cell) {
-  for (int round = 0; round < o.rounds; ++round)
-    for (perf::algorithm_entry const& entry : perf::algorithms_for(cell.collective, cell.where.ranks))
-      if (entry.supported) items.push_back({cell, entry.name, round});
+void add_cell(std::vector<item>& items, int round, cell_key const& cell) {
+  for (perf::algorithm_entry const& entry : perf::algorithms_for(cell.collective, cell.where.ranks))
+    if (entry.supported) items.push_back({cell, entry.name, round});
 }
 
 }  // namespace
@@ -35,13 +34,11 @@ std::vector<setting> settings_of(options const& o) {
 
 std::vector<item> items_of(options const& o, setting const& where) {
   std::vector<item> items;
-  for (std::string const& collective : o.collectives) {
-    if (collective == "barrier") {
-      add_cell(items, o, {where, collective, 0});
-      continue;
-    }
-    for (std::int64_t const bytes : o.sizes()) add_cell(items, o, {where, collective, bytes});
-  }
+  for (int round = 0; round < o.rounds; ++round)
+    for (std::string const& collective : o.collectives)
+      for (std::int64_t const bytes :
+           collective == "barrier" ? std::vector<std::int64_t>{0} : o.sizes())
+        add_cell(items, round, {where, collective, bytes});
   return items;
 }
 

@@ -45,8 +45,8 @@ struct item {
 using times = std::map<std::string, double>;
 using results = std::map<cell_key, times>;
 
-// Everything that `o` asks for in one setting. Within a cell rounds come first, so that what disturbs
-// the machine for a while disturbs all algorithms.
+// Everything that `o` asks for in one setting, round after round. In a round the algorithms of a cell
+// follow each other, so that what disturbs the machine for a while disturbs all of them.
 [[nodiscard]] std::vector<item> items_of(options const& o, setting const& where);
 
 [[nodiscard]] std::vector<setting> settings_of(options const& o);

@@ -49,6 +49,7 @@ void count(verdict& v, cell_key const& cell, times const& of, char const* chosen
 std::vector<verdict> judge(results const& measured, tune::settings const& said) {
   verdict table{"this table"}, built_in{"built-in table"}, model{"cost model"};
   for (auto const& [cell, of] : measured) {
+    if (of.size() < 2) continue;  // no choice, no merit
     tune::selection const* const s = selection_for(cell);
     tune::word const transport(cell.where.transport.c_str());
     tune::memory_kind memory = memory_of(cell.where.memory);

@@ -2,6 +2,8 @@
 // All ranks walk the same list; rank 0 writes down what came out and decides when time is up.
 #include "measure.hpp"
 
+#include <algorithm>
+
 #include "../perf/case.hpp"
 #include "../perf/names.hpp"
 #include "../perf/pin.hpp"
@@ -53,35 +55,45 @@ void run_rank(collx::communicator<Transport>& world, options const& o, std::vect
   }
 }
 
-}  // namespace
-
-ending measure(options const& o, setting const& where, state& known, progress& so_far) {
-  std::vector<item> todo = items_of(o, where);
-  std::size_t const all = todo.size();
-  std::erase_if(todo, [&](item const& i) { return known.has(i); });
-  so_far.skip(all - todo.size());
-  if (todo.empty()) return ending::finished;
+// What is missing, on ranks started for it; whether they all ended well.
+bool start_ranks(options const& o, setting const& where, std::vector<item> const& todo, state& known,
+                 progress& so_far) {
   std::vector<int> cores;
   if (perf::shall_pin("auto", where.ranks)) cores = perf::usable_cores();
-
-  bool all_ended_well = true;
   if (where.transport == "threads") {
     collx::bootstrap::on_threads(where.ranks, [&](collx::communicator<collx::transport::threads>& world) {
       run_rank(world, o, todo, cores, known, so_far);
     });
-  } else {
-    auto const codes = collx::bootstrap::on_processes(
-        where.ranks, [&](collx::communicator<collx::transport::shm>& world) {
-          run_rank(world, o, todo, cores, known, so_far);
-        });
-    for (int const code : codes) all_ended_well = all_ended_well && code == 0;
-    known.read();  // rank 0 was another process
-    std::erase_if(todo, [&](item const& i) { return !known.has(i); });
-    so_far.count(todo.size());
+    return true;
   }
-  if (!all_ended_well) return ending::failed;
-  for (item const& i : items_of(o, where))
-    if (!known.has(i)) return ending::stopped_by_limit;
+  auto const codes = collx::bootstrap::on_processes(
+      where.ranks, [&](collx::communicator<collx::transport::shm>& world) {
+        run_rank(world, o, todo, cores, known, so_far);
+      });
+  known.read();  // rank 0 was another process
+  so_far.count(static_cast<std::size_t>(
+      std::count_if(todo.begin(), todo.end(), [&](item const& i) { return known.has(i); })));
+  return std::all_of(codes.begin(), codes.end(), [](int code) { return code == 0; });
+}
+
+}  // namespace
+
+// Every round has ranks of its own: where the system puts them, and their memory, makes a difference
+// that more samples of the same ranks would not show.
+ending measure(options const& o, setting const& where, state& known, progress& so_far) {
+  std::vector<item> const all = items_of(o, where);
+  for (int round = 0; round < o.rounds; ++round) {
+    std::vector<item> todo;
+    for (item const& i : all) {
+      if (i.round != round) continue;
+      if (known.has(i)) so_far.skip(1);
+      else todo.push_back(i);
+    }
+    if (todo.empty()) continue;
+    if (!start_ranks(o, where, todo, known, so_far)) return ending::failed;
+    if (!std::all_of(todo.begin(), todo.end(), [&](item const& i) { return known.has(i); }))
+      return ending::stopped_by_limit;
+  }
   return ending::finished;
 }
 

@@ -75,11 +75,11 @@ constexpr flag flags[] = {
      [](options& o, name_of_flag n, text_of_flag v) { o.min_bytes = perf::parse_bytes(n, v); }},
     {"--maxbytes", "BYTES", "largest block (2M)",
      [](options& o, name_of_flag n, text_of_flag v) { o.max_bytes = perf::parse_bytes(n, v); }},
-    {"--stepfactor", "FACTOR", "from size to size (4)",
+    {"--stepfactor", "FACTOR", "from size to size (2)",
      [](options& o, name_of_flag n, text_of_flag v) { o.factor = count(n, v, 2, plenty); }},
     {"--between", "", "sizes between those instead: for --check",
      [](options& o, name_of_flag, text_of_flag) { o.between = true; }},
-    {"--rounds", "COUNT", "how often every algorithm has its turn at a size (3)",
+    {"--rounds", "COUNT", "how often every algorithm has its turn at a size (5)",
      [](options& o, name_of_flag n, text_of_flag v) { o.rounds = static_cast<int>(count(n, v, 1, 1000)); }},
     {"--batches", "COUNT", "samples in a turn (10)",
      [](options& o, name_of_flag n, text_of_flag v) { o.batches = count(n, v, 1, plenty); }},
@@ -117,7 +117,7 @@ std::vector<std::int64_t> options::sizes() const {
   std::vector<std::int64_t> sizes;
   for (std::int64_t bytes = min_bytes; bytes <= max_bytes; bytes *= factor) {
     double const moved = static_cast<double>(bytes) * (between ? std::sqrt(static_cast<double>(factor)) : 1);
-    std::int64_t const whole = bytes < 8 ? bytes : static_cast<std::int64_t>(moved) / 8 * 8;
+    std::int64_t const whole = bytes < 8 ? bytes : static_cast<std::int64_t>(moved) / 4 * 4;
     if (whole <= max_bytes) sizes.push_back(whole);
   }
   return sizes;

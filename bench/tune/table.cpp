@@ -9,7 +9,7 @@
 namespace tuning {
 namespace {
 
-constexpr double as_good = 1.03;
+constexpr double as_good = 1.05;
 
 struct sized_times {
   std::int64_t bytes;

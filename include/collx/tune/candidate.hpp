@@ -77,14 +77,15 @@ template <class Contract, class List>
 using candidates = detail::candidate_table<Contract, offered<Contract, List>>;
 
 // Calls f.template operator()<Algorithm>() with number `index` of a list; otherwise() if there is none.
-template <class... Algorithms, class F, class Otherwise>
-[[nodiscard]] auto with_number(type_list<Algorithms...>, int index, F const& f, Otherwise const& otherwise) {
-  using result = decltype(otherwise());
-  result outcome{};
-  int at = 0;
-  bool const found =
-      ((at++ == index && (static_cast<void>(outcome = f.template operator()<Algorithms>()), true)) || ...);
-  return found ? static_cast<result&&>(outcome) : otherwise();
+template <class F, class Otherwise>
+[[nodiscard]] auto with_number(type_list<>, int, F const&, Otherwise const& otherwise) {
+  return otherwise();
+}
+template <class First, class... Rest, class F, class Otherwise>
+[[nodiscard]] auto with_number(type_list<First, Rest...>, int index, F const& f,
+                               Otherwise const& otherwise) {
+  if (index == 0) return f.template operator()<First>();
+  return with_number(type_list<Rest...>{}, index - 1, f, otherwise);
 }
 
 }  // namespace collx::inline abi_1::tune

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The library's own choice of algorithm, as tables. A row holds while its bounds hold; the last row
-// of a table has none. Measured with bench/collx_perf --algorithm all; see docs/benchmarks.md.
+// of a table has none. Measured with collx_tune, for 2 ranks on 2 cores and 4 that share them; see
+// docs/choice.md.
 #pragma once
 
+#include "collx/algo/chain.hpp"
 #include "collx/algo/direct.hpp"
+#include "collx/algo/recursive_halving_doubling.hpp"
 #include "collx/tune/question.hpp"
 
 namespace collx::inline abi_1::tune {
@@ -21,13 +24,24 @@ struct row {
 template <class... Rows>
 struct table {};
 
-// Where peers' memory can be read, fan-in beats every chain of messages.
+// Where peers' memory can be read, fan-in beats every chain of messages; but for long vectors that one
+// rank alone would read or write.
 template <class Contract>
 struct mapped_table { using type = table<row<algo::direct_one_shot>>; };
 template <>
 struct mapped_table<contract::all_reduce> {
-  using type = table<row<algo::direct_one_shot, 16384, 2>, row<algo::direct_one_shot, 4096, 8>,
+  using type = table<row<algo::direct_one_shot, 16384, 4>, row<algo::direct_one_shot, 4096, 8>,
                      row<algo::direct_two_shot>>;
+};
+// Two ranks: both copy a half, and then exchange them.
+template <>
+struct mapped_table<contract::broadcast> {
+  using type = table<row<algo::direct_one_shot, 32768>, row<algo::recursive_halving_doubling, any_bytes, 2>,
+                     row<algo::direct_one_shot>>;
+};
+template <>
+struct mapped_table<contract::reduce> {
+  using type = table<row<algo::direct_one_shot, 131072>, row<algo::chain>>;
 };
 
 // Where every byte is a message. The only such transport so far is the mailbox, which is for tests

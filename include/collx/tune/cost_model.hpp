@@ -54,10 +54,10 @@ struct log_gp {
 
 // Where no fit was loaded. Mapped: two processes of one host, fitted by collx_tune (docs/choice.md).
 // Messages: TCP over 25 Gbit/s Ethernet, as such networks usually are; nothing was measured.
-inline constexpr log_gp mapped_model{.round_us = 0.12,
-                                     .gap_us = 0.03,
-                                     .gap_us_per_byte = 0.00012,
-                                     .gamma_us_per_byte = 0.00006};
+inline constexpr log_gp mapped_model{.round_us = 0.17,
+                                     .gap_us = 0.045,
+                                     .gap_us_per_byte = 0.00014,
+                                     .gamma_us_per_byte = 0.000004};
 inline constexpr log_gp message_model{.round_us = 20,
                                       .gap_us = 3,
                                       .gap_us_per_byte = 0.00035,
