@@ -25,10 +25,17 @@ std::string print(char const* format, Arguments... arguments) {
   return text;
 }
 
+// Names of algorithms have < and > in them.
+std::string escaped(std::string const& words) {
+  std::string text;
+  for (char const c : words) text += c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string(1, c);
+  return text;
+}
+
 std::string words_at(double x, double y, std::string const& words, char const* anchor = "start",
                      int size = 11, char const* colour = "#1d2329") {
   return print("<text x=\"%.1f\" y=\"%.1f\" font-size=\"%d\" fill=\"%s\" text-anchor=\"%s\">%s</text>\n", x, y,
-               size, colour, anchor, words.c_str());
+               size, colour, anchor, escaped(words).c_str());
 }
 
 class picture {

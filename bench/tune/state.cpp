@@ -29,7 +29,7 @@ void state::read_line(std::string const& line) {
   collx::tune::json_reader json(line.c_str(), path_.c_str());
   json.object([&](char const* key) {
     std::string const k = key;
-    char text[64];
+    char text[100];
     if (k == "transport" || k == "memory" || k == "collective" || k == "algorithm") {
       json.string(text);
       (k == "transport"    ? i.cell.where.transport
@@ -47,7 +47,7 @@ void state::read_line(std::string const& line) {
 
 void state::add(item const& i, double us) {
   us_[i] = us;
-  char line[400];
+  char line[500];
   int const length = std::snprintf(
       line, sizeof line,
       "{\"transport\": \"%s\", \"memory\": \"%s\", \"ranks\": %d, \"collective\": \"%s\", \"block_bytes\": "

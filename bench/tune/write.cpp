@@ -4,12 +4,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
-#include <set>
 
 #include "../perf/options.hpp"
-#include "collx/core/config.hpp"
+#include "collx/algo/all.hpp"
 
 namespace tuning {
 namespace {
@@ -57,9 +57,26 @@ std::string machine() {
   return std::to_string(sysconf(_SC_NPROCESSORS_ONLN)) + " processors";
 }
 
+// The type's name as a compiler spells it: "collx::abi_1::algo::bruck<2>".
+template <class T>
+std::string spelled() {
+  std::string const text = __PRETTY_FUNCTION__;
+  std::size_t const begin = text.find("T = ") + 4;
+  std::size_t const end = std::min(text.find_first_of(";", begin), text.rfind(']'));
+  return text.substr(begin, end - begin);
+}
+
+std::string type_of(std::string const& algorithm) {
+  std::string found;
+  collx::algo::all::for_each([&]<class Algorithm>() {
+    if (algorithm == Algorithm::name) found = spelled<Algorithm>();
+  });
+  return found;
+}
+
 std::string header_rule(entry const& e) {
-  std::string text = "    collx::tune::fixed_rule<collx::contract::" + e.collective + ", collx::algo::" +
-                     e.algorithm + ",\n                            {";
+  std::string text = "    collx::tune::fixed_rule<collx::contract::" + e.collective + ", " +
+                     type_of(e.algorithm) + ",\n                            {";
   if (bounded(e)) text += ".bytes_max = " + std::to_string(e.bytes_max) + ", ";
   text += ".ranks_max = " + std::to_string(e.where.ranks);
   if (e.where.memory == "private") text += ", .memory = collx::tune::memory_kind::unshared";

@@ -57,10 +57,7 @@ template <class Contract, class Algorithm = automatic, class Transport, class Op
   using endpoint = typename Transport::endpoint;
   constexpr bool commutative = is_commutative<Op>();
   auto& engine = comm.engine();
-  question const q{bytes,
-                   {comm.size(), engine.ranks_per_group()},
-                   &transport_of<endpoint>,
-                   memory,
+  question const q{bytes, comm.standing().where.shape(), &transport_of<endpoint>, memory,
                    engine.endpoint().depth()};
   explanation e;
   if constexpr (std::is_same_v<Algorithm, automatic>) {

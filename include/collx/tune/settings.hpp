@@ -20,8 +20,8 @@ namespace collx::inline abi_1::tune {
 namespace detail {
 
 using further_collectives =
-    type_list<contract::barrier, contract::all_gather_v, contract::reduce_scatter_v, contract::all_to_all_v,
-              contract::gather_v, contract::scatter_v>;
+    type_list<contract::all_gather_v, contract::reduce_scatter_v, contract::all_to_all_v, contract::gather_v,
+              contract::scatter_v>;
 
 // Calls f(name) for every collective until it returns true; whether it did.
 template <class F>
