@@ -13,7 +13,7 @@ inline constexpr rank_t any_size = 0x7fffffff;
 // A short name that compares as a number (FNV-1a of its letters): names come from files and variables
 // and are looked up in every call. Longer ones than its room are shown cut, and compare whole.
 struct word {
-  char text[32] = {};
+  char text[64] = {};
   std::uint64_t number = 0;
 
   constexpr word() = default;
