@@ -39,8 +39,7 @@ void print_crossovers(std::vector<entry> const& table) {
   std::printf("# crossovers (bytes of a block)\n");
   for (std::size_t i = 0; i < table.size(); ++i) {
     entry const& e = table[i];
-    bool const first =
-        i == 0 || table[i - 1].where != e.where || table[i - 1].collective != e.collective;
+    bool const first = i == 0 || table[i - 1].where != e.where || table[i - 1].collective != e.collective;
     if (first) std::printf("%s%-15s %-36s", i == 0 ? "" : "\n", e.collective.c_str(), words(e.where).c_str());
     bool const last = e.bytes_max == std::numeric_limits<std::int64_t>::max();
     std::printf(" %s%s", e.algorithm.c_str(), last ? "" : (" to " + human(e.bytes_max) + ",").c_str());

@@ -41,7 +41,8 @@ struct reference {
     if constexpr (Contract::from_all) {
       Op const op{};
       T value = contribution<T, Op>(index, 0);
-      for (collx::rank_t r = 1; r < Contract::contributors(p); ++r) value = op(value, contribution<T, Op>(index, r));
+      for (collx::rank_t r = 1; r < Contract::contributors(p); ++r)
+        value = op(value, contribution<T, Op>(index, r));
       if constexpr (requires { op.finish(value, p.size); }) value = op.finish(value, p.size);
       return value;
     } else {

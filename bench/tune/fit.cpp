@@ -124,8 +124,9 @@ std::vector<sample> samples_of(results const& measured, std::string const& trans
 
 collx::tune::memory_kind memory_of(std::string const& name) {
   using collx::tune::memory_kind;
-  return name == "private" ? memory_kind::unshared : name == "symmetric" ? memory_kind::symmetric
-                                                                           : memory_kind::any;
+  return name == "private"     ? memory_kind::unshared
+         : name == "symmetric" ? memory_kind::symmetric
+                               : memory_kind::any;
 }
 
 std::vector<fit> fit_models(results const& measured) {

@@ -36,8 +36,7 @@ std::vector<item> items_of(options const& o, setting const& where) {
   std::vector<item> items;
   for (int round = 0; round < o.rounds; ++round)
     for (std::string const& collective : o.collectives)
-      for (std::int64_t const bytes :
-           collective == "barrier" ? std::vector<std::int64_t>{0} : o.sizes())
+      for (std::int64_t const bytes : collective == "barrier" ? std::vector<std::int64_t>{0} : o.sizes())
         add_cell(items, round, {where, collective, bytes});
   return items;
 }

@@ -40,8 +40,8 @@ void count(verdict& v, cell_key const& cell, times const& of, char const* chosen
   v.within += ratio <= close_enough;
   if (ratio <= v.worst) return;
   v.worst = ratio;
-  v.worst_at = cell.collective + " of " + human(cell.block_bytes) + " by " + chosen + " (" +
-               words(cell.where) + ")";
+  v.worst_at =
+      cell.collective + " of " + human(cell.block_bytes) + " by " + chosen + " (" + words(cell.where) + ")";
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How good choices are: at how many measured points the algorithm that a table or the cost model takes is
-// within 10 % of the fastest one; where there is but one, nothing is counted. The choice is made by the library, as in a call.
+// within 10 % of the fastest one; where there is but one, nothing is counted. The choice is made by the
+// library, as in a call.
 #pragma once
 
 #include "collx/tune/settings.hpp"

@@ -36,7 +36,6 @@ perf::job job_of(options const& o, item const& i) {
           .warmup = i.cell.block_bytes > large_bytes ? 2 : 20};
 }
 
-
 template <class Transport>
 void run_rank(collx::communicator<Transport>& world, options const& o, std::vector<item> const& todo,
               std::vector<int> const& cores, state& known, progress& so_far) {
@@ -66,8 +65,8 @@ bool start_ranks(options const& o, setting const& where, std::vector<item> const
     });
     return true;
   }
-  auto const codes = collx::bootstrap::on_processes(
-      where.ranks, [&](collx::communicator<collx::transport::shm>& world) {
+  auto const codes =
+      collx::bootstrap::on_processes(where.ranks, [&](collx::communicator<collx::transport::shm>& world) {
         run_rank(world, o, todo, cores, known, so_far);
       });
   known.read();  // rank 0 was another process

@@ -31,8 +31,8 @@ std::vector<std::string> some_of(char const* flag, std::string const& text,
   std::vector<std::string> const parts = split(text);
   for (std::string const& part : parts)
     if (std::find(known.begin(), known.end(), part) == known.end())
-      throw usage_error(std::string(flag) + " does not know '" + part + "'; say some of: " +
-                        perf::joined(known));
+      throw usage_error(std::string(flag) + " does not know '" + part +
+                        "'; say some of: " + perf::joined(known));
   return parts;
 }
 
@@ -62,9 +62,13 @@ constexpr flag flags[] = {
        o.collectives = some_of(n, v, perf::names_of<perf::collectives>());
      }},
     {"--transports", "A,B", "shm, threads (both)",
-     [](options& o, name_of_flag n, text_of_flag v) { o.transports = some_of(n, v, {"shm", "threads"}); }},
+     [](options& o, name_of_flag n, text_of_flag v) {
+       o.transports = some_of(n, v, {"shm", "threads"});
+     }},
     {"--memory", "A,B", "private, symmetric (both); with threads there is one kind",
-     [](options& o, name_of_flag n, text_of_flag v) { o.memories = some_of(n, v, {"private", "symmetric"}); }},
+     [](options& o, name_of_flag n, text_of_flag v) {
+       o.memories = some_of(n, v, {"private", "symmetric"});
+     }},
     {"--ranks", "A,B,C", "numbers of ranks to start on this machine (2)",
      [](options& o, name_of_flag n, text_of_flag v) {
        o.ranks.clear();
@@ -132,7 +136,8 @@ options parse(int argc, char const* const* argv) {
     if (word == "--help" || word == "-h") return o.help = true, o;
     flag const* const f =
         std::find_if(std::begin(flags), std::end(flags), [&](flag const& each) { return word == each.name; });
-    if (f == std::end(flags)) throw usage_error("there is no flag " + word + "; collx_tune --help lists them");
+    if (f == std::end(flags))
+      throw usage_error("there is no flag " + word + "; collx_tune --help lists them");
     bool const takes_value = *f->value != '\0';
     if (takes_value && ++at == argc) throw usage_error(word + " wants a value: " + word + " " + f->value);
     f->set(o, f->name, takes_value ? argv[at] : "");

@@ -14,9 +14,9 @@ namespace {
 constexpr double panel_width = 300, panel_height = 150, left = 44, top = 96, gap_x = 56, gap_y = 78;
 constexpr int columns = 3;
 constexpr double ratio_most = 16;
-constexpr char const* colours[] = {"#0b62c4", "#d9730d", "#12a594", "#a3443b", "#7b4fc9", "#8a6d00", "#c2298a",
-                                   "#4d7c0f", "#0e7490", "#334155", "#b45309", "#be123c", "#1d4ed8", "#65a30d",
-                                   "#9333ea", "#0f766e"};
+constexpr char const* colours[] = {"#0b62c4", "#d9730d", "#12a594", "#a3443b", "#7b4fc9", "#8a6d00",
+                                   "#c2298a", "#4d7c0f", "#0e7490", "#334155", "#b45309", "#be123c",
+                                   "#1d4ed8", "#65a30d", "#9333ea", "#0f766e"};
 
 template <class... Arguments>
 std::string print(char const* format, Arguments... arguments) {
@@ -34,8 +34,8 @@ std::string escaped(std::string const& words) {
 
 std::string words_at(double x, double y, std::string const& words, char const* anchor = "start",
                      int size = 11, char const* colour = "#1d2329") {
-  return print("<text x=\"%.1f\" y=\"%.1f\" font-size=\"%d\" fill=\"%s\" text-anchor=\"%s\">%s</text>\n", x, y,
-               size, colour, anchor, escaped(words).c_str());
+  return print("<text x=\"%.1f\" y=\"%.1f\" font-size=\"%d\" fill=\"%s\" text-anchor=\"%s\">%s</text>\n", x,
+               y, size, colour, anchor, escaped(words).c_str());
 }
 
 class picture {
@@ -60,8 +60,9 @@ class picture {
         "font-family=\"Helvetica, Arial, sans-serif\">\n<rect width=\"%.0f\" height=\"%.0f\" "
         "fill=\"#ffffff\"/>\n",
         width, height, width, height, width, height);
-    text_ += words_at(left, 24, "Time over that of the fastest algorithm, by bytes of a block: " + words(where_),
-                      "start", 15);
+    text_ +=
+        words_at(left, 24, "Time over that of the fastest algorithm, by bytes of a block: " + words(where_),
+                 "start", 15);
     legend();
     int index = 0;
     for (auto const& [collective, sizes] : panels_) {
@@ -109,8 +110,8 @@ class picture {
       text_ += words_at(origin_x_ - 5, y(ratio) + 4, print("%.0fx", ratio), "end", 10, "#66717c");
     }
     for (std::int64_t bytes = low_; bytes <= high_; bytes *= 16)
-      text_ += words_at(x(static_cast<double>(bytes)), origin_y_ + panel_height + 28, human(bytes), "middle", 10,
-                        "#66717c");
+      text_ += words_at(x(static_cast<double>(bytes)), origin_y_ + panel_height + 28, human(bytes), "middle",
+                        10, "#66717c");
     for (std::string const& algorithm : algorithms_) curve(algorithm, sizes);
     strip(collective);
   }

@@ -2,9 +2,9 @@
 // Drawing on stderr, so that stdout keeps the results.
 #include "progress.hpp"
 
-#include <unistd.h>
-
 #include <cstdio>
+
+#include <unistd.h>
 
 namespace tuning {
 

@@ -53,7 +53,8 @@ void state::add(item const& i, double us) {
       "{\"transport\": \"%s\", \"memory\": \"%s\", \"ranks\": %d, \"collective\": \"%s\", \"block_bytes\": "
       "%lld, \"algorithm\": \"%s\", \"round\": %d, \"us\": %.5g}\n",
       i.cell.where.transport.c_str(), i.cell.where.memory.c_str(), i.cell.where.ranks,
-      i.cell.collective.c_str(), static_cast<long long>(i.cell.block_bytes), i.algorithm.c_str(), i.round, us);
+      i.cell.collective.c_str(), static_cast<long long>(i.cell.block_bytes), i.algorithm.c_str(), i.round,
+      us);
   std::ofstream out(path_, std::ios::app | std::ios::binary);
   out.write(line, length);
 }

@@ -66,7 +66,8 @@ void add_rows(std::vector<entry>& table, cell_key const& key, std::vector<sized_
     std::string chosen;
     reach longest;
     for (auto const& [algorithm, us] : *sizes[begin].of)
-      if (reach const r = reach_of(sizes, begin, algorithm); r.beats(longest)) chosen = algorithm, longest = r;
+      if (reach const r = reach_of(sizes, begin, algorithm); r.beats(longest))
+        chosen = algorithm, longest = r;
     if (begin > 0)
       table.back().bytes_max = crossover(sizes[begin - 1], sizes[begin], table.back().algorithm, chosen);
     table.push_back({key.where, key.collective, chosen});
@@ -88,9 +89,9 @@ std::vector<entry> table_of(results const& measured) {
     add_rows(table, key, sizes);
   }
   // Narrow rows stand before wide ones: fewer ranks first.
-  std::stable_sort(table.begin(), table.end(), [](entry const& a, entry const& b) {
-    return std::tie(a.collective, a.where.transport, a.where.memory, a.where.ranks) <
-           std::tie(b.collective, b.where.transport, b.where.memory, b.where.ranks);
+  std::sort(table.begin(), table.end(), [](entry const& a, entry const& b) {
+    return std::tie(a.collective, a.where.transport, a.where.memory, a.where.ranks, a.bytes_max) <
+           std::tie(b.collective, b.where.transport, b.where.memory, b.where.ranks, b.bytes_max);
   });
   return table;
 }

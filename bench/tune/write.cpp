@@ -2,11 +2,11 @@
 // Formatting only.
 #include "write.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+
+#include <unistd.h>
 
 #include "../perf/options.hpp"
 #include "collx/algo/all.hpp"
@@ -17,7 +17,8 @@ namespace {
 bool bounded(entry const& e) { return e.bytes_max != std::numeric_limits<std::int64_t>::max(); }
 
 std::string json_rule(entry const& e) {
-  std::string text = "    {\"collective\": \"" + e.collective + "\", \"transport\": \"" + e.where.transport + "\"";
+  std::string text =
+      "    {\"collective\": \"" + e.collective + "\", \"transport\": \"" + e.where.transport + "\"";
   if (e.where.memory != "any") text += ", \"memory\": \"" + e.where.memory + "\"";
   text += ", \"ranks_max\": " + std::to_string(e.where.ranks);
   if (bounded(e)) text += ", \"bytes_max\": " + std::to_string(e.bytes_max);
@@ -87,9 +88,9 @@ std::string header_rule(entry const& e) {
 }  // namespace
 
 std::string json_of(std::vector<entry> const& table, std::vector<fit> const& fits) {
-  return "{\n  \"format\": \"collx tuning 1\",\n  \"written_by\": \"" + written_by() + "\",\n  \"machine\": \"" +
-         machine() + "\",\n  \"models\": [\n" + lines(fits, json_model, ",\n") + "\n  ],\n  \"rules\": [\n" +
-         lines(table, json_rule, ",\n") + "\n  ]\n}\n";
+  return "{\n  \"format\": \"collx tuning 1\",\n  \"written_by\": \"" + written_by() +
+         "\",\n  \"machine\": \"" + machine() + "\",\n  \"models\": [\n" + lines(fits, json_model, ",\n") +
+         "\n  ],\n  \"rules\": [\n" + lines(table, json_rule, ",\n") + "\n  ]\n}\n";
 }
 
 std::string header_of(std::vector<entry> const& table, std::string const& name) {

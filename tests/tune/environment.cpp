@@ -70,7 +70,7 @@ TEST_CASE("a variable that makes no sense is told by the first call, in every fo
 
 TEST_CASE("a name that cannot be obeyed is refused by its variable's name") {
   with_variable("COLLX_ALL_REDUCE_ALGORITHM", "rnig", [](world_type& world) {
-    require(explained(world), "all_reduce: environment variable COLLX_ALL_REDUCE_ALGORITHM names 'rnig', which");
+    require(explained(world), "environment variable COLLX_ALL_REDUCE_ALGORITHM names 'rnig', which");
   });
 }
 

@@ -39,7 +39,7 @@ void on_rank_0(collx::rank_t size, F const& f) {
 
 tune::settings with_table(std::string const& rules) {
   tune::settings said;
-  said.table(tune::parse(("{\"format\": \"collx tuning 1\", \"rules\": [" + rules + "]}").c_str(), "my.json"));
+  said.table(tune::parse(("{\"rules\": [" + rules + "]}").c_str(), "my.json"));
   return said;
 }
 
