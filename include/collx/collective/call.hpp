@@ -33,6 +33,13 @@ template <class Contract, class T, class Op>
   return user;
 }
 
+// Bytes of an element; counts of a call whose element type is known at run time only are in bytes.
+template <class T, class Op>
+[[nodiscard]] constexpr std::size_t element_bytes_of([[maybe_unused]] Op const& op) noexcept {
+  if constexpr (exec::erased<Op>) return op.element_bytes;
+  else return sizeof(T);
+}
+
 template <schedule S, class Contract, class T, class Op, class Endpoint>
 [[nodiscard]] auto make_executor(exec::engine<Endpoint>& engine, int lane,
                                  invocation<Contract, T, Op> const& args) noexcept {
@@ -41,7 +48,9 @@ template <schedule S, class Contract, class T, class Op, class Endpoint>
   std::byte* const scratch = scratch_chunks<S>(where.shape()) == 0 ? nullptr : endpoint.scratch(lane);
   auto const map = [&]() noexcept {
     auto const user = [&]() noexcept { return buffers_of(where, args, engine.work(lane)); };
-    return exec::map_memory<S>(where, user, scratch, args.count, sizeof(T), endpoint.staging_bytes());
+    std::size_t const element_bytes = element_bytes_of<T>(args.op);
+    return exec::map_memory<S>(where, user, scratch, args.count * sizeof(T) / element_bytes, element_bytes,
+                               endpoint.staging_bytes());
   };
   return exec::host_executor<S, T, Op, Endpoint>(endpoint, lane, engine.work(lane), map, args.op, {},
                                                  args.at.along);
@@ -127,8 +136,14 @@ template <class Chosen, class Contract, class T, class Op>
 [[nodiscard]] exec::call describe(invocation<Contract, T, Op> const& args) noexcept {
   char const* op = "a callable";
   if constexpr (requires { Op::name; }) op = Op::name;
-  return {Contract::name, algorithm_name<Chosen>(), op, type_number<T>(), type_number<Op>(),
-          agreed_count(args), args.root, args.at};
+  std::uint64_t element_type = type_number<T>(), op_type = type_number<Op>();
+  if constexpr (exec::erased<Op>) {
+    op = args.op.op_name;
+    element_type = args.op.element_type;
+    op_type = args.op.op_type;
+  }
+  return {Contract::name, algorithm_name<Chosen>(), op, element_type, op_type, agreed_count(args), args.root,
+          args.at};
 }
 
 // With nothing to move there is nothing to do; but a barrier, of count 0, is all about its messages.
@@ -163,7 +178,9 @@ void run_alone(invocation<Contract, T, Op> const& args) noexcept {
     for (std::size_t i = 0; i < args.count; ++i) output[i] = static_cast<T>(args.op.prepare(input[i]));
     input = output;
   }
-  if constexpr (Contract::from_all)
+  if constexpr (Contract::from_all && exec::erased<Op>)
+    Op::combine_bytes(&output, 1, &input, 1, args.count, &args.op, true, 1, 0);
+  else if constexpr (Contract::from_all)
     device::combine(&output, 1, &input, 1, args.count, args.op, true, rank_t{1});
   else if (input != output) std::memcpy(static_cast<void*>(output), input, args.count * sizeof(T));
 }

@@ -10,6 +10,11 @@
 
 namespace collx::inline abi_1::exec {
 
+// An operator that stands for one that is known at run time only, and brings its loop
+// (erased_reduction.hpp).
+template <class Op>
+concept erased = requires { &Op::combine_bytes; };
+
 namespace detail {
 
 template <class T, class Op>
@@ -41,7 +46,8 @@ template <class Contract, class T, class Op>
 
 template <class Contract, class T, class Op>
 [[nodiscard]] constexpr combine_function combine_for() {
-  if constexpr (Contract::from_all) return &combine_as<T, Op>;
+  if constexpr (Contract::from_all && erased<Op>) return &Op::combine_bytes;
+  else if constexpr (Contract::from_all) return &combine_as<T, Op>;
   else return nullptr;
 }
 
