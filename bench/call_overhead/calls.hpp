@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The three ways to one all_reduce of 8 bytes that call_overhead compares.
+// The ways to one all_reduce of 8 bytes that call_overhead compares.
 #pragma once
 
+#include "collx/any_communicator.hpp"
 #include "collx/collective/all_reduce.hpp"
 #include "collx/transport/shm.hpp"
 
@@ -11,3 +12,5 @@ using communicator = collx::communicator<collx::transport::shm>;
 struct sum_elsewhere : collx::sum_t {};
 extern template struct collx::compiled_collective<collx::contract::all_reduce, float, sum_elsewhere,
                                                   collx::transport::shm::endpoint>;
+
+collx::any_communicator make_erased(communicator&& comm);

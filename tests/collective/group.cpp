@@ -28,7 +28,6 @@ struct counting_endpoint : threads::endpoint {
   std::size_t messages = 0;
 };
 struct counting {
-  static constexpr char const* name = "counting";
   using world = threads::world;
   using endpoint = counting_endpoint;
   using membership = threads::membership_of<counting>;
