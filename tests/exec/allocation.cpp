@@ -119,13 +119,13 @@ void count_allocations_of_lists(collx::communicator<Transport>& comm) {
   for (int i = 0; i < 3; ++i) {
     list.clear();
     list.send(in, left);
-    list.receive(out, right);
+    list.receive(std::span(out).first(in.size()), right);
     list.run();
     list.start().wait();
     collx::neighbour_all_gather(comm, edges, in, out);
     collx::start::neighbour_all_gather(comm, edges, in, out).wait();
-    together.all_reduce(some, collx::sum);
-    together.all_reduce(others, collx::sum);
+    together.all_reduce(some, oracle::add);
+    together.all_reduce(others, oracle::add);
     together.run();
   }
   if (calls_of_new != new_before || calls_of_delete != delete_before)
