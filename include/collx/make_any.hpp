@@ -78,7 +78,7 @@ struct reductions<type_list<Ts...>, Ops> {
     (enter_all<Ts>(table, Ops{}), ...);
     return table;
   }
-  static constexpr reduction_table table = make();
+  static constexpr reduction_table known = make();
 };
 
 // ---- what is known of schedules --------------------------------------------------------------------
@@ -314,7 +314,7 @@ class any_model_of final : public any_model {
     if (what >= collective_kind_count || type >= data_type_count || op >= reduce_op_count)
       return {.code = status::bad_argument};
     choice chosen{schedules::of[what].find(call.options.algorithm),
-                  &reductions<Types, Ops>::table.of[type][op]};
+                  &reductions<Types, Ops>::known.of[type][op]};
     if (chosen.how == nullptr) chosen.code = status::bad_argument;
     else if (reduces(call.what) && chosen.op->loop == nullptr) chosen.code = status::not_supported;
     else if (is_scan(call.what) && call.op == reduce_op::avg) chosen.code = status::bad_argument;
