@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an exchange says when it cannot go on: messages of another size, wrong arguments, a peer that is
+// killed while others wait for it.
+#include <csignal>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "collx/bootstrap/local.hpp"
+#include "collx/collective/barrier.hpp"
+#include "collx/collective/send_receive.hpp"
+#include "collx/transport/faulty.hpp"
+#include "watchdog.hpp"
+
+namespace {
+
+using collx::rank_t;
+using collx::status;
+
+// Pieces of 8 KiB.
+collx::transport::settings const small_staging{.staging_bytes = 64 * 1024};
+constexpr std::size_t piece = 8 * 1024;
+
+}  // namespace
+
+TEST_CASE("exchange: a message of another size names the peer and the bytes") {
+  struct sizes {
+    std::size_t sent, wanted;
+  };
+  for (sizes const each : {sizes{40, 36},
+                           {36, 40},
+                           {0, 4},
+                           {4, 0},
+                           {2 * piece, piece},
+                           {piece, 2 * piece},
+                           {2 * piece, 2 * piece - 4},
+                           {3 * piece, 100}}) {
+    CAPTURE(each.sent);
+    CAPTURE(each.wanted);
+    collx::bootstrap::on_threads(
+        3,
+        [&](auto& comm) {
+          collx::exchange ex(comm);
+          std::vector<char> out(each.sent), in(each.wanted), tail(3);
+          if (comm.rank() == 0) ex.send(out, 1), ex.send(tail, 1);
+          if (comm.rank() == 1) ex.receive(in, 0), ex.receive(tail, 0);
+          status const outcome = ex.try_run();
+          collx::failure_report const& report = comm.failure();
+          if (comm.rank() == 1) {
+            bool const exact = each.sent < piece || each.sent <= each.wanted;
+            if (outcome != status::mismatch || report.peer != 0 || report.bytes != each.wanted ||
+                (exact ? report.peer_bytes != each.sent : report.peer_bytes <= each.wanted) ||
+                std::string(report.collective) != "exchange")
+              throw std::runtime_error(collx::error(report).what());
+          } else if (outcome != status::ok && outcome != status::aborted) {
+            throw std::runtime_error("neither ok nor aborted");
+          }
+        },
+        small_staging);
+  }
+  collx::bootstrap::on_threads(2, [&](auto& comm) {
+    collx::exchange ex(comm);
+    std::vector<char> a(3), b(2);
+    ex.send(a, comm.rank());
+    ex.receive(b, comm.rank());
+    status const outcome = ex.try_run();
+    if (outcome != status::mismatch && outcome != status::aborted) throw std::runtime_error("to itself");
+  });
+}
+
+TEST_CASE("exchange: wrong arguments are named, and change nothing") {
+  collx::bootstrap::on_threads(2, [](auto& comm) {
+    auto const refuses = [&](char const* what, auto const& call) {
+      try {
+        call();
+      } catch (collx::error const& refused) {
+        if (refused.code() != status::bad_argument) throw;
+        if (std::string(refused.what()).find(what) == std::string::npos)
+          throw std::runtime_error(refused.what());
+        return;
+      }
+      throw std::runtime_error(std::string("accepted: ") + what);
+    };
+    std::vector<int> v(10), w(10);
+    collx::exchange ex(comm, 3);
+    refuses("message 0, 40 bytes to rank 2, names no rank", [&] { ex.send(v, 2); });
+    refuses("from rank -1, names no rank", [&] { ex.receive(v, -1); });
+    ex.send(v, comm.rank());
+    ex.send(v, comm.rank());  // twice the same is fine
+    refuses("message 2, 40 bytes from rank 0, overlaps message 0, 40 bytes to", [&] { ex.receive(v, 0); });
+    ex.clear();
+    ex.receive(w, comm.rank());
+    refuses("overlaps message 0", [&] { ex.receive(std::span(w).subspan(9), 0); });
+    ex.send(v, comm.rank());
+    ex.send(std::span(w).first(0), 1 - comm.rank());
+    refuses("larger capacity", [&] { ex.send(v, 0); });
+    refuses("capacity must not be negative", [&] { collx::exchange(comm, -1); });
+    refuses("send: the peer must be a rank", [&] { collx::send(comm, v, 7); });
+    refuses("receive: a rank sends to itself in an exchange", [&] { collx::receive(comm, v, comm.rank()); });
+    if (collx::try_send(comm, v, -1) != status::bad_argument) throw std::runtime_error("try_send");
+    ex.clear();
+    v[0] = 5 + comm.rank();
+    ex.send(v, 1 - comm.rank());
+    ex.receive(w, 1 - comm.rank());
+    ex.run();
+    if (w[0] != 6 - comm.rank()) throw std::runtime_error("not received");
+  });
+}
+
+TEST_CASE("exchange: a peer that is killed is noticed, by those that wait for it to send or to read") {
+  using faulty_shm = collx::transport::faulty<collx::transport::shm>;
+  for (std::uint64_t const at_send : {1u, 2u, 5u}) {
+    for (bool const started : {false, true}) {
+      CAPTURE(at_send);
+      CAPTURE(started);
+      auto const codes = collx::bootstrap::on_processes<faulty_shm>(
+          4,
+          [&](collx::communicator<faulty_shm>& comm) {
+            watchdog dog;
+            auto const watched = dog.watch(comm);
+            auto const out = comm.allocate<char>(30'000), in = comm.allocate<char>(4 * 30'000);
+            collx::exchange ex(comm);
+            for (rank_t r = 0; r < 4; ++r) {
+              if (r == comm.rank()) continue;
+              ex.send(out, r);
+              ex.receive(in.span().subspan(static_cast<std::size_t>(r) * 30'000, 30'000), r);
+            }
+            collx::barrier(comm);
+            if (comm.rank() == 2)
+              comm.engine().endpoint().inject({.stop_at_send = at_send, .kill_process = true});
+            std::uint64_t const before = collx::now_us();
+            status outcome = status::ok;
+            for (int i = 0; i < 3 && outcome == status::ok; ++i)
+              outcome = started ? ex.start().try_wait() : ex.try_run();
+            collx::failure_report const& report = comm.failure();
+            bool const told = outcome == status::peer_lost || outcome == status::aborted;
+            if (!told || report.peer != 2 || collx::now_us() - before > 10'000'000)
+              throw std::runtime_error(collx::error(report).what());
+          },
+          {.timeout_us = 20'000'000, .staging_bytes = 64 * 1024});
+      for (std::size_t r = 0; r < 4; ++r) CHECK(codes[r] == (r == 2 ? 128 + SIGKILL : 0));
+    }
+  }
+}
