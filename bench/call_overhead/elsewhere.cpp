@@ -3,4 +3,4 @@
 #include "calls.hpp"
 
 template struct collx::compiled_collective<collx::contract::all_reduce, float, sum_elsewhere,
-                                           collx::transport::shm::endpoint>;
+                                           collx::transport::shm::endpoint, collx::automatic>;

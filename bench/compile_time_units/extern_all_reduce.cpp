@@ -12,7 +12,7 @@ using collx::transport::shm;
 extern template class collx::communicator<shm>;
 extern template collx::communicator<shm> collx::connect<shm>(collx::transport::settings const&);
 extern template struct collx::compiled_collective<collx::contract::all_reduce, float, collx::sum_t,
-                                                  shm::endpoint>;
+                                                  shm::endpoint, collx::automatic>;
 
 int main() {
   auto world = collx::connect<shm>();

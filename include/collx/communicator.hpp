@@ -130,7 +130,7 @@ class communicator {
   [[nodiscard]] exec::standing standing() const noexcept { return {where_, along_, started_}; }
   // The rank of the world that a rank here is.
   [[nodiscard]] rank_t world_rank(rank_t rank) const noexcept {
-    return engine_->endpoint().world_rank(along_.is_whole() ? rank : along_.base + along_.pitch * rank);
+    return engine_->endpoint().world_rank(along_.rank_of(rank));
   }
 
  private:

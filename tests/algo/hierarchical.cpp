@@ -6,7 +6,9 @@
 
 #include <doctest/doctest.h>
 
+#include "collx/algo/bruck.hpp"
 #include "collx/algo/direct.hpp"
+#include "collx/algo/pairwise.hpp"
 #include "collx/algo/recursive_doubling.hpp"
 #include "collx/algo/recursive_halving_doubling.hpp"
 #include "collx/algo/ring.hpp"
@@ -32,6 +34,9 @@ static_assert(proves_hosts<hierarchical<direct_one_shot, direct_one_shot>::all_t
 static_assert(algorithm_for<hierarchical<direct_one_shot, direct_one_shot>, contract::broadcast>);
 static_assert(!algorithm_for<hierarchical<ring, ring>, contract::broadcast>);  // ring has no scatter
 static_assert(!algorithm_for<hierarchical<ring, ring>, contract::scan>);
+// Bruck's runs of blocks apart would have to be cut again.
+static_assert(!algorithm_for<hierarchical<algo::bruck<2>, algo::pairwise>, contract::all_to_all>);
+static_assert(algorithm_for<hierarchical<algo::pairwise, algo::pairwise>, contract::all_to_all>);
 
 struct prove_shapes {
   rank_t inner, hosts;

@@ -16,6 +16,6 @@ extern template class collx::communicator<program::shm>;
 extern template collx::communicator<program::shm> collx::connect<program::shm>(
     collx::transport::settings const&);
 extern template struct collx::compiled_collective<collx::contract::all_reduce, float, collx::sum_t,
-                                                  program::shm::endpoint>;
+                                                  program::shm::endpoint, collx::automatic>;
 extern template struct collx::compiled_collective<collx::contract::all_reduce, double, collx::max_t,
                                                   program::shm::endpoint, collx::algo::direct_one_shot>;

@@ -49,18 +49,20 @@ struct hierarchical_name {
 template <class Intra, class Inter>
 inline constexpr hierarchical_name<Intra, Inter> name_of_hierarchical{};
 
-// Each collective is offered if both parts offer what it is made of.
+// Each collective is offered if both parts offer what it is made of, and the combination can be said.
 template <class Intra, class Inter>
 struct offers_all_reduce {};
 template <class Intra, class Inter>
   requires algorithm_for<Intra, contract::reduce_scatter> && algorithm_for<Intra, contract::all_gather> &&
-           algorithm_for<Inter, contract::all_reduce>
+           algorithm_for<Inter, contract::all_reduce> &&
+           (can_be_said<hierarchical_all_reduce<Intra, Inter>>())
 struct offers_all_reduce<Intra, Inter> { using all_reduce = hierarchical_all_reduce<Intra, Inter>; };
 
 template <class Intra, class Inter>
 struct offers_reduce_scatter {};
 template <class Intra, class Inter>
-  requires algorithm_for<Intra, contract::reduce_scatter> && algorithm_for<Inter, contract::reduce_scatter>
+  requires algorithm_for<Intra, contract::reduce_scatter> && algorithm_for<Inter, contract::reduce_scatter> &&
+           (can_be_said<hierarchical_reduce_scatter<Intra, Inter>>())
 struct offers_reduce_scatter<Intra, Inter> {
   using reduce_scatter = hierarchical_reduce_scatter<Intra, Inter>;
 };
@@ -68,20 +70,23 @@ struct offers_reduce_scatter<Intra, Inter> {
 template <class Intra, class Inter>
 struct offers_all_gather {};
 template <class Intra, class Inter>
-  requires algorithm_for<Intra, contract::all_gather> && algorithm_for<Inter, contract::all_gather>
+  requires algorithm_for<Intra, contract::all_gather> && algorithm_for<Inter, contract::all_gather> &&
+           (can_be_said<hierarchical_all_gather<Intra, Inter>>())
 struct offers_all_gather<Intra, Inter> { using all_gather = hierarchical_all_gather<Intra, Inter>; };
 
 template <class Intra, class Inter>
 struct offers_broadcast {};
 template <class Intra, class Inter>
   requires algorithm_for<Intra, contract::scatter> && algorithm_for<Intra, contract::all_gather> &&
-           algorithm_for<Inter, contract::broadcast>
+           algorithm_for<Inter, contract::broadcast> &&
+           (can_be_said<hierarchical_broadcast<Intra, Inter>>())
 struct offers_broadcast<Intra, Inter> { using broadcast = hierarchical_broadcast<Intra, Inter>; };
 
 template <class Intra, class Inter>
 struct offers_all_to_all {};
 template <class Intra, class Inter>
-  requires algorithm_for<Intra, contract::all_to_all> && algorithm_for<Inter, contract::all_to_all>
+  requires algorithm_for<Intra, contract::all_to_all> && algorithm_for<Inter, contract::all_to_all> &&
+           (can_be_said<hierarchical_all_to_all<Intra, Inter>>())
 struct offers_all_to_all<Intra, Inter> { using all_to_all = hierarchical_all_to_all<Intra, Inter>; };
 
 }  // namespace detail

@@ -59,11 +59,6 @@ inline void copy_name(char (&to)[32], char const* from) noexcept { std::snprintf
   return false;
 }
 
-// A rank of the group among those of the endpoint, in which reports are.
-[[nodiscard]] inline rank_t only_rank(rank_t rank, axis const& along) noexcept {
-  return along.is_whole() ? rank : along.base + along.pitch * rank;
-}
-
 // Every rank learns every rank's record and finds the same disagreements, so all of them fail.
 template <class Endpoint>
 [[nodiscard]] status agree(exec::engine<Endpoint>& engine, exec::call const& what) noexcept {
@@ -84,7 +79,7 @@ template <class Endpoint>
     failure_report report = engine.report_for(what);
     if (!differ(mine, all[r], report)) continue;
     exec::cursor peer;
-    peer.waits_for = only_rank(static_cast<rank_t>(r), what.at.along);
+    peer.waits_for = what.at.along.rank_of(static_cast<rank_t>(r));
     engine.record(status::mismatch, report, peer);
     return status::mismatch;
   }

@@ -44,11 +44,6 @@ template <class List, class Endpoint>
   return exec::exchange_executor<List, Endpoint>(engine.endpoint(), lane, engine.work(lane), list);
 }
 
-// The rank of the endpoint that a rank of a group is.
-[[nodiscard]] constexpr rank_t endpoint_rank(axis const& along, rank_t rank) noexcept {
-  return along.is_whole() ? rank : along.base + along.pitch * rank;
-}
-
 // Before the first list of messages on a communicator.
 template <class Endpoint>
 void reserve_chains(exec::engine<Endpoint>& engine) {
@@ -172,7 +167,7 @@ class exchange {
         detail::throw_overlap({what, number}, rank, {other, i});
     }
     exec::message& listed = messages_[static_cast<std::size_t>(number)] = what;
-    listed.peer = detail::endpoint_rank(at_.along, what.peer);
+    listed.peer = at_.along.rank_of(what.peer);
     order_.append(what.peer, what.outgoing);
   }
 

@@ -42,7 +42,7 @@ template <class Algorithm, class Contract, class T, class Op, class Endpoint>
 // All code of one collective that depends on element type, operator, transport and algorithm: what every
 // form of a call ends in, whatever ranges it is given. Users never call it; they may compile it once, in a
 // source file of their choice, and declare it `extern template` elsewhere: docs/compile_time.md.
-template <class Contract, class T, class Op, class Endpoint, class Algorithm = automatic>
+template <class Contract, class T, class Op, class Endpoint, class Algorithm>
 struct compiled_collective {
   using engine_type = exec::engine<Endpoint>;
   using arguments = detail::invocation<Contract, T, Op>;
@@ -135,7 +135,8 @@ request<Endpoint> compiled_collective<Contract, T, Op, Endpoint, Algorithm>::lau
     return {};
   }
   using S = schedule_for<Contract, Chosen>;
-  auto const make = [&](int lane) noexcept { return make_executor<S>(engine, lane, args); };
+  // By value: it is called when the lane is free.
+  auto const make = [&engine, args](int lane) noexcept { return make_executor<S>(engine, lane, args); };
   return request<Endpoint>(engine, engine.start(what, make, how));
 }
 

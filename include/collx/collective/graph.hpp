@@ -117,7 +117,7 @@ struct neighbour_messages {
   [[nodiscard]] exec::message_chains const& chains() const noexcept { return order; }
   [[nodiscard]] exec::message operator[](std::int32_t i) const noexcept {
     auto const k = static_cast<std::size_t>(i);
-    rank_t const peer = endpoint_rank(along, peers[k]);
+    rank_t const peer = along.rank_of(peers[k]);
     if (k < destination_count) return {input.at(k), input.size(k), peer, true};
     return {output.at(k - destination_count), output.size(k - destination_count), peer, false};
   }

@@ -24,7 +24,7 @@ namespace detail {
 template <class Endpoint>
 [[nodiscard]] status run_one(exec::engine<Endpoint>& engine, exec::standing const& at,
                              exec::message what) noexcept {
-  what.peer = endpoint_rank(at.along, what.peer);
+  what.peer = at.along.rank_of(what.peer);
   auto const describe = [&]() noexcept {
     return exec::call{.collective = what.outgoing ? "send" : "receive", .algorithm = "one message", .at = at};
   };

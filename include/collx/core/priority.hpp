@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// How urgent a started collective is.
 #pragma once
 
 #include "collx/core/types.hpp"

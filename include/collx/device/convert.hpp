@@ -29,9 +29,10 @@ enum class vectors : bool { any, wide };
 template <class T>
 inline constexpr vectors wide_for = std::is_same_v<T, float16> ? vectors::wide : vectors::any;
 
+inline constexpr std::size_t float16_line = 16;
+
 #if defined(COLLX_WIDE_VECTORS)
 // float16 has instructions of its own; they round, and treat NaNs, as op/small_float.hpp does.
-inline constexpr std::size_t float16_line = 16;
 typedef char float16_vector __attribute__((vector_size(32), may_alias));
 
 COLLX_WIDE_VECTORS inline void widen_line(float* to, float16 const* from) noexcept {

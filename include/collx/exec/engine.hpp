@@ -93,7 +93,8 @@ class engine {
   // A collective that needed no messages is one all the same.
   void count_one() noexcept { ++sequence_; }
 
-  // Starts one collective; it moves along whenever any call of this communicator waits or tests.
+  // Starts one collective; it moves along whenever any call of this communicator waits or tests. `make` is
+  // kept, and called when earlier ones have left the lane: it must hold by value what it needs.
   template <class Make>
   [[nodiscard]] ticket start(call const& what, Make const& make, priority how = priority::normal) noexcept {
     progress_ = [](engine& self) noexcept { self.progress(); };
@@ -119,14 +120,10 @@ class engine {
     ++sequence_;
     if (slot.outcome == status::pending) {
       ++in_flight_;
-      wait_for_lane(index);
-      if (slot.outcome == status::pending) {
-        slot.template install<decltype(make(lane))>([&] { return make(lane); });
-        slot.machine->yields(true);
-        slot.running = true;
-        urgent_in_flight_ += slot.urgent;
-        progress();
-      }
+      slot.template install<decltype(make(lane))>(make);
+      slot.running = true;
+      urgent_in_flight_ += slot.urgent;
+      progress();
     }
     return {index, slot.generation};
   }
@@ -174,8 +171,7 @@ class engine {
   template <class F>
   void for_each_in_flight(F const& f) const {
     for (flight_type const& slot : flights_)
-      if (slot.running && slot.outcome == status::pending)
-        f(slot.report.collective, slot.report.sequence, slot.machine->where());
+      if (slot.in_flight()) f(slot.report.collective, slot.report.sequence, slot.where());
   }
 
   // The report of the collective that is about to run, for what finds a fault in its arguments.
@@ -247,20 +243,6 @@ class engine {
     return slot.outcome;
   }
 
-  // Requests on one lane run one after the other, in the order they were started.
-  COLLX_NEVER_INLINE void wait_for_lane(std::uint32_t index) noexcept {
-    flight_type& slot = flights_[index];
-    wait_until(
-        [&] {
-          for (flight_type const& other : flights_)
-            if (&other != &slot && other.running && other.outcome == status::pending &&
-                other.lane == slot.lane)
-              return false;
-          return true;
-        },
-        slot);
-  }
-
   template <class Done>
   void wait_until(Done const& done, flight_type& slot) noexcept {
     waiter patience(spins_, timeout_us_);
@@ -268,7 +250,7 @@ class engine {
     while (!done()) {
       progress();
       if (done() || slot.outcome != status::pending) return;
-      cursor const now = slot.running ? slot.machine->where() : cursor{};
+      cursor const now = observed(slot);
       if (!now.same_place(last_seen)) {
         last_seen = now;
         patience.restart();
@@ -284,7 +266,7 @@ class engine {
   // wait: it begins anew when the request gets on, so time spent elsewhere between tests is not held
   // against the peers.
   COLLX_NEVER_INLINE void look_around(flight_type& slot) noexcept {
-    cursor const at = slot.machine->where();
+    cursor const at = observed(slot);
     status why = endpoint_.interrupted(at.waits_for);
     std::uint64_t const now = now_us();
     if (slot.moved_us == 0 || !at.same_place(slot.seen)) {
@@ -297,6 +279,18 @@ class engine {
     if (slot.outcome == status::pending) complete(slot, why);
   }
 
+  // Requests on one lane run one after the other, in the order they were started: the one that runs there.
+  [[nodiscard]] flight_type& ahead_of(flight_type& slot) noexcept {
+    flight_type* first = &slot;
+    for (flight_type& other : flights_)
+      if (other.in_flight() && other.lane == slot.lane && other.report.sequence < first->report.sequence)
+        first = &other;
+    return *first;
+  }
+
+  // Whose getting on is that of this request: its own, or that of the one it waits for.
+  [[nodiscard]] cursor observed(flight_type& slot) noexcept { return ahead_of(slot).where(); }
+
   void give_turns(bool urgent) noexcept {
     for (flight_type& slot : flights_)
       if (slot.urgent == urgent) (void)give_turn(slot);
@@ -304,7 +298,12 @@ class engine {
 
   // False: the request is not in flight.
   bool give_turn(flight_type& slot) noexcept {
-    if (!slot.running || slot.outcome != status::pending) return false;
+    if (!slot.in_flight()) return false;
+    if (slot.machine == nullptr) {
+      if (&ahead_of(slot) != &slot) return false;
+      slot.begin(slot);
+      slot.machine->yields(true);
+    }
     if (status const outcome = slot.advance(*slot.machine); outcome != status::pending)
       complete(slot, outcome);
     return true;
@@ -318,7 +317,7 @@ class engine {
       slot.running = false;
       return;
     }
-    cursor const at = slot.running ? slot.machine->where() : cursor{};
+    cursor const at = slot.running ? slot.where() : cursor{};
     slot.running = false;
     slot.report.elapsed_us = now_us() - slot.started_us;
     record(outcome, slot.report, at);

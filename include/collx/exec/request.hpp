@@ -25,7 +25,8 @@ inline constexpr std::size_t slot_bytes = 512;
 template <class Endpoint>
 struct flight {
   status (*advance)(resumable<Endpoint>&) noexcept = nullptr;
-  resumable<Endpoint>* machine = nullptr;  // in `storage`
+  resumable<Endpoint>* machine = nullptr;  // in `storage`, once it has begun
+  void (*begin)(flight&) noexcept = nullptr;
   failure_report report{};  // names and sequence are set at the start, the rest on failure
   status outcome = status::pending;
   std::uint64_t started_us = 0;
@@ -35,18 +36,27 @@ struct flight {
   int lane = 0;
   bool urgent = false;
   bool occupied = false;
-  bool running = false;  // false: waits for an earlier request to leave its lane
+  bool running = false;  // was started and has neither ended nor failed
   alignas(64) std::byte storage[slot_bytes];
 
+  // The executor is made when its lane is free: until then `make` lies in its place.
   template <class Executor, class Make>
   void install(Make const& make) noexcept {
-    static_assert(sizeof(Executor) <= slot_bytes,
+    static_assert(sizeof(Executor) <= slot_bytes && sizeof(Make) <= slot_bytes,
                   "collx: the operator's captures are too large to be started; "
                   "capture a pointer, or use the blocking call");
-    static_assert(std::is_trivially_destructible_v<Executor>);
-    machine = ::new (static_cast<void*>(storage)) Executor(make());
+    static_assert(std::is_trivially_destructible_v<Executor> && std::is_trivially_copyable_v<Make>);
+    ::new (static_cast<void*>(storage)) Make(make);
+    machine = nullptr;
     advance = &advance_as<Executor, Endpoint>;
+    begin = [](flight& self) noexcept {
+      Make const maker = *std::launder(reinterpret_cast<Make*>(self.storage));
+      self.machine = ::new (static_cast<void*>(self.storage)) Executor(maker(self.lane));
+    };
   }
+
+  [[nodiscard]] bool in_flight() const noexcept { return running && outcome == status::pending; }
+  [[nodiscard]] cursor where() const noexcept { return machine == nullptr ? cursor{} : machine->where(); }
 };
 
 }  // namespace collx::inline abi_1::exec

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Whose call it is: what executors and engines know of the group.
 #pragma once
 
 #include "collx/schedule/primitive.hpp"

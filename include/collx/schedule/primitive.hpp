@@ -20,6 +20,10 @@ struct axis {
   rank_t size = 0;
 
   [[nodiscard]] COLLX_HD constexpr bool is_whole() const { return size == 0; }
+  // The rank with a number on the axis.
+  [[nodiscard]] COLLX_HD constexpr rank_t rank_of(rank_t number) const {
+    return is_whole() ? number : base + pitch * number;
+  }
   friend constexpr bool operator==(axis const&, axis const&) = default;
 };
 

@@ -101,7 +101,8 @@ class shm_world {
     while (segment_.head().joined.load(std::memory_order_acquire) < size()) {
       status const why = patience.pause([&] { return first_lost() == no_rank ? interrupted(no_rank)
                                                                              : status::peer_lost; });
-      if (why == status::ok) continue;
+      // The last to join may be done, and gone, before this rank looks again.
+      if (why == status::ok || segment_.head().joined.load(std::memory_order_acquire) == size()) continue;
       rank_t missing = first_lost();
       for (rank_t r = 0; missing == no_rank && r < size(); ++r)
         if (segment_.of(r).process.load(std::memory_order_relaxed) == 0) missing = r;

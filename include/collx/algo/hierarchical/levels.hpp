@@ -34,6 +34,24 @@ struct two_levels {
   return n.inner > 0 && n.inner <= n.size && n.size % n.inner == 0;
 }
 
+// Whether every step of a combination can be said in the language: what one part names by runs of several
+// chunks apart cannot be cut again (embed() then gives a region that no buffer has). Shapes on which all
+// such steps come up.
+template <class Combined>
+[[nodiscard]] consteval bool can_be_said() {
+  constexpr shape shapes[] = {{8, 4}, {8, 2}, {10, 5}, {12, 3}};
+  for (shape const n : shapes) {
+    if (!Combined::supports(n)) continue;
+    for (rank_t rank = 0; rank < n.size; rank += n.size - 1) {
+      problem const p{rank, n.size, 0, n.inner};
+      for (std::int32_t i = 0; i < Combined::step_count(p); ++i)
+        if (primitive const step = Combined::step(p, i); step.operand.count < 0 || step.target.count < 0)
+          return false;
+    }
+  }
+  return true;
+}
+
 // One schedule of a hierarchical one: in how many chunks it cuts each of its blocks.
 template <class Part>
 [[nodiscard]] constexpr COLLX_HD std::int32_t chunks_per_block(rank_t size) {
