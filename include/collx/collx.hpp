@@ -30,6 +30,7 @@
 #include "collx/collective/scatter_v.hpp"
 #include "collx/collective/send_receive.hpp"
 #include "collx/collective/split.hpp"
+#include "collx/mesh.hpp"
 #include "collx/op/location.hpp"
 #include "collx/op/premultiplied.hpp"
 #include "collx/transport/shm.hpp"

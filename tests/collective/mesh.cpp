@@ -116,7 +116,13 @@ TEST_CASE("mesh: unequal axes, and axes of one rank, on threads and processes") 
   for (int const code : collx::bootstrap::on_processes(6, check)) CHECK(code == 0);
 }
 
-TEST_CASE("mesh: communicators along axes take no memory") {
+TEST_CASE("mesh: communicators along axes take no memory, and others a bounded amount") {
+  std::size_t bytes = 0;
+  collx::bootstrap::on_threads(8, [&](communicator& world) {
+    if (world.rank() == 0) bytes = world.reserved_bytes();
+  });
+  MESSAGE("bytes reserved per rank for a communicator of 8 ranks: " << bytes);
+  CHECK(bytes < 8 * 1024 * 1024);
   collx::bootstrap::on_threads(8, [](communicator& world) {
     collx::mesh<threads, tp, dp> grid(world, {4, 2});
     require(world.reserved_bytes() > 0, "the world has some");

@@ -258,7 +258,7 @@ class engine {
       status const why = patience.pause([&] { return endpoint_.interrupted(now.waits_for); });
       if (why == status::ok) continue;
       progress();
-      if (!done()) complete(slot, why);
+      if (!done()) give_up(slot, why);
     }
   }
 
@@ -276,7 +276,13 @@ class engine {
     if (why == status::ok && now - slot.moved_us >= timeout_us_) why = status::timeout;
     if (why == status::ok) return;
     progress();
-    if (slot.outcome == status::pending) complete(slot, why);
+    if (slot.outcome == status::pending) give_up(slot, why);
+  }
+
+  // What a request waits for has failed: perhaps one ahead of it on its lane, which knows the peer.
+  COLLX_NEVER_INLINE void give_up(flight_type& slot, status why) noexcept {
+    if (flight_type& ahead = ahead_of(slot); &ahead != &slot) complete(ahead, why);
+    complete(slot, why);
   }
 
   // Requests on one lane run one after the other, in the order they were started: the one that runs there.
