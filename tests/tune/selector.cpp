@@ -58,7 +58,7 @@ struct my_table
           tune::fixed_rule<contract::all_reduce, algo::ring, {.bytes_max = 4096, .ranks_max = 4}>,
           tune::fixed_rule<contract::broadcast, algo::chain, {.transport = "threads"}>,
           tune::fixed_rule<contract::broadcast, algo::binomial_tree>> {
-  static constexpr char const* name = "my_table";
+  [[maybe_unused]] static constexpr char const* name = "my_table";
 };
 
 }  // namespace
