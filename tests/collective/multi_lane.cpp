@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives cut in parts on several lanes: right for every count, and all lanes are used.
+#include "collx/collective/multi_lane.hpp"
+
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+#include <vector>
+
+#include "collective/cases.hpp"
+#include "collective/forms.hpp"
+#include "collx/algo/all.hpp"
+#include "collx/bootstrap/local.hpp"
+
+namespace {
+
+using collx::multi_lane;
+using collx::rank_t;
+
+// Every algorithm, in two and in three lanes, in the blocking forms.
+template <class Transport>
+struct on_this_rank {
+  collx::communicator<Transport>& comm;
+  std::vector<oracle::element> memory = std::vector<oracle::element>(oracle::reference::index_count * 2);
+
+  template <class Algorithm, class Contract, class Schedule>
+  void operator()() {
+    if constexpr (!Contract::sharded && !std::is_same_v<Contract, collx::contract::barrier>) {
+      if (!collx::supports<Schedule>(comm.size())) return;
+      cases::for_each<Contract>(comm.size(), [&](oracle::setting const& how) {
+        run<forms::blocking<multi_lane<Algorithm, 2>>, Algorithm, Contract, Schedule>(how);
+        run<forms::blocking<multi_lane<Algorithm, 3>>, Algorithm, Contract, Schedule>(how);
+      });
+    }
+  }
+
+  template <class Form, class Algorithm, class Contract, class Schedule>
+  void run(oracle::setting const& how) {
+    constexpr auto op = oracle::operator_for<Schedule>();
+    oracle::participant<Contract, std::remove_const_t<decltype(op)>> const mine(how, comm.rank(),
+                                                                                memory.data());
+    forms::call<Form>(comm, how, mine, op);
+    if (std::string const wrong = mine.difference(); !wrong.empty())
+      throw std::runtime_error(cases::describe<Algorithm, Contract>(how) + ": " + wrong);
+    collx::barrier(comm);
+  }
+};
+
+using algorithms = collx::type_list<collx::algo::ring, collx::algo::direct_one_shot, collx::algo::chain,
+                                    collx::algo::recursive_doubling>;
+
+}  // namespace
+
+TEST_CASE("multi_lane: gives what the reference gives, for all counts, roots and buffers") {
+  auto const everything = [](auto& comm) {
+    on_this_rank<typename std::remove_reference_t<decltype(comm)>::transport_type> all{comm};
+    collx::for_each_schedule<algorithms, collx::contract::all>(all);
+  };
+  for (rank_t size = 1; size <= 5; ++size)
+    collx::bootstrap::on_threads(size, everything, {.staging_bytes = cases::staging_bytes});
+  for (int const code :
+       collx::bootstrap::on_processes(3, everything, {.staging_bytes = cases::staging_bytes}))
+    CHECK(code == 0);
+}
+
+TEST_CASE("multi_lane: parts cover the vector once, and begin on cache lines") {
+  for (std::size_t const element_bytes : {1u, 4u, 24u, 100u})
+    for (std::size_t const count : {0u, 1u, 15u, 16u, 17u, 1000u})
+      for (int parts = 1; parts <= 8; ++parts) {
+        std::size_t next = 0;
+        for (int i = 0; i < parts; ++i) {
+          auto const part = collx::detail::part_of_lanes(count, element_bytes, i, parts);
+          CHECK(part.begin == next);
+          CHECK(part.end >= part.begin);
+          if (64 % element_bytes == 0 && part.begin != count) CHECK(part.begin * element_bytes % 64 == 0);
+          next = part.end;
+        }
+        CHECK(next == count);
+      }
+}
+
+TEST_CASE("multi_lane: wrong arguments are refused as ever, and try_ returns the status") {
+  collx::bootstrap::on_threads(2, [](auto& comm) {
+    std::vector<int> in(3), out(4);
+    auto const refused = collx::try_all_reduce<multi_lane<collx::algo::ring, 2>>(comm, in, out);
+    if (refused != collx::status::bad_argument) throw std::runtime_error("accepted");
+    if (collx::try_all_reduce<multi_lane<collx::algo::ring, 2>>(comm, out) != collx::status::ok)
+      throw std::runtime_error("not ok");
+  });
+}
