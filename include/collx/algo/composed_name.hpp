@@ -7,9 +7,9 @@
 
 namespace collx::inline abi_1::algo::detail {
 
-// Requires names of at most 63 characters, and numbers >= 0.
+// Requires names of at most 95 characters, and numbers >= 0.
 struct composed_name {
-  char text[64]{};
+  char text[96]{};
 
   // "stem_number"
   constexpr composed_name(char const* stem, std::int32_t number) {
@@ -21,6 +21,11 @@ struct composed_name {
 
   // "stem_part"
   constexpr composed_name(char const* stem, char const* part) { put(put(put(text, stem), "_"), part); }
+
+  // "stem<first, second>"
+  constexpr composed_name(char const* stem, char const* first, char const* second) {
+    put(put(put(put(put(put(text, stem), "<"), first), ", "), second), ">");
+  }
 
  private:
   static constexpr char* put(char* at, char const* word) {

@@ -23,6 +23,7 @@
 //   two-level all-to-all is that of Disaggregated Multi-Tower (Luo et al., 2024).
 #pragma once
 
+#include "collx/algo/composed_name.hpp"
 #include "collx/algo/hierarchical/all_gather.hpp"
 #include "collx/algo/hierarchical/all_reduce.hpp"
 #include "collx/algo/hierarchical/all_to_all.hpp"
@@ -32,22 +33,6 @@
 namespace collx::inline abi_1::algo {
 
 namespace detail {
-
-// "hierarchical<intra, inter>", at compile time.
-template <class Intra, class Inter>
-struct hierarchical_name {
-  char text[96] = {};
-
-  constexpr hierarchical_name() {
-    char const* const parts[] = {"hierarchical<", Intra::name, ", ", Inter::name, ">"};
-    std::int32_t length = 0;
-    for (char const* part : parts)
-      for (; *part != 0 && length < 95; ++part) text[length++] = *part;
-  }
-};
-
-template <class Intra, class Inter>
-inline constexpr hierarchical_name<Intra, Inter> name_of_hierarchical{};
 
 // Each collective is offered if both parts offer what it is made of, and the combination can be said.
 template <class Intra, class Inter>
@@ -97,7 +82,8 @@ struct hierarchical : detail::offers_all_reduce<Intra, Inter>,
                       detail::offers_all_gather<Intra, Inter>,
                       detail::offers_broadcast<Intra, Inter>,
                       detail::offers_all_to_all<Intra, Inter> {
-  static constexpr char const* name = detail::name_of_hierarchical<Intra, Inter>.text;
+  static constexpr detail::composed_name spelled{"hierarchical", Intra::name, Inter::name};
+  static constexpr char const* name = spelled.text;
 };
 
 }  // namespace collx::inline abi_1::algo
