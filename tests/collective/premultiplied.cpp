@@ -13,6 +13,7 @@
 #include "collx/algo/all.hpp"
 #include "collx/bootstrap/local.hpp"
 #include "collx/bootstrap/mailbox.hpp"
+#include "sample.hpp"
 #include "watchdog.hpp"
 
 namespace {
@@ -190,7 +191,7 @@ TEST_CASE("mailbox: each rank's own contribution is prepared once, by every algo
   for (rank_t const size : {1, 2, 3, 4, 5, 8, 11}) {
     CAPTURE(size);
     collx::bootstrap::mailbox_ranks<> ranks(size, 5, several_fragments);
-    collx::for_each_schedule<collx::algo::all, combining>(on_all_mailbox_ranks{size, ranks});
+    collx::for_each_schedule<sample::algorithms, combining>(on_all_mailbox_ranks{size, ranks});
   }
 }
 
@@ -202,7 +203,7 @@ TEST_CASE("threads: each rank's own contribution is prepared once, by every algo
         [&](collx::communicator<collx::transport::threads>& comm) {
           auto const watched = dog.watch(comm);
           on_this_rank<collx::transport::threads> const each{comm};
-          collx::for_each_schedule<collx::algo::all, combining>(each);
+          collx::for_each_schedule<sample::algorithms, combining>(each);
         },
         several_fragments);
   }
@@ -213,7 +214,7 @@ TEST_CASE("shm: each rank's own contribution is prepared once, by every algorith
     auto const codes = collx::bootstrap::on_processes(
         size,
         [&](collx::communicator<collx::transport::shm>& comm) {
-          collx::for_each_schedule<collx::algo::all, combining>(on_this_rank<collx::transport::shm>{comm});
+          collx::for_each_schedule<sample::algorithms, combining>(on_this_rank<collx::transport::shm>{comm});
         },
         several_fragments);
     for (int const code : codes) CHECK(code == 0);
@@ -221,7 +222,7 @@ TEST_CASE("shm: each rank's own contribution is prepared once, by every algorith
 }
 
 TEST_CASE("no schedule reads as input what it stored of it") {
-  collx::for_each_schedule<collx::algo::all, combining>(stores_before_it_reads{});
+  collx::for_each_schedule<sample::algorithms, combining>(stores_before_it_reads{});
 }
 
 TEST_CASE("premultiplied_sum: a factor per rank, on floats, small floats and symmetric memory") {

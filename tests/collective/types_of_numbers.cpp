@@ -11,6 +11,7 @@
 #include "collective/forms.hpp"
 #include "collx/algo/all.hpp"
 #include "collx/bootstrap/threads.hpp"
+#include "sample.hpp"
 #include "watchdog.hpp"
 
 namespace {
@@ -80,7 +81,7 @@ template <class T, class... Ops>
 void check() {
   for (rank_t const size : {1, 2, 3, 5})
     on_ranks(size, [](communicator& comm) {
-      (collx::for_each_schedule<collx::algo::all, combining>(everywhere<T, Ops>{comm}), ...);
+      (collx::for_each_schedule<sample::algorithms, combining>(everywhere<T, Ops>{comm}), ...);
     });
 }
 

@@ -14,6 +14,7 @@
 #include "collx/bootstrap/local.hpp"
 #include "collx/collective/group.hpp"
 #include "collx/collective/neighbour_all_gather.hpp"
+#include "sample.hpp"
 
 namespace {
 
@@ -89,7 +90,7 @@ void count_allocations(collx::communicator<Transport>& comm, std::span<oracle::e
                        std::span<oracle::element> out) {
   std::size_t const new_before = calls_of_new, delete_before = calls_of_delete;
   every_schedule<Transport> all{comm, in, out};
-  collx::for_each_schedule<collx::algo::all, collx::contract::all>(all);
+  collx::for_each_schedule<sample::algorithms, collx::contract::all>(all);
   // The library's own choice, barriers, and as many requests at once as there may be and more.
   collx::all_reduce(comm, in, oracle::add);
   collx::barrier(comm);
