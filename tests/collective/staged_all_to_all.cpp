@@ -48,7 +48,7 @@ void compare(rank_t locals, rank_t hosts, std::size_t count) {
         collx::staged_all_to_all<Algorithm>(grid.along<local>(), grid.along<host>(), in, gathered, produced,
                                             out);
         std::uint64_t const sent = world.engine().endpoint().messages() - before;
-        require(std::memcmp(out.data(), flat.data(), out.size() * sizeof(float)) == 0,
+        require(out.empty() || std::memcmp(out.data(), flat.data(), out.size() * sizeof(float)) == 0,
                 "differs from all_to_all");
         // Of several fragments each sends so many; of nothing, nobody does.
         std::uint64_t const fewest = count == 0 ? 0 : static_cast<std::uint64_t>(locals - 1 + hosts - 1);
