@@ -213,8 +213,8 @@ class any_request {
 
   // For models: wraps a request of some transport.
   template <class Request>
-  any_request(detail::any_model const& of, Request&& started) noexcept : of_(&of) {
-    static_assert(!std::is_reference_v<Request> && sizeof(Request) <= sizeof storage_);
+  any_request(detail::any_model const& of, Request started) noexcept : of_(&of) {
+    static_assert(sizeof(Request) <= sizeof storage_);
     static constexpr detail::request_functions known{
         [](void* p) noexcept { return static_cast<Request*>(p)->try_test(); },
         [](void* p) noexcept { return static_cast<Request*>(p)->try_wait(); },

@@ -315,9 +315,9 @@ class any_model_of final : public any_model {
       return {.code = status::bad_argument};
     choice chosen{schedules::of[what].find(call.options.algorithm),
                   &reductions<Types, Ops>::known.of[type][op]};
-    if (chosen.how == nullptr) chosen.code = status::bad_argument;
+    if (chosen.how == nullptr || (is_scan(call.what) && call.op == reduce_op::avg))
+      chosen.code = status::bad_argument;
     else if (reduces(call.what) && chosen.op->loop == nullptr) chosen.code = status::not_supported;
-    else if (is_scan(call.what) && call.op == reduce_op::avg) chosen.code = status::bad_argument;
     return chosen;
   }
 

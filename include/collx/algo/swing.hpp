@@ -42,11 +42,13 @@ struct swing_core : power_of_two_core {
     return ((levels % 2 == 0 ? 2 : 1) * size() + 1) / 3;
   }
 
+  // NOLINTNEXTLINE(bugprone-derived-method-shadowing-base-method): another order is what this core is.
   [[nodiscard]] constexpr COLLX_HD rank_t index_of(rank_t rank) const {
     rank_t const x = place_of(rank);
     return x % 2 == 0 ? x / 2 : wrapped(x - third()) / 2 + size() / 2;
   }
 
+  // NOLINTNEXTLINE(bugprone-derived-method-shadowing-base-method): another order is what this core is.
   [[nodiscard]] constexpr COLLX_HD rank_t partner(rank_t rank, std::int32_t level) const {
     rank_t const x = place_of(rank), power = 2 << level;
     rank_t const swing = (level % 2 == 0 ? 1 + power : 1 - power) / 3;

@@ -39,7 +39,10 @@ class json_reader {
     std::size_t used = 0;
     for (; *at_ != '"'; ++at_) {
       if (*at_ == '\0' || *at_ == '\n') refuse("a string does not end");
-      if (*at_ == '\\' && *++at_ != '"' && *at_ != '\\') refuse("only \\\" and \\\\ may stand after a \\");
+      if (*at_ == '\\') {
+        ++at_;
+        if (*at_ != '"' && *at_ != '\\') refuse("only \\\" and \\\\ may stand after a \\");
+      }
       if (used + 1 == Room) refuse("a string is too long");
       to[used++] = *at_;
     }
