@@ -135,7 +135,10 @@ class exchange {
   [[nodiscard]] request<endpoint> start(priority how = priority::normal) {
     finish();
     auto const list = messages();
-    auto const make = [&](int lane) noexcept { return detail::make_exchange(engine_, lane, list); };
+    // By value: it is called when the lane is free.
+    auto const make = [&engine = engine_, list](int lane) noexcept {
+      return detail::make_exchange(engine, lane, list);
+    };
     started_ = true;
     ticket_ = engine_.start(describe(), make, how);
     return {engine_, ticket_};

@@ -193,7 +193,10 @@ template <class Algorithm, class Endpoint>
   require_on_graph(engine, call);
   if (engine.checker() != nullptr && engine.checker()(engine, call.describe()) != status::ok)
     throw error(engine.failure());
-  auto const make = [&](int lane) noexcept { return make_exchange(engine, lane, call.messages); };
+  // By value: it is called when the lane is free.
+  auto const make = [&engine, messages = call.messages](int lane) noexcept {
+    return make_exchange(engine, lane, messages);
+  };
   return {engine, engine.start(call.describe(), make, how)};
 }
 
