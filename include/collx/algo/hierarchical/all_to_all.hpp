@@ -12,29 +12,14 @@ namespace detail {
 // lane k: H blocks, which lie L apart; they go to scratch, sorted by receiving host: slot h * L + l. Then
 // lane k gives host h the L blocks of the slots from h * L on, and they come to lie where they belong.
 template <class Intra, class Inter>
-struct hierarchical_all_to_all {
-  using contract = collx::contract::all_to_all;
-  using near = schedule_for<contract, Intra>;
-  using far = schedule_for<contract, Inter>;
+struct hierarchical_all_to_all : same_on_both_levels<collx::contract::all_to_all, Intra, Inter> {
+  using base = same_on_both_levels<collx::contract::all_to_all, Intra, Inter>;
+  using near = typename base::near;
+  using far = typename base::far;
 
-  static constexpr bool cost_is_bound = true;
-
-  static constexpr COLLX_HD bool supports(shape n) {
-    return divides(n) && collx::supports<near>(n.inner) && collx::supports<far>(n.size / n.inner) &&
-           chunks_per_block<near>(n.inner) == 1 && chunks_per_block<far>(n.size / n.inner) == 1;
-  }
-  static constexpr COLLX_HD std::int32_t chunk_count(shape n) { return n.size * n.size; }
+  // What has been gathered comes first.
   static constexpr COLLX_HD std::int32_t scratch_chunks(shape n) {
-    rank_t const hosts = n.size / n.inner;
-    return n.size + collx::detail::larger(collx::scratch_chunks<near>(n.inner) * hosts,
-                                          collx::scratch_chunks<far>(hosts) * n.inner);
-  }
-  static constexpr COLLX_HD std::int32_t depth(shape n) {
-    return collx::detail::larger(collx::depth<near>(n.inner), collx::depth<far>(n.size / n.inner));
-  }
-  static constexpr COLLX_HD std::int32_t step_count(problem p) {
-    two_levels const at(p);
-    return near::step_count(at.intra()) + far::step_count(at.inter());
+    return n.size + base::scratch_of_parts(n, n.inner);
   }
 
   static constexpr COLLX_HD primitive step(problem p, std::int32_t index) {
@@ -66,12 +51,7 @@ struct hierarchical_all_to_all {
     return embed(far::step(at.inter(), index - near_steps), in);
   }
 
-  static constexpr COLLX_HD cost documented_cost(shape n) {
-    rank_t const hosts = n.size / n.inner;
-    cost const inter = collx::documented_cost<far>(hosts), intra = collx::documented_cost<near>(n.inner);
-    return {intra.rounds + inter.rounds, intra.messages + inter.messages,
-            intra.chunks * hosts + inter.chunks * n.inner};
-  }
+  static constexpr COLLX_HD cost documented_cost(shape n) { return base::cost_of_parts(n, n.inner); }
 };
 
 }  // namespace detail

@@ -58,6 +58,44 @@ template <class Part>
   return chunk_count<Part>(size) / Part::contract::blocks(size);
 }
 
+// What schedules share that run one schedule of the same collective on each level: all but the steps. To
+// the near one a chunk is a block for each host; to the far one it is `far_unit` blocks.
+template <class Contract, class Intra, class Inter>
+struct same_on_both_levels {
+  using contract = Contract;
+  using near = schedule_for<Contract, Intra>;
+  using far = schedule_for<Contract, Inter>;
+
+  static constexpr bool cost_is_bound = true;
+
+  static constexpr COLLX_HD bool supports(shape n) {
+    return divides(n) && collx::supports<near>(n.inner) && collx::supports<far>(n.size / n.inner) &&
+           chunks_per_block<near>(n.inner) == 1 && chunks_per_block<far>(n.size / n.inner) == 1;
+  }
+  static constexpr COLLX_HD std::int32_t chunk_count(shape n) { return Contract::blocks(n.size); }
+  static constexpr COLLX_HD std::int32_t depth(shape n) {
+    return collx::detail::larger(collx::depth<near>(n.inner), collx::depth<far>(n.size / n.inner));
+  }
+  static constexpr COLLX_HD std::int32_t step_count(problem p) {
+    two_levels const at(p);
+    return near::step_count(at.intra()) + far::step_count(at.inter());
+  }
+
+ protected:
+  // Scratch of whichever part runs.
+  static constexpr COLLX_HD std::int32_t scratch_of_parts(shape n, std::int32_t far_unit) {
+    rank_t const hosts = n.size / n.inner;
+    return collx::detail::larger(collx::scratch_chunks<near>(n.inner) * hosts,
+                                 collx::scratch_chunks<far>(hosts) * far_unit);
+  }
+  static constexpr COLLX_HD cost cost_of_parts(shape n, std::int32_t far_unit) {
+    rank_t const hosts = n.size / n.inner;
+    cost const inter = collx::documented_cost<far>(hosts), intra = collx::documented_cost<near>(n.inner);
+    return {inter.rounds + intra.rounds, inter.messages + intra.messages,
+            inter.chunks * far_unit + intra.chunks * hosts};
+  }
+};
+
 // All of a part's places alike: what reads the input first is told so by `input`.
 [[nodiscard]] constexpr COLLX_HD embedding everywhere(axis along, placement at, place input,
                                                       std::int32_t scratch_base = 0) {

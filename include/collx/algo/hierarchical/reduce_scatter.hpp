@@ -11,31 +11,16 @@ namespace detail {
 // The mirror image of all_gather: every host reduces, for each of its ranks, the blocks of that rank's lane,
 // which lie L apart; the sums go to scratch, and lane l reduces them between hosts.
 template <class Intra, class Inter>
-struct hierarchical_reduce_scatter {
-  using contract = collx::contract::reduce_scatter;
-  using near = schedule_for<contract, Intra>;
-  using far = schedule_for<contract, Inter>;
+struct hierarchical_reduce_scatter : same_on_both_levels<collx::contract::reduce_scatter, Intra, Inter> {
+  using base = same_on_both_levels<collx::contract::reduce_scatter, Intra, Inter>;
+  using near = typename base::near;
+  using far = typename base::far;
 
-  static constexpr bool cost_is_bound = true;
   static constexpr reproducibility reproduces = lower_level<near, far>();
 
-  static constexpr COLLX_HD bool supports(shape n) {
-    return divides(n) && collx::supports<near>(n.inner) && collx::supports<far>(n.size / n.inner) &&
-           chunks_per_block<near>(n.inner) == 1 && chunks_per_block<far>(n.size / n.inner) == 1;
-  }
-  static constexpr COLLX_HD std::int32_t chunk_count(shape n) { return n.size; }
-  // The sums of the lane's blocks, and behind them the scratch of whichever part runs.
+  // The sums of the lane's blocks come first.
   static constexpr COLLX_HD std::int32_t scratch_chunks(shape n) {
-    rank_t const hosts = n.size / n.inner;
-    return hosts + collx::detail::larger(collx::scratch_chunks<near>(n.inner) * hosts,
-                                         collx::scratch_chunks<far>(hosts));
-  }
-  static constexpr COLLX_HD std::int32_t depth(shape n) {
-    return collx::detail::larger(collx::depth<near>(n.inner), collx::depth<far>(n.size / n.inner));
-  }
-  static constexpr COLLX_HD std::int32_t step_count(problem p) {
-    two_levels const at(p);
-    return near::step_count(at.intra()) + far::step_count(at.inter());
+    return n.size / n.inner + base::scratch_of_parts(n, 1);
   }
 
   static constexpr COLLX_HD primitive step(problem p, std::int32_t index) {
@@ -56,12 +41,7 @@ struct hierarchical_reduce_scatter {
     return embed(far::step(at.inter(), index - near_steps), in);
   }
 
-  static constexpr COLLX_HD cost documented_cost(shape n) {
-    rank_t const hosts = n.size / n.inner;
-    cost const inter = collx::documented_cost<far>(hosts), intra = collx::documented_cost<near>(n.inner);
-    return {inter.rounds + intra.rounds, inter.messages + intra.messages,
-            inter.chunks + intra.chunks * hosts};
-  }
+  static constexpr COLLX_HD cost documented_cost(shape n) { return base::cost_of_parts(n, 1); }
 };
 
 }  // namespace detail
