@@ -155,11 +155,11 @@ class engine {
   // Urgent ones get theirs first, and again after that of each other.
   COLLX_NEVER_INLINE void progress() noexcept {
     endpoint_.progress();
-    if (urgent_in_flight_ != 0) give_turns(true);
+    if (urgent_in_flight_ != 0) give_urgent_turns();
     for (std::uint32_t i = 0; in_flight_ != 0 && i < request_count; ++i)
       if (!flights_[i].urgent && give_turn(flights_[i]) && urgent_in_flight_ != 0) {
         endpoint_.progress();
-        give_turns(true);
+        give_urgent_turns();
       }
   }
 
@@ -238,18 +238,11 @@ class engine {
   // The same wait, for a request: everything in flight moves along.
   COLLX_NEVER_INLINE status finish(std::uint32_t index) noexcept {
     flight_type& slot = flights_[index];
-    wait_until([&] { return slot.outcome != status::pending; }, slot);
-    slot.occupied = false;
-    return slot.outcome;
-  }
-
-  template <class Done>
-  void wait_until(Done const& done, flight_type& slot) noexcept {
     waiter patience(spins_, timeout_us_);
     cursor last_seen{};
-    while (!done()) {
+    while (slot.outcome == status::pending) {
       progress();
-      if (done() || slot.outcome != status::pending) return;
+      if (slot.outcome != status::pending) break;
       cursor const now = observed(slot);
       if (!now.same_place(last_seen)) {
         last_seen = now;
@@ -258,8 +251,10 @@ class engine {
       status const why = patience.pause([&] { return endpoint_.interrupted(now.waits_for); });
       if (why == status::ok) continue;
       progress();
-      if (!done()) give_up(slot, why);
+      if (slot.outcome == status::pending) give_up(slot, why);
     }
+    slot.occupied = false;
+    return slot.outcome;
   }
 
   // A program that only ever tests must notice deadlines and aborts too. The deadline is that of a
@@ -297,9 +292,9 @@ class engine {
   // Whose getting on is that of this request: its own, or that of the one it waits for.
   [[nodiscard]] cursor observed(flight_type& slot) noexcept { return ahead_of(slot).where(); }
 
-  void give_turns(bool urgent) noexcept {
+  void give_urgent_turns() noexcept {
     for (flight_type& slot : flights_)
-      if (slot.urgent == urgent) (void)give_turn(slot);
+      if (slot.urgent) (void)give_turn(slot);
   }
 
   // False: the request is not in flight.
