@@ -228,9 +228,12 @@ class engine {
       status const why = patience.pause([&] { return endpoint_.interrupted(executor.where().waits_for); });
       if (COLLX_UNLIKELY(why != status::ok)) {
         waited_us_ = patience.elapsed_us();
-        // What the peer did before it ended may have arrived in the meantime.
+        // What the peer did before it ended may have arrived in the meantime: it may even have done its part.
+        cursor const before = executor.where();
         status const last = advance(executor);
-        return last == status::pending ? why : last;
+        if (last != status::pending) return last;
+        if (why == status::aborted || executor.where().same_wait(before)) return why;
+        patience.restart();
       }
     }
   }
@@ -250,8 +253,9 @@ class engine {
       }
       status const why = patience.pause([&] { return endpoint_.interrupted(now.waits_for); });
       if (why == status::ok) continue;
-      progress();
-      if (slot.outcome == status::pending) give_up(slot, why);
+      progress();  // as in wait_for
+      if (slot.outcome != status::pending) break;
+      if (why == status::aborted || observed(slot).same_wait(now)) give_up(slot, why);
     }
     slot.occupied = false;
     return slot.outcome;
@@ -270,8 +274,9 @@ class engine {
     }
     if (why == status::ok && now - slot.moved_us >= timeout_us_) why = status::timeout;
     if (why == status::ok) return;
-    progress();
-    if (slot.outcome == status::pending) give_up(slot, why);
+    progress();  // as in wait_for
+    if (slot.outcome != status::pending) return;
+    if (why == status::aborted || observed(slot).same_wait(at)) give_up(slot, why);
   }
 
   // What a request waits for has failed: perhaps one ahead of it on its lane, which knows the peer.

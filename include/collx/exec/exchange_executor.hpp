@@ -34,7 +34,7 @@ class exchange_executor : public resumable<Endpoint> {
     step_count_ = all.count;
     for (std::int32_t i = 0; i < all.head_count; ++i) {
       message const first = list_[all.heads[i]];
-      if (first.peer != endpoint_.rank()) state(active_++) = {first, all.heads[i], false, false, 0};
+      if (first.peer != endpoint_.rank()) state(active_++) = {first, all.heads[i], false, 0};
       else (first.outgoing ? own_outgoing_ : own_incoming_) = all.heads[i];
     }
   }
@@ -52,11 +52,10 @@ class exchange_executor : public resumable<Endpoint> {
       if (outcome != status::ok) return outcome;
       ++step_;
       std::int32_t const next = list_.chains().next[now.index];
-      if (next != no_message) now = {list_[next], next, false, now.lent, 0};
-      else retire(i);
+      now = next != no_message ? chain_state{list_[next], next, false, 0} : state(--active_);
     }
     mark();
-    if (active_ == 0) return drain();
+    if (active_ == 0) return !lent_ || base::drained() ? status::ok : status::pending;
     waits_for(state(0));
     return status::pending;
   }
@@ -66,15 +65,6 @@ class exchange_executor : public resumable<Endpoint> {
   using base::step_count_, base::waits_for_, base::waits_for_others_, base::yields_;
 
   [[nodiscard]] chain_state& state(std::int32_t i) noexcept { return many_ == nullptr ? only_ : many_[i]; }
-
-  // States at 0 .. active_-1 are of chains that move; behind them lie those that only have to be drained.
-  void retire(std::int32_t i) noexcept {
-    chain_state const done = state(i);
-    --active_;
-    if (i != active_) state(i) = state(active_);
-    if (lent_count_ != 0) state(active_) = state(active_ + lent_count_);
-    if (done.lent) state(active_ + lent_count_++) = done;
-  }
 
   // Messages of this rank to itself: the k-th one out is the k-th one in.
   status copy_own() noexcept {
@@ -112,7 +102,7 @@ class exchange_executor : public resumable<Endpoint> {
       bool const copied_at_once = bytes <= Endpoint::inline_bytes;
       if (copied_at_once || (bytes >= lend_bytes_min && endpoint_.reachable(from, bytes))) {
         endpoint_.send(lane_, peer, from, bytes, transport::handover::in_place);
-        chain.lent = chain.lent || !copied_at_once;
+        lent_ = lent_ || !copied_at_once;
       } else {
         std::byte* const staged = stage(bytes);
         if (staged == nullptr) return status::pending;
@@ -161,16 +151,6 @@ class exchange_executor : public resumable<Endpoint> {
     unmarked_bytes_ = 0;
   }
 
-  // Everything is handed over and received; peers may still read what was lent to them.
-  status drain() noexcept {
-    if (lent_count_ == 0 || endpoint_.drained(lane_)) return status::ok;
-    // The endpoint does not tell whose turn it is; each of them is named for a while, so that the loss of
-    // any is noticed.
-    waits_for(state(static_cast<std::int32_t>(drain_looks_++ / looks_per_peer %
-                                              static_cast<std::uint32_t>(lent_count_))));
-    return status::pending;
-  }
-
   // Names one of the chains that wait. The others move all the same, so its loss is always noticed: by
   // this rank at once, or when the chain named now has ended.
   void waits_for(chain_state const& chain) noexcept {
@@ -191,7 +171,6 @@ class exchange_executor : public resumable<Endpoint> {
   static constexpr std::size_t pieces_staged = 8;
   // Below this a copy is cheaper than to wait until the receiver has read the original.
   static constexpr std::size_t lend_bytes_min = 1024;
-  static constexpr std::uint32_t looks_per_peer = 4096;
 
   List list_;
   chain_state* many_;
@@ -199,9 +178,8 @@ class exchange_executor : public resumable<Endpoint> {
   std::size_t piece_bytes_;
   std::size_t unmarked_bytes_ = 0;  // staged since the last mark
   std::int32_t active_ = 0;
-  std::int32_t lent_count_ = 0;
   std::int32_t own_outgoing_ = no_message, own_incoming_ = no_message;
-  std::uint32_t drain_looks_ = 0;
+  bool lent_ = false;  // peers may still read from the user's memory
 };
 
 }  // namespace collx::inline abi_1::exec

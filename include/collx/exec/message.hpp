@@ -72,7 +72,6 @@ struct chain_state {
   message what{};
   std::int32_t index = no_message;
   bool expected = false;  // a transport that is not mapped knows where the next piece is wanted
-  bool lent = false;      // a peer may still read from the user's memory
   std::size_t done_bytes = 0;
 };
 

@@ -16,6 +16,10 @@ struct cursor {
   std::size_t bytes = 0;       // of the message it waits for or works on
   std::size_t peer_bytes = 0;  // of the message that did not fit, after status::mismatch
 
+  // Nothing has moved since, as far as can be told from here.
+  [[nodiscard]] bool same_wait(cursor const& other) const noexcept {
+    return same_place(other) && waits_for == other.waits_for;
+  }
   [[nodiscard]] bool same_place(cursor const& other) const noexcept {
     return fragment == other.fragment && step == other.step;
   }
@@ -44,6 +48,14 @@ class resumable {
   }
 
  protected:
+  // Whether all receivers have read what was lent to them. If not, one that has not is waited for: never
+  // one that has, for that may be done and gone.
+  [[nodiscard]] bool drained() noexcept {
+    waits_for_ = endpoint_.unread_by(lane_);
+    waits_for_others_ = true;
+    return waits_for_ == no_rank;
+  }
+
   Endpoint& endpoint_;
   int lane_;
   std::uint32_t looks_ = 1;

@@ -20,7 +20,7 @@ struct arrival {
 // How a payload is handed over.
 enum class handover : std::uint8_t {
   staged,   // lies in memory from stage(); the sender never touches it again
-  in_place, // lies in the user's buffer, which stays unchanged until drained()
+  in_place, // lies in the user's buffer, which stays unchanged while unread_by() names anybody
   pushed,   // already stored at the receiver's target, whose own address is passed
 };
 
@@ -42,7 +42,7 @@ enum class handover : std::uint8_t {
 //   push_target(lane, peer)    where the peer's output of the current collective begins in memory
 //                              that this rank can store to, or null
 //   end_fragment(lane)         everything sent so far may be reclaimed once consumed
-//   drained(lane)              true when no receiver will read this rank's in-place payloads again
+//   unread_by(lane)            a rank that may still read in-place payloads of this one, or no_rank
 //   scratch(lane)              memory for place::scratch, staging_bytes() / 2 of it
 //   progress()                 moves bytes along; called while waiting
 //   interrupted(peer)          ok, or why waiting for that peer is pointless. Slow; called rarely.
@@ -66,7 +66,7 @@ concept endpoint = requires(E& e, int lane, rank_t peer, std::byte* to, std::byt
   { e.send(lane, peer, from, bytes, how) } noexcept;
   { e.push_target(lane, peer) } noexcept -> std::same_as<std::byte*>;
   { e.end_fragment(lane) } noexcept;
-  { e.drained(lane) } noexcept -> std::same_as<bool>;
+  { e.unread_by(lane) } noexcept -> std::same_as<rank_t>;
   { e.scratch(lane) } noexcept -> std::same_as<std::byte*>;
   { e.progress() } noexcept;
   { e.interrupted(peer) } noexcept -> std::same_as<status>;

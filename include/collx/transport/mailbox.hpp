@@ -242,12 +242,12 @@ class mailbox_endpoint {
   void end_fragment(int lane) noexcept {
     rings_[lane].mark([&](rank_t peer) { return group_->between(lane, rank_, peer).sent; });
   }
-  [[nodiscard]] bool drained(int lane) noexcept {
+  [[nodiscard]] rank_t unread_by(int lane) noexcept {
     for (rank_t peer = 0; peer < size(); ++peer) {
       channel const& to = group_->between(lane, rank_, peer);
-      if (to.delivered < to.in_place_sent) return false;
+      if (to.delivered < to.in_place_sent) return peer;
     }
-    return true;
+    return no_rank;
   }
 
   [[nodiscard]] std::byte* scratch(int lane) noexcept { return of_lane(lane) + staging_bytes(); }

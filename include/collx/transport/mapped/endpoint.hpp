@@ -166,10 +166,10 @@ class endpoint {
     rings_[lane].mark([&](rank_t peer) { return at(lane, peer).staged_sent; });
   }
 
-  [[nodiscard]] COLLX_NEVER_INLINE bool drained(int lane) noexcept {
+  [[nodiscard]] COLLX_NEVER_INLINE rank_t unread_by(int lane) noexcept {
     for (rank_t peer = 0; peer < size(); ++peer)
-      if (!acknowledged(at(lane, peer), at(lane, peer).in_place_sent)) return false;
-    return true;
+      if (!acknowledged(at(lane, peer), at(lane, peer).in_place_sent)) return peer;
+    return no_rank;
   }
 
   [[nodiscard]] std::byte* scratch(int lane) noexcept { return own_block_ + layout_.scratch(lane); }
