@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tests walk that compile code for every pair of an algorithm and something else (an element type, an
-// operator): all algorithms, or, under a sanitizer, where that code takes four times as long to compile, one
-// of each kind. Every algorithm runs under the sanitizers in the matrix all the same.
+// operator): all algorithms, or one of each kind, under a sanitizer, where that code takes four times as long
+// to compile, and where COLLX_TEST_SAMPLE is defined. The matrix runs every algorithm all the same.
 #pragma once
 
 #include "collx/algo/all.hpp"
 #include "collx/op/small_float.hpp"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define COLLX_TEST_SANITIZED 1
+#if defined(COLLX_TEST_SAMPLE)
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define COLLX_TEST_SAMPLE
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define COLLX_TEST_SANITIZED 1
+#define COLLX_TEST_SAMPLE
 #endif
 #endif
 
 namespace sample {
 
-#if defined(COLLX_TEST_SANITIZED)
-inline constexpr bool is_sanitized = true;
+#if defined(COLLX_TEST_SAMPLE)
+inline constexpr bool is_sample = true;
 using algorithms =
     collx::type_list<collx::algo::direct_one_shot, collx::algo::direct_two_shot, collx::algo::knomial_tree<4>,
                      collx::algo::pat, collx::algo::recursive_doubling,
@@ -26,7 +27,7 @@ using algorithms =
 template <class>
 using types_of = collx::type_list<std::int32_t, float, collx::bfloat16>;
 #else
-inline constexpr bool is_sanitized = false;
+inline constexpr bool is_sample = false;
 using algorithms = collx::algo::all;
 template <class All>
 using types_of = All;

@@ -15,6 +15,7 @@
 #include "collx/collective/all_reduce.hpp"
 #include "collx/collective/reduce.hpp"
 #include "collx/core/array.hpp"
+#include "sample.hpp"
 #include "watchdog.hpp"
 
 namespace {
@@ -152,7 +153,7 @@ TEST_CASE("an average is divided once, whatever the algorithm, and only where th
         require(values == std::vector<double>(33, comm.rank() == 3 ? 2.0 : comm.rank()), Algorithm::name);
       }
     };
-    collx::for_each_schedule<collx::algo::all,
+    collx::for_each_schedule<sample::algorithms,
                              collx::type_list<collx::contract::all_reduce, collx::contract::reduce>>(
         average_with);
   });
@@ -197,7 +198,7 @@ TEST_CASE(
           }
         }
       };
-      collx::for_each_schedule<collx::algo::all,
+      collx::for_each_schedule<sample::algorithms,
                                collx::type_list<collx::contract::all_reduce, collx::contract::reduce>>(
           multiply_with);
       // And where the library chooses.

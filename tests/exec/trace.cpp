@@ -10,6 +10,7 @@
 #include "collx/bootstrap/mailbox.hpp"
 #include "collx/bootstrap/threads.hpp"
 #include "collx/collective/call.hpp"
+#include "sample.hpp"
 #include "watchdog.hpp"
 
 namespace {
@@ -145,10 +146,10 @@ struct on_threads {
 
 TEST_CASE("mailbox: the steps taken are the steps of the schedule, for every fragment") {
   on_mailbox all;
-  collx::for_each_schedule<collx::algo::all, collx::contract::all>(all);
+  collx::for_each_schedule<sample::algorithms, collx::contract::all>(all);
   CHECK(all.most_fragments > 1);
 }
 
 TEST_CASE("threads: the steps taken are the steps of the schedule, for every fragment") {
-  collx::for_each_schedule<collx::algo::all, collx::contract::all>(on_threads{});
+  collx::for_each_schedule<sample::algorithms, collx::contract::all>(on_threads{});
 }

@@ -12,6 +12,7 @@
 #include "collx/bootstrap/threads.hpp"
 #include "collx/collective/all_reduce.hpp"
 #include "collx/op/reduction.hpp"
+#include "sample.hpp"
 
 namespace {
 
@@ -66,6 +67,6 @@ TEST_CASE("every algorithm finds the least value of all ranks and its lowest pla
           if (least[i] != low || greatest[i] != high) throw std::runtime_error(Algorithm::name);
         }
       };
-      collx::for_each_schedule<collx::algo::all, collx::type_list<collx::contract::all_reduce>>(check);
+      collx::for_each_schedule<sample::algorithms, collx::type_list<collx::contract::all_reduce>>(check);
     });
 }
