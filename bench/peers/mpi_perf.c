@@ -45,6 +45,11 @@ static void call_all_gather(job const* j, int64_t turn) {
   MPI_Allgather(source_of(j, turn), block, MPI_FLOAT, output_of(j, turn), block, MPI_FLOAT, MPI_COMM_WORLD);
 }
 
+static void call_all_to_all(job const* j, int64_t turn) {
+  int const block = (int)j->block_count;
+  MPI_Alltoall(source_of(j, turn), block, MPI_FLOAT, output_of(j, turn), block, MPI_FLOAT, MPI_COMM_WORLD);
+}
+
 static void call_broadcast(job const* j, int64_t turn) {
   MPI_Bcast(output_of(j, turn), (int)j->block_count, MPI_FLOAT, j->root, MPI_COMM_WORLD);
 }
@@ -65,15 +70,17 @@ typedef struct {
   void (*call)(job const*, int64_t turn);
   int input_sharded, output_sharded; /* this buffer holds one rank's block, not the whole vector */
   int reduces, rooted, only_in_place, carries_nothing;
+  int transposes; /* both buffers hold a block per rank */
 } collective;
 
 static collective const collectives[] = {
-    {"all_reduce", call_all_reduce, 0, 0, 1, 0, 0, 0},
-    {"reduce_scatter", call_reduce_scatter, 0, 1, 1, 0, 0, 0},
-    {"all_gather", call_all_gather, 1, 0, 0, 0, 0, 0},
-    {"broadcast", call_broadcast, 0, 0, 0, 1, 1, 0},
-    {"reduce", call_reduce, 0, 0, 1, 1, 0, 0},
-    {"barrier", call_barrier, 0, 0, 0, 0, 0, 1},
+    {"all_reduce", call_all_reduce, 0, 0, 1, 0, 0, 0, 0},
+    {"reduce_scatter", call_reduce_scatter, 0, 1, 1, 0, 0, 0, 0},
+    {"all_gather", call_all_gather, 1, 0, 0, 0, 0, 0, 0},
+    {"all_to_all", call_all_to_all, 0, 0, 0, 0, 0, 0, 1},
+    {"broadcast", call_broadcast, 0, 0, 0, 1, 1, 0, 0},
+    {"reduce", call_reduce, 0, 0, 1, 1, 0, 0, 0},
+    {"barrier", call_barrier, 0, 0, 0, 0, 0, 1, 0},
 };
 
 /* ---- the command line ---- */
@@ -102,7 +109,9 @@ static int64_t number(char const* flag, char const* text) {
 static collective const* find(char const* name) {
   for (size_t i = 0; i < sizeof collectives / sizeof *collectives; ++i)
     if (is(collectives[i].name, name)) return &collectives[i];
-  stop(name, "is not a collective; say all_reduce, reduce_scatter, all_gather, broadcast, reduce or barrier");
+  stop(name,
+       "is not a collective; say all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, reduce or "
+       "barrier");
   return NULL;
 }
 
@@ -144,7 +153,8 @@ static job open_job(options const* o, int64_t bytes) {
   MPI_Comm_size(MPI_COMM_WORLD, &j.size);
   if (o->root >= j.size) stop("--root", "is not a rank of this run");
   j.root = o->root, j.in_place = o->in_place, j.bytes = bytes;
-  int64_t const blocks = o->what->input_sharded || o->what->output_sharded ? j.size : 1;
+  int const sharded = o->what->input_sharded || o->what->output_sharded || o->what->transposes;
+  int64_t const blocks = sharded ? j.size : 1;
   int64_t const block_bytes = (int64_t)sizeof(float) * blocks;
   j.block_count = o->what->carries_nothing ? 0 : (bytes + block_bytes - 1) / block_bytes;
   if (j.block_count > INT32_MAX) stop("--bytes", "a count in MPI 3 ends at 2^31 - 1 elements");
@@ -187,7 +197,7 @@ static void slowest(double* samples, int64_t count) {
 
 static timing measure(options const* o, job const* j) {
   int64_t turn = 0;
-  double call_us = run_batch(o, j, o->warmup > 0 ? o->warmup : 1, &turn);
+  double call_us = run_batch(o, j, method_first_calls(o->warmup, j->bytes), &turn);
   slowest(&call_us, 1);
   method_plan const plan = method_make_plan(j->bytes, j->buffers, call_us, o->iterations, o->batches);
   run_batch(o, j, plan.warmup, &turn);
@@ -205,6 +215,7 @@ static timing measure(options const* o, job const* j) {
 
 static double expected(options const* o, job const* j, int64_t index) {
   int64_t const block = j->block_count;
+  if (o->what->transposes) return method_value(j->rank * block + index % block, (int)(index / block));
   if (!o->what->reduces && o->what->rooted) return method_value(index, j->root);
   if (!o->what->reduces) return method_value(index % block, (int)(index / block));
   double sum = 0;

@@ -44,7 +44,7 @@ double run_batch(World& world, std::int64_t calls, rotation& turns, Call const& 
 template <class World, class Call>
 void time_calls(World& world, job const& asked, point& result, Call const& call_slot) {
   rotation turns(result.buffers);
-  double call_us = run_batch(world, std::max<std::int64_t>(asked.warmup, 1), turns, call_slot);
+  double call_us = run_batch(world, method_first_calls(asked.warmup, asked.bytes), turns, call_slot);
   slowest(world, std::span(&call_us, 1));
   method_plan const plan =
       method_make_plan(asked.bytes, result.buffers, call_us, asked.iterations, asked.batches);

@@ -24,7 +24,8 @@ enum {
 
 #define METHOD_LAST_SMALL_BYTES ((int64_t)64 << 10)
 #define METHOD_BATCH_BYTES ((int64_t)8 << 20)
-#define METHOD_BUDGET_US 2e6
+#define METHOD_FIRST_BYTES ((int64_t)64 << 20)
+#define METHOD_BUDGET_US 5e5
 
 /* Twice the second-level cache of one core: a buffer used again has left that cache. */
 static inline int64_t method_pool_bytes(void) {
@@ -70,6 +71,12 @@ typedef struct {
 
 static inline int64_t method_clamp(int64_t value, int64_t low, int64_t high) {
   return value < low ? low : value > high ? high : value;
+}
+
+/* Calls of the first batch, which says roughly how long one takes: fewer where calls are long. */
+static inline int64_t method_first_calls(int64_t warmup_asked, int64_t bytes) {
+  int64_t const by_size = METHOD_FIRST_BYTES / (bytes > 0 ? bytes : 1);
+  return method_clamp(warmup_asked, 1, by_size > 2 ? by_size : 2);
 }
 
 /* `call_us` is what one call takes, roughly, on the slowest rank; 0 asked means: choose.
