@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// One text for three widths: the build compiles it without flags, with -mavx2 and with -mavx512f.
+#include "kernel.hpp"
+
+#include <immintrin.h>
+
+namespace limit {
+
+#if defined(__AVX512F__)
+namespace avx512 {
+namespace {
+using vector = __m512;
+inline vector load(float const* from) { return _mm512_load_ps(from); }
+inline void store(float* to, vector v) { _mm512_store_ps(to, v); }
+inline void store_past_cache(float* to, vector v) { _mm512_stream_ps(to, v); }
+#elif defined(__AVX2__)
+namespace avx2 {
+namespace {
+using vector = __m256;
+inline vector load(float const* from) { return _mm256_load_ps(from); }
+inline void store(float* to, vector v) { _mm256_store_ps(to, v); }
+inline void store_past_cache(float* to, vector v) { _mm256_stream_ps(to, v); }
+#else
+namespace generic {
+namespace {
+using vector = __m128;
+inline vector load(float const* from) { return _mm_load_ps(from); }
+inline void store(float* to, vector v) { _mm_store_ps(to, v); }
+inline void store_past_cache(float* to, vector v) { _mm_stream_ps(to, v); }
+#endif
+
+constexpr std::size_t line_count = 64 / sizeof(float);
+constexpr std::size_t vector_count = sizeof(vector) / sizeof(float);
+
+template <bool PastCache>
+inline void put(float* to, vector v) {
+  if constexpr (PastCache) store_past_cache(to, v);
+  else store(to, v);
+}
+
+// A copy of whole vectors from one stream to another.
+template <int Vectors, bool PastCache>
+inline void copy_step(float const* from, float* to) {
+  vector v[Vectors];
+  for (int i = 0; i < Vectors; ++i) v[i] = load(from + static_cast<std::size_t>(i) * vector_count);
+  for (int i = 0; i < Vectors; ++i) put<PastCache>(to + static_cast<std::size_t>(i) * vector_count, v[i]);
+}
+
+// The sum of all streams read (of one: itself), to all streams written.
+template <int Vectors, bool PastCache>
+inline void sum_step(float const* const* in, float* const* out, int reads, int writes, std::size_t at) {
+  vector v[Vectors];
+  for (int i = 0; i < Vectors; ++i) v[i] = load(in[0] + at + static_cast<std::size_t>(i) * vector_count);
+  for (int r = 1; r < reads; ++r)
+    for (int i = 0; i < Vectors; ++i) v[i] += load(in[r] + at + static_cast<std::size_t>(i) * vector_count);
+  for (int w = 0; w < writes; ++w)
+    for (int i = 0; i < Vectors; ++i)
+      put<PastCache>(out[w] + at + static_cast<std::size_t>(i) * vector_count, v[i]);
+}
+
+// The few elements behind the last whole step.
+inline void rest(streams const& s, float const* const* in, float* const* out, std::size_t at,
+                 std::size_t count) {
+  for (; at < count; ++at) {
+    float sum = 0;
+    for (int r = 0; r < s.reads; ++r) sum += in[r][at];
+    for (int w = 0; w < s.writes; ++w) out[w][at] = s.sums || s.reads == 1 ? sum : in[w][at];
+  }
+}
+
+// Reads, Writes: known to the compiler; 0: any number.
+template <int Reads, int Writes, bool Pairs, bool PastCache, int Lines>
+void run(streams const& s, float const* const* in, float* const* out, std::size_t count) {
+  constexpr std::size_t step = Lines * line_count;
+  constexpr int vectors = static_cast<int>(step / vector_count);
+  int const reads = Reads != 0 ? Reads : s.reads, writes = Writes != 0 ? Writes : s.writes;
+  std::size_t at = 0;
+  if constexpr (Pairs) {
+    for (int pair = 0; pair < writes; ++pair)
+      for (at = 0; at + step <= count; at += step)
+        copy_step<vectors, PastCache>(in[pair] + at, out[pair] + at);
+  } else {
+    for (; at + step <= count; at += step) sum_step<vectors, PastCache>(in, out, reads, writes, at);
+  }
+  rest(s, in, out, at, count);
+  if constexpr (PastCache) _mm_sfence();  // a peer that is told now must see it
+}
+
+template <bool PastCache, int Lines>
+kernel find_shape(streams const& s) {
+  if (!s.sums && s.reads > 1) return run<0, 0, true, PastCache, Lines>;
+  if (s.reads == 1 && s.writes == 1) return run<1, 1, false, PastCache, Lines>;
+  if (s.reads == 1 && s.writes == 2) return run<1, 2, false, PastCache, Lines>;
+  if (s.reads == 2 && s.writes == 1) return run<2, 1, false, PastCache, Lines>;
+  if (s.reads == 2 && s.writes == 2) return run<2, 2, false, PastCache, Lines>;
+  return run<0, 0, false, PastCache, Lines>;
+}
+
+}  // namespace
+
+kernel find(streams const& s, variant const& how) {
+  if (how.lines == 1) return how.past_cache ? find_shape<true, 1>(s) : find_shape<false, 1>(s);
+  return how.past_cache ? find_shape<true, 4>(s) : find_shape<false, 4>(s);
+}
+
+}  // namespace generic, avx2 or avx512
+}  // namespace limit
