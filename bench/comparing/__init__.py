@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of bench/compare: programs (build, launch), rounds (run, interleave), report, plot."""
+"""The parts of bench/compare: groups (what is asked), builds and programs (build, launch), rounds and
+progress (run, interleave), report and summary (tables, JSON), plot and overview (SVG)."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws the points as SVG: time per call on the left, how much faster than the better peer on the right."""
+"""Draws one collective as SVG: time per call on the left, how much faster than the best peer on the right."""
 import math
+from types import SimpleNamespace
 from xml.sax.saxutils import escape
 
 from comparing.report import human_bytes, title
@@ -9,9 +10,10 @@ WIDTH, HEIGHT = 1080, 460
 TOP, BOTTOM = 92, 396
 PANELS = {"time": (74, 520), "speed": (624, 1040)}
 INK, FAINT, GRID = "#1d2329", "#66717c", "#e3e7eb"
-COLOURS = {"collx private": "#0b62c4", "collx symmetric": "#12a594", "openmpi": "#d9730d", "mpich": "#a3443b"}
-LABELS = {"openmpi": "Open MPI", "mpich": "MPICH"}
-DASHED = ("openmpi", "mpich")
+COLOURS = {"collx private": "#0b62c4", "collx symmetric": "#12a594", "openmpi": "#d9730d", "mpich": "#a3443b",
+           "gloo": "#8a63b8", "limit": "#8c959e"}
+LABELS = {"openmpi": "Open MPI", "mpich": "MPICH", "gloo": "Gloo", "limit": "limit of the memory"}
+DASHES = {"openmpi": "6 4", "mpich": "6 4", "gloo": "6 4", "limit": "1.5 3"}
 
 
 class Axis:
@@ -33,6 +35,20 @@ class Axis:
         exponent = math.log(value if value > 0 else self.floor, self.base)
         part = (exponent - self.from_exponent) / (self.to_exponent - self.from_exponent)
         return self.begin + part * (self.end - self.begin)
+
+
+def write_points(points, path):
+    """All of one collective, on one number of ranks, with one state of the buffers."""
+    write(points, request_of(points), path)
+
+
+def request_of(points):
+    first = points[0]
+    distinct = {name: list(dict.fromkeys(point[name] for point in points)) for name in ("bytes", "memory")}
+    return SimpleNamespace(collective=first["collective"], ranks=first["ranks"], transport=first["transport"],
+                           place=first["place"], bytes=distinct["bytes"],
+                           memory=[memory for memory in distinct["memory"] if memory],
+                           peers=[peer for peer in LABELS if peer in first["peers_us"]])
 
 
 def write(points, asked, path):
@@ -59,8 +75,9 @@ def series(points, asked):
         lines[f"collx {memory}"] = [(p["bytes"], p["collx_us"]) for p in points if p["memory"] == memory]
     one_memory = [p for p in points if p["memory"] == points[0]["memory"]]
     for peer in asked.peers:
-        lines[peer] = [(p["bytes"], p["peers_us"][peer]) for p in one_memory]
-    return {name: sorted(line) for name, line in lines.items()}
+        lines[peer] = [(p["bytes"], p["peers_us"][peer]) for p in one_memory if peer in p["peers_us"]]
+    lines["limit"] = [(p["bytes"], p["limit_us"]) for p in one_memory if p["limit_us"]]
+    return {name: sorted(line) for name, line in lines.items() if line}
 
 
 def text(x, y, words, size=12, colour=INK, anchor="start", weight="normal", turn=None):
@@ -80,7 +97,7 @@ def legend(lines):
 
 def curve(pixels, name, dots=False):
     path = "M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in pixels)
-    dash = ' stroke-dasharray="6 4"' if name in DASHED else ""
+    dash = f' stroke-dasharray="{DASHES[name]}"' if name in DASHES else ""
     drawn = (f'<path d="{path}" fill="none" stroke="{COLOURS[name]}" stroke-width="2.2" '
              f'stroke-linejoin="round"{dash}/>')
     if dots:
@@ -152,9 +169,11 @@ def speed_panel(points, asked):
         strong = exponent == 0
         parts += level(panel, y.at(2.0 ** exponent), f"{2.0 ** exponent:g}x", FAINT if strong else GRID,
                        1.4 if strong else 1.0)
-    parts += frame(panel, "times faster than the better peer") + size_ticks(asked, x)
+    parts += frame(panel, "times faster than the best peer") + size_ticks(asked, x)
     for memory in asked.memory:
         line = sorted((p["bytes"], 1 / p["ratio"]) for p in compared if p["memory"] == memory)
+        if not line:
+            continue
         parts.append(curve([(x.at(size), y.at(speed)) for size, speed in line], f"collx {memory}", dots=True))
     parts.append(text((panel[0] + panel[1]) / 2, BOTTOM + 46, "bytes of the vector", 12, FAINT, "middle"))
     return parts

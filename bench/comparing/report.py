@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From medians per round to points, a table and JSON."""
+"""From medians per round to points, a table per group, and JSON."""
 import json
 import os
 from statistics import median
@@ -7,6 +7,10 @@ from statistics import median
 
 class Unwritable(Exception):
     """A path given by the user cannot be written."""
+
+
+class Unreadable(Exception):
+    """A file given by the user does not hold points."""
 
 
 def require_writable(path):
@@ -19,18 +23,24 @@ def points(times, asked):
     """One per size and kind of memory. ratio: collx over the best peer, below 1 collx is faster."""
     found = []
     for size in asked.bytes:
-        peers = {peer: round(median(times[peer][size]), 4) for peer in asked.peers}
+        peers = {peer: rounded(times[peer][size]) for peer in asked.peers if times.get(peer, {}).get(size)}
+        limit_us = rounded(times["limit"][size]) if times.get("limit", {}).get(size) else None
         for memory in asked.memory or [None]:
             samples = times[f"collx {memory}"][size] if memory else []
-            collx_us = round(median(samples), 4) if samples else None
+            collx_us = rounded(samples) if samples else None
             ratio = round(collx_us / min(peers.values()), 4) if samples and peers else None
             found.append({
                 "collective": asked.collective, "bytes": size, "ranks": asked.ranks, "memory": memory,
                 "transport": asked.transport, "collx_us": collx_us, "peers_us": peers, "ratio": ratio,
-                "algorithm": asked.algorithm, "place": asked.place, "state": asked.state,
+                "buffers": asked.state, "limit_us": limit_us,
+                "algorithm": asked.algorithm, "place": asked.place,
                 "rounds": asked.rounds, "collx_range_us": extremes(samples),
-                "peers_range_us": {peer: extremes(times[peer][size]) for peer in asked.peers}})
+                "peers_range_us": {peer: extremes(times[peer][size]) for peer in peers}})
     return found
+
+
+def rounded(samples):
+    return round(median(samples), 4)
 
 
 def extremes(samples):
@@ -52,30 +62,49 @@ def human_us(us):
 
 def table(found, asked):
     memories = asked.memory
-    heads = ["size"] + [f"collx {m}" for m in memories] + list(asked.peers)
-    heads += [f"ratio {m}" for m in memories] if asked.peers else []
+    peers = [peer for peer in asked.peers if any(peer in point["peers_us"] for point in found)]
+    limited = any(point["limit_us"] for point in found)
+    heads = ["size"] + [f"collx {m}" for m in memories] + peers + (["limit"] if limited else [])
+    heads += [f"ratio {m}" for m in memories] if peers else []
     rows = []
     for size in asked.bytes:
         at = {point["memory"]: point for point in found if point["bytes"] == size}
         any_point = next(iter(at.values()))
         row = [human_bytes(size)] + [human_us(at[m]["collx_us"]) for m in memories]
-        row += [human_us(any_point["peers_us"][p]) for p in asked.peers]
-        row += [f"{at[m]['ratio']:.3f}" for m in memories] if asked.peers else []
+        row += [human_us(any_point["peers_us"].get(p)) for p in peers]
+        row += [human_us(any_point["limit_us"])] if limited else []
+        row += [f"{at[m]['ratio']:.3f}" if at[m]["ratio"] else "-" for m in memories] if peers else []
         rows.append(row)
+    rounds = f"medians of {asked.rounds} rounds" if asked.rounds > 1 else "one round"
+    head = [f"{title(asked)}, {asked.state} buffers: microseconds per call, {rounds}", ""]
+    explained = ["", "ratio: collx over the best peer; below 1 collx is faster"] if peers and memories else []
+    if limited:
+        explained.append("limit: the least memory the collective must move, streamed by as many processes")
+    return "\n".join(head + columns(heads, rows) + explained)
+
+
+def columns(heads, rows):
+    """Lines of a table, right-aligned."""
     widths = [max(len(row[i]) for row in [heads] + rows) for i in range(len(heads))]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in [heads] + rows]
     lines.insert(1, "  ".join("-" * width for width in widths))
-    rounds = f"medians of {asked.rounds} rounds" if asked.rounds > 1 else "one round"
-    head = [f"{title(asked)}, {asked.state} buffers: microseconds per call, {rounds}", ""]
-    explained = ["", "ratio: collx over the better peer; below 1 collx is faster"]
-    return "\n".join(head + lines + (explained if asked.peers and memories else []))
+    return lines
 
 
 def title(asked):
-    not_sums = {"barrier": [], "all_gather": ["float"], "broadcast": ["float"]}
+    not_sums = {"barrier": [], "all_gather": ["float"], "all_to_all": ["float"], "broadcast": ["float"]}
     moved = not_sums.get(asked.collective, ["float sum"])
     return ", ".join([asked.collective, f"{asked.ranks} ranks", *moved, asked.transport,
                       asked.place.replace("_", " ")])
+
+
+def read_json(path):
+    """The points of an earlier run."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError) as problem:
+        raise Unreadable(f"cannot read the points in {path}: {problem}") from None
 
 
 def write_json(found, path):

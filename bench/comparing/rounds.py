@@ -5,8 +5,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import defaultdict
+
+from comparing import groups, programs
 
 SECONDS_PER_SIZE = 30  # a program that takes longer hangs
 
@@ -15,18 +16,33 @@ class Failed(Exception):
     """A program ended badly, or with wrong results."""
 
 
-def run(launches, asked):
-    """times[launch.name][bytes]: the medians, one per round, in microseconds."""
-    warn_if_busy()
+def weight(group):
+    """Of one program of the group, for the time left: fewer sizes are faster, waiting for cores is slower."""
+    return (2 + len(group.bytes)) * (1 if programs.fits(group) else 2)
+
+
+def run(launches, group, bar):
+    """times[launch.name][bytes]: the medians, one per round, in microseconds.
+
+    A peer that fails is left out of the group."""
     times = defaultdict(lambda: defaultdict(list))
-    total, begun = asked.rounds * len(launches), time.monotonic()
-    for done in range(total):
+    failed = set()
+    for done in range(group.rounds * len(launches)):
         turn, place = divmod(done, len(launches))
         launch = launches[(turn + place) % len(launches)]  # nobody always comes after the same one
-        progress(done, total, begun, launch.name)
-        for point in measure(launch, asked):
-            times[launch.name][point["bytes"]].append(point["median_us"])
-    progress(total, total, begun, "")
+        bar.step(groups.label(group), launch.name, weight(group))
+        if launch.name in failed:
+            continue
+        try:
+            for point in measure(launch, group):
+                times[launch.name][point["bytes"]].append(point["median_us"])
+        except Failed as problem:
+            if launch.memory:
+                raise
+            failed.add(launch.name)
+            bar.note(f"{launch.name} is left out of {groups.label(group)}: {problem}")
+    for name in failed:
+        times.pop(name, None)
     return times
 
 
@@ -36,39 +52,34 @@ def warn_if_busy():
         print(f"note: this machine is busy (load {load:.1f}); the figures will scatter", file=sys.stderr)
 
 
-def progress(done, total, begun, name):
-    elapsed = time.monotonic() - begun
-    left = f"{elapsed / done * (total - done):.0f} s left" if done else ""
-    bar = "#" * (30 * done // total)
-    if sys.stderr.isatty():
-        print(f"\r[{bar:<30}] {done}/{total} {name:<16} {left:<12}", end="\n" if done == total else "",
-              file=sys.stderr, flush=True)
-    elif done < total:
-        print(f"[{done + 1}/{total}] {name} {left}", file=sys.stderr, flush=True)
-
-
 def described(launch, what):
     return f"{launch.name} {what}: {' '.join(launch.command)}"
 
 
-def measure(launch, asked):
-    output = start(launch, SECONDS_PER_SIZE * (1 + len(asked.bytes)))
+def measure(launch, group):
+    output = start(launch, SECONDS_PER_SIZE * (1 + len(group.bytes)))
     if launch.json_path:
         with open(launch.json_path, encoding="utf-8") as file:
             found = [dict(point, bytes=point["bytes_asked"]) for point in json.load(file)]
     else:
-        found = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
-    if len(found) != len(asked.bytes):
-        raise Failed(described(launch, f"answered {len(found)} of {len(asked.bytes)} sizes"))
+        found = lines(output)
+    if len(found) != len(group.bytes):
+        raise Failed(described(launch, f"answered {len(found)} of {len(group.bytes)} sizes"))
     if any(point["wrong"] > 0 for point in found):
         raise Failed(described(launch, "computed wrong results"))
     return found
 
 
+def lines(output):
+    """The points among whatever else a launcher prints."""
+    return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+
+
 def start(launch, limit_seconds):
     """The program's stdout. Its own process group, so that a launcher's ranks end with it."""
     process = subprocess.Popen(launch.command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               stdin=subprocess.DEVNULL, start_new_session=True)
+                               stdin=subprocess.DEVNULL, start_new_session=True,
+                               env={**os.environ, **launch.environment})
     try:
         output, errors = process.communicate(timeout=limit_seconds)
     except BaseException as problem:

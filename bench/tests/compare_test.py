@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of bench/compare that need no MPI: its points, table, plot, and refusals."""
+"""Tests of bench/compare that need no peer: its groups, points, tables, means, plots, and refusals."""
+import io
+import json
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 import xml.etree.ElementTree as ElementTree
 from types import SimpleNamespace
@@ -11,7 +14,8 @@ sys.dont_write_bytecode = True
 BENCH = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, BENCH)
 
-from comparing import plot, report, rounds  # noqa: E402
+from comparing import builds, groups, overview, plot, programs, report, rounds, summary  # noqa: E402
+from comparing.progress import Progress  # noqa: E402
 
 
 def request(**changes):
@@ -33,9 +37,23 @@ class Points(unittest.TestCase):
         points = report.points(times(asked), asked)
         self.assertEqual(len(points), 6)
         self.assertEqual([p["ratio"] for p in points if p["bytes"] == 8], [0.5, 0.25])
-        wanted = {"collective", "bytes", "ranks", "memory", "transport", "collx_us", "peers_us", "ratio"}
+        wanted = {"collective", "bytes", "ranks", "memory", "transport", "collx_us", "peers_us", "ratio",
+                  "buffers", "limit_us"}
         self.assertTrue(wanted <= points[0].keys())
         self.assertEqual(points[2]["peers_us"].keys(), {"openmpi", "mpich"})
+
+    def test_a_peer_without_figures_has_none(self):
+        asked = request(peers=["openmpi", "mpich", "gloo"])
+        points = report.points(times(asked), asked)
+        self.assertEqual(points[0]["peers_us"].keys(), {"openmpi", "mpich"})
+        self.assertNotIn("gloo", report.table(points, asked))
+
+    def test_the_limit_is_that_of_the_size(self):
+        asked = request(bytes=[8])
+        points = report.points({**times(asked), "limit": {8: [0.25, 0.5, 0.25]}}, asked)
+        self.assertEqual([p["limit_us"] for p in points], [0.25, 0.25])
+        self.assertIn("limit", report.table(points, asked))
+        self.assertEqual(report.points(times(asked), asked)[0]["limit_us"], None)
 
     def test_one_slow_round_does_not_count(self):
         asked = request(bytes=[0])
@@ -62,9 +80,156 @@ class Plot(unittest.TestCase):
             ElementTree.fromstring(drawn)
 
 
+def point(ratio, **changes):
+    usual = dict(collective="reduce", bytes=8 << 20, ranks=2, memory="private", transport="shm", collx_us=2.0,
+                 peers_us={"openmpi": 9.0, "gloo": round(2 / ratio, 4)} if ratio else {}, ratio=ratio,
+                 buffers="rotating", limit_us=1.0, algorithm="auto", place="out_of_place", rounds=3)
+    return {**usual, **changes}
+
+
+class Summary(unittest.TestCase):
+    def test_the_mean_is_geometric_and_of_how_much_faster(self):
+        self.assertAlmostEqual(summary.times_faster([point(0.125), point(0.5), point(None)]), 4)
+        self.assertIsNone(summary.times_faster([point(None)]))
+
+    def test_the_worst_come_first_with_their_best_peer(self):
+        points = [point(0.5), point(1.2, bytes=512), point(1.04)]
+        self.assertEqual([p["ratio"] for p in summary.worst(points, 2)], [1.2, 1.04])
+        self.assertEqual([p["ratio"] for p in summary.slower(points)], [1.2])  # 1.04 is within the noise
+        self.assertEqual(summary.worst_lines(points, 1),
+                         ["  1.20  reduce 512 B, 2 ranks, private, rotating: 2.000 us, gloo 1.667 us"])
+
+    def test_means_are_per_ranks_and_memory(self):
+        points = [point(0.5), point(0.25, memory="symmetric"), point(2.0, ranks=4, buffers="hot")]
+        rows = [line.split() for line in summary.means_table(points)[2:]]
+        self.assertEqual([row[:3] for row in rows], [["2", "private", "2.00x"], ["2", "symmetric", "4.00x"],
+                                                     ["4", "private", "0.50x"], ["all", "all", "1.59x"]])
+
+    def test_the_limit_counts_where_memory_is_what_takes_time(self):
+        lines = summary.limit_lines([point(0.5), point(0.5, bytes=8, limit_us=0.001)])
+        self.assertEqual(lines[-1].split(), ["reduce", "2", "private", "rotating", "50", "%"])
+        self.assertEqual(summary.limit_lines([point(0.5, limit_us=None)]), [])
+
+    def test_text_of_nothing_compared_is_no_table(self):
+        self.assertEqual(summary.text([point(None, limit_us=None)], 5), "")
+
+
+def whole(**changes):
+    usual = dict(collectives=groups.COLLECTIVES, ranks=[2, 4], states=["rotating", "hot"], bytes=[8, 512],
+                 memory=["private", "symmetric"], transport="shm", algorithm="auto", place="out_of_place",
+                 rounds=1)
+    return SimpleNamespace(**{**usual, **changes})
+
+
+class Groups(unittest.TestCase):
+    def test_the_whole_table_has_every_group_once(self):
+        found = groups.groups(whole(), ["openmpi", "gloo"])
+        self.assertEqual(len({groups.key_of(group) for group in found}), 2 * (6 * 2 + 1))
+        barriers = [group for group in found if group.collective == "barrier"]
+        self.assertEqual([(g.bytes, g.memory) for g in barriers], [([0], ["private"])] * 2)
+        self.assertEqual({g.place for g in found if g.collective == "broadcast"}, {"in_place"})
+
+    def test_gloo_has_no_figure_where_it_has_no_collective(self):
+        asked = whole(ranks=[2], states=["hot"])
+        found = {group.collective: group.peers for group in groups.groups(asked, ["mpich", "gloo"])}
+        self.assertEqual(found["reduce_scatter"], ["mpich"])
+        self.assertEqual(found["all_to_all"], ["mpich", "gloo"])
+
+    def test_a_table_is_continued_where_it_ended(self):
+        group = groups.groups(whole(collectives=["all_reduce"], ranks=[2], states=["hot"]), ["mpich"])[0]
+        usual = dict(collective="all_reduce", buffers="hot", peers_us={"mpich": 4})
+        done = [point(0.5, bytes=size, memory=memory, **usual) for size in group.bytes for memory in group.memory]
+        self.assertTrue(groups.is_covered(group, done))
+        self.assertFalse(groups.is_covered(group, done[1:]))
+        self.assertFalse(groups.is_covered(group, [dict(p, buffers="rotating") for p in done]))
+        self.assertFalse(groups.is_covered(group, [dict(p, peers_us={}) for p in done]))
+        other = point(0.5, bytes=32)
+        self.assertEqual(groups.without(done + [other], group), [other])
+
+
+class Programs(unittest.TestCase):
+    built = builds.Built("/b", "/b/collx_perf", "/b/memory_limit", {p: f"/b/{p}" for p in builds.PEERS})
+
+    def commands(self, **changes):
+        group = groups.groups(whole(**{"ranks": [2], "states": ["hot"], **changes}), builds.PEERS)[0]
+        return {launch.name: launch for launch in programs.launches(self.built, group)}
+
+    def test_every_program_gets_the_same_question(self):
+        found = self.commands(collectives=["reduce"])
+        self.assertEqual(list(found), ["collx private", "collx symmetric", *builds.PEERS, "limit"])
+        for name in [*builds.PEERS, "limit"]:
+            line = " ".join(map(str, found[name].command))
+            self.assertIn("reduce --bytes 8,512 --in-place 0 --pool 0", line)
+
+    def test_mpi_is_told_to_yield_where_ranks_exceed_cores(self):
+        found = self.commands(collectives=["reduce"], ranks=[100000])
+        self.assertIn("mpi_yield_when_idle", found["openmpi"].command)
+        self.assertIn("MPIR_CVAR_POLLS_BEFORE_YIELD", found["mpich"].environment)
+        self.assertNotIn("mpi_yield_when_idle", self.commands(ranks=[1])["openmpi"].command)
+
+    def test_a_barrier_has_no_limit(self):
+        self.assertNotIn("limit", self.commands(collectives=["barrier"]))
+
+    def test_an_absent_peer_is_left_out_with_advice_unless_it_was_named(self):
+        installed, own = builds.is_installed, builds.build_own
+        builds.is_installed, builds.build_own = lambda peer: False, lambda folder, targets: None
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                asked = SimpleNamespace(build=folder, peers=["gloo"], peers_are_named=False, memory=[],
+                                        limit=False)
+                built = builds.prepare(asked)
+                self.assertEqual(built.peers, {})
+                self.assertEqual(built.notes, ["gloo is not installed and left out: run  apt-get install "
+                                               "libgloo-dev g++"])
+                asked.peers_are_named = True
+                with self.assertRaisesRegex(builds.Missing, "gloo is not installed: run .* or leave it out"):
+                    builds.prepare(asked)
+        finally:
+            builds.is_installed, builds.build_own = installed, own
+
+
+class Overview(unittest.TestCase):
+    def test_is_well_formed_whatever_was_measured(self):
+        barrier = point(0.5, collective="barrier", bytes=0)
+        for points in ([point(0.5)], [barrier], [barrier, point(100.0, ranks=8), point(0.001, buffers="hot")],
+                       [point(None)]):
+            drawn = overview.draw(points)
+            self.assertNotIn("nan", drawn)
+            ElementTree.fromstring(drawn)
+
+
+class Bar(unittest.TestCase):
+    def test_says_the_time_left(self):
+        seconds, out = [0.0], io.StringIO()
+        bar = Progress(4, out, lambda: seconds[0])
+        bar.step("all_reduce, 2 ranks, hot", "mpich")
+        seconds[0] = 30.0
+        bar.step("all_reduce, 2 ranks, hot", "gloo")
+        self.assertIn(" 25 % all_reduce, 2 ranks, hot: gloo  1 min 30 s left", out.getvalue())
+
+
 class Rounds(unittest.TestCase):
-    def launch(self, script):
-        return SimpleNamespace(name="fake", command=[sys.executable, "-c", script], json_path="")
+    def launch(self, script, name="fake"):
+        return SimpleNamespace(name=name, command=[sys.executable, "-c", script], json_path="", memory="",
+                               environment={})
+
+    def test_a_peer_that_fails_is_left_out_and_named(self):
+        out = io.StringIO()
+        line = '{"bytes": 8, "median_us": 1.5, "wrong": 0}'
+        launches = [self.launch(f"print('{line}')", "mpich"), self.launch("import sys; sys.exit(3)", "gloo")]
+        found = rounds.run(launches, request(bytes=[8], rounds=2), Progress(1, out))
+        self.assertEqual(dict(found["mpich"]), {8: [1.5, 1.5]})
+        self.assertNotIn("gloo", found)
+        self.assertIn("gloo is left out of all_reduce, 2 ranks, rotating: gloo ended with 3", out.getvalue())
+
+    def test_collx_may_not_fail(self):
+        failing = self.launch("import sys; sys.exit(3)", "collx private")
+        failing.memory = "private"
+        with self.assertRaisesRegex(rounds.Failed, "collx private ended with 3"):
+            rounds.run([failing], request(bytes=[8]), Progress(1, io.StringIO()))
+
+    def test_points_are_found_among_a_launchers_chatter(self):
+        self.assertEqual(rounds.lines("warning: no network\n{\"bytes\": 8}\nbye\n"), [{"bytes": 8}])
 
     def test_a_failing_program_is_named_with_what_it_said(self):
         with self.assertRaisesRegex(rounds.Failed, "fake ended with 3.*\n.*no luck"):
@@ -97,7 +262,19 @@ class CommandLine(unittest.TestCase):
         self.refuse(["--ranks", "0"], "wants a whole number, 1 or more")
         self.refuse(["--memory", "borrowed"], "say some of private,symmetric")
         self.refuse(["--collective", "all_to_none"], "all_reduce")
+        self.refuse(["--resume"], "want --json FILE")
         self.refuse(["--json", "/nowhere/to/be/found.json"], "a folder that exists")
+
+    def test_an_earlier_run_is_summed_up_and_drawn_again(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "points.json")
+            report.write_json([point(0.5), point(0.125, ranks=4)], path)
+            command = [sys.executable, os.path.join(BENCH, "compare"), "--redraw", "--json", path]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            self.assertIn("4.00x", done.stdout)
+            ElementTree.parse(os.path.join(folder, "points.svg"))
+            with open(path, encoding="utf-8") as file:
+                self.assertEqual(len(json.load(file)), 2)
 
 
 if __name__ == "__main__":

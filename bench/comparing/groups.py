@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From what is asked to groups: one collective on one number of ranks with one state of its buffers.
+
+A group is measured in rounds of its own, so that everything that is compared was measured in the same
+minute, and is written as soon as it is finished, so that a long table can be continued.
+"""
+from types import SimpleNamespace
+
+from comparing import programs
+
+COLLECTIVES = ["all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "reduce", "barrier"]
+STATES = ["rotating", "hot"]
+ALL_RANKS = [2, 4, 8]
+
+
+def groups(asked, peers):
+    """`peers`: those that are installed."""
+    return [group(asked, peers, collective, ranks, state)
+            for ranks in asked.ranks for collective in asked.collectives
+            for state in (asked.states if collective != "barrier" else asked.states[:1])]
+
+
+def group(asked, peers, collective, ranks, state):
+    found = SimpleNamespace(collective=collective, ranks=ranks, state=state, bytes=asked.bytes,
+                            memory=asked.memory, transport=asked.transport, algorithm=asked.algorithm,
+                            place=asked.place, rounds=asked.rounds)
+    if collective == "broadcast":
+        found.place = "in_place"  # MPI knows no other
+    if collective == "barrier":
+        found.bytes, found.memory = [0], asked.memory[:1]
+    found.peers = [peer for peer in peers if programs.can(peer, found)]
+    return found
+
+
+def label(group):
+    if group.collective == "barrier":
+        return f"barrier, {group.ranks} ranks"
+    return f"{group.collective}, {group.ranks} ranks, {group.state}"
+
+
+def key(point):
+    names = ("collective", "ranks", "transport", "algorithm", "place", "buffers")
+    return tuple(point[name] for name in names)
+
+
+def key_of(group):
+    return (group.collective, group.ranks, group.transport, group.algorithm, group.place, group.state)
+
+
+def is_covered(group, points):
+    """Whether earlier points answer the whole group."""
+    there = {(p["bytes"], p["memory"]) for p in points
+             if key(p) == key_of(group) and set(group.peers) <= set(p["peers_us"])}
+    return all((size, memory) in there for size in group.bytes for memory in group.memory or [None])
+
+
+def without(points, group):
+    """The earlier points that the group does not measure anew."""
+    return [p for p in points if key(p) != key_of(group) or p["bytes"] not in group.bytes
+            or p["memory"] not in (group.memory or [None])]

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a table of many points comes to: geometric means, the worst points, the share of the limit."""
+import math
+
+from comparing.report import columns, human_bytes, human_us
+
+NOISE = 1.05               # a point slower than this is called slower
+LIMIT_FROM_BYTES = 8 << 20  # below, a call is waiting and not memory
+
+
+def compared(points):
+    return [point for point in points if point["ratio"]]
+
+
+def times_faster(points):
+    """The geometric mean of how many times faster collx is than the best peer; None without any."""
+    ratios = [point["ratio"] for point in compared(points)]
+    return math.exp(-math.fsum(map(math.log, ratios)) / len(ratios)) if ratios else None
+
+
+def best_peer(point):
+    return min(point["peers_us"], key=point["peers_us"].get)
+
+
+def worst(points, count):
+    return sorted(compared(points), key=lambda point: -point["ratio"])[:count]
+
+
+def slower(points):
+    return [point for point in compared(points) if point["ratio"] > NOISE]
+
+
+def described(point):
+    size = "" if point["collective"] == "barrier" else f" {human_bytes(point['bytes'])}"
+    kind = "" if point["collective"] == "barrier" else f", {point['memory']}, {point['buffers']}"
+    return f"{point['collective']}{size}, {point['ranks']} ranks{kind}"
+
+
+def fold(value):
+    return "-" if value is None else f"{value:.2f}x"
+
+
+def means_table(points):
+    """Per number of ranks and memory, then of everything."""
+    kinds = sorted({(p["ranks"], p["memory"]) for p in compared(points)})
+    states = [s for s in ("rotating", "hot") if any(p["buffers"] == s for p in points)]
+    heads = ["ranks", "memory", "x faster"] + (states if len(states) > 1 else [])
+    heads += ["points", "slower", "worst"]
+    rows = []
+    for ranks, memory in kinds + [(None, None)]:
+        of = [p for p in compared(points) if ranks is None or (p["ranks"], p["memory"]) == (ranks, memory)]
+        row = [str(ranks or "all"), memory or "all", fold(times_faster(of))]
+        if len(states) > 1:
+            row += [fold(times_faster([p for p in of if p["buffers"] == state])) for state in states]
+        rows.append(row + [str(len(of)), str(len(slower(of))), f"{max(p['ratio'] for p in of):.2f}"])
+    return columns(heads, rows)
+
+
+def worst_lines(points, count):
+    return [f"  {p['ratio']:.2f}  {described(p)}: {human_us(p['collx_us'])} us, "
+            f"{best_peer(p)} {human_us(p['peers_us'][best_peer(p)])} us" for p in worst(points, count)]
+
+
+def share(point):
+    """Of the memory's limit: 1 is as fast as the memory."""
+    return point["limit_us"] / point["collx_us"]
+
+
+def limit_lines(points):
+    limited = [p for p in points if p["limit_us"] and p["collx_us"] and p["bytes"] >= LIMIT_FROM_BYTES]
+    if not limited:
+        return []
+    groups = list(dict.fromkeys((p["collective"], p["ranks"], p["memory"], p["buffers"]) for p in limited))
+    sizes = sorted({p["bytes"] for p in limited})
+    rows = []
+    for group in groups:
+        at = {p["bytes"]: p for p in limited
+              if (p["collective"], p["ranks"], p["memory"], p["buffers"]) == group}
+        cells = [f"{100 * share(at[size]):.0f} %" if size in at else "-" for size in sizes]
+        rows.append([group[0], str(group[1]), group[2], group[3], *cells])
+    heads = ["collective", "ranks", "memory", "buffers"] + [human_bytes(size) for size in sizes]
+    return ["", "share of the memory's limit reached:", *columns(heads, rows)]
+
+
+def text(points, worst_count):
+    if not compared(points):
+        return "\n".join(limit_lines(points)).strip()
+    found = ["times faster than the best peer of each point (geometric means; slower: by more than "
+             f"{100 * (NOISE - 1):.0f} %; worst: collx over the best peer)", *means_table(points)]
+    found += ["", "worst points (collx over the best peer):", *worst_lines(points, worst_count)]
+    return "\n".join(found + limit_lines(points))
