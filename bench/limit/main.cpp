@@ -3,6 +3,7 @@
 // when nobody has to wait for anybody. As many processes as ranks, one per core where there are enough,
 // each stream their share (streams.hpp) at the same time; the fastest of several loops counts. By the
 // method of ../perf/method.h, so that bench/compare can start it in the same rounds as the libraries.
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <vector>
@@ -56,7 +57,7 @@ class rank_memory {
     count_ = static_cast<std::size_t>(block_bytes + 3) / sizeof(float);
     stride_ =
         static_cast<std::size_t>(method_stride_bytes(static_cast<std::int64_t>(count_ * sizeof(float))));
-    auto const each = static_cast<std::int64_t>(stride_) * (s.reads + s.writes);
+    auto const each = static_cast<std::int64_t>(stride_) * std::max(s.reads + s.writes, 1);  // one rank: none
     buffers_ = method_buffers(each, o.pool_bytes);
     size_ = static_cast<std::size_t>(each * buffers_);
     memory_ = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -71,14 +72,42 @@ class rank_memory {
   [[nodiscard]] std::int64_t buffers() const { return buffers_; }
 
   void run(kernel loop, std::int64_t turn) {
-    char* next = static_cast<char*>(memory_) + static_cast<std::size_t>(turn % buffers_) * stride_ *
-                                                   static_cast<std::size_t>(streams_.reads + streams_.writes);
-    for (int i = 0; i < streams_.reads + streams_.writes; ++i, next += stride_)
-      at_[static_cast<std::size_t>(i)] = reinterpret_cast<float*>(next);
+    char* next =
+        static_cast<char*>(memory_) + static_cast<std::size_t>(turn % buffers_) * stride_ * at_.size();
+    for (float*& stream : at_) {
+      stream = reinterpret_cast<float*>(next);
+      next += stride_;
+    }
     loop(streams_, at_.data(), at_.data() + streams_.reads, count_);
   }
 
+  // How many elements the loop moves wrongly.
+  [[nodiscard]] std::int64_t wrong(kernel loop) {
+    run(loop, 0);  // finds the streams of the first set
+    for (int r = 0; r < streams_.reads; ++r)
+      for (std::size_t i = 0; i < count_; ++i) stream(r)[i] = static_cast<float>(value(i, r));
+    run(loop, 0);
+    std::int64_t wrong_count = 0;
+    for (int w = 0; w < streams_.writes; ++w)
+      for (std::size_t i = 0; i < count_; ++i)
+        wrong_count += static_cast<int>(stream(streams_.reads + w)[i]) != expected(i, w);
+    return wrong_count;
+  }
+
  private:
+  [[nodiscard]] float* stream(int index) const { return at_[static_cast<std::size_t>(index)]; }
+
+  static int value(std::size_t index, int read) {
+    return method_value(static_cast<std::int64_t>(index), read);
+  }
+
+  [[nodiscard]] int expected(std::size_t index, int write) const {
+    if (!streams_.sums) return value(index, streams_.reads == 1 ? 0 : write);
+    int sum = 0;
+    for (int r = 0; r < streams_.reads; ++r) sum += value(index, r);
+    return sum;
+  }
+
   streams streams_;
   std::vector<float*> at_;  // where the streams of this call begin, reads first
   std::size_t count_ = 0, stride_ = 0, size_ = 0;
@@ -114,7 +143,8 @@ void run_size(options const& o, team& ranks, streams const& s, std::int64_t byte
   choice const best = choose(o, ranks, memory, s, bytes, turn);
   plain::timing const t = plain::time_batches(ranks, best.plan.iterations, best.plan.batches, turn,
                                               [&](std::int64_t slot) { memory.run(best.loop, slot); });
-  if (ranks.rank() == 0) plain::print_point(o, bytes, memory.buffers(), t, 0);
+  std::int64_t const wrong = ranks.total(o.check ? memory.wrong(best.loop) : 0);
+  if (ranks.rank() == 0) plain::print_point(o, bytes, memory.buffers(), t, wrong);
 }
 
 int run(options const& o) {
