@@ -88,7 +88,7 @@ void run(streams const& s, float const* const* in, float* const* out, std::size_
 
 template <bool PastCache, int Lines>
 kernel find_shape(streams const& s) {
-  if (!s.sums && s.reads > 1) return run<0, 0, true, PastCache, Lines>;
+  if (!s.sums && s.reads != 1) return run<0, 0, true, PastCache, Lines>;
   if (s.reads == 1 && s.writes == 1) return run<1, 1, false, PastCache, Lines>;
   if (s.reads == 1 && s.writes == 2) return run<1, 2, false, PastCache, Lines>;
   if (s.reads == 2 && s.writes == 1) return run<2, 1, false, PastCache, Lines>;
