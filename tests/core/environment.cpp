@@ -54,18 +54,23 @@ TEST_CASE("a value of any length is refused without harm") {
 }
 
 TEST_CASE("settings: defaults, overrides, whole pages, and refusals by name") {
-  for (char const* name : {"COLLX_TIMEOUT_US", "COLLX_STAGING_BYTES", "COLLX_HEAP_BYTES"}) unsetenv(name);
+  char const* const variables[] = {"COLLX_TIMEOUT_US", "COLLX_STAGING_BYTES", "COLLX_HEAP_BYTES",
+                                   "COLLX_YIELD_US"};
+  for (char const* name : variables) unsetenv(name);
   auto chosen = collx::transport::settings::from_environment();
   CHECK(chosen.timeout_us == 30'000'000);
   CHECK(chosen.staging_bytes == 1 << 20);
+  CHECK(chosen.yield_us == 200);
   setenv("COLLX_TIMEOUT_US", "17", 1);
   setenv("COLLX_STAGING_BYTES", "100001", 1);
   setenv("COLLX_HEAP_BYTES", "1048577", 1);
+  setenv("COLLX_YIELD_US", "0", 1);
   chosen = collx::transport::settings::from_environment();
   CHECK(chosen.timeout_us == 17);
   CHECK(chosen.staging_bytes == 25 * 4096);
   CHECK(chosen.heap_bytes == 257 * 4096);
+  CHECK(chosen.yield_us == 0);
   setenv("COLLX_STAGING_BYTES", "65535", 1);
   CHECK_THROWS_AS((void)collx::transport::settings::from_environment(), collx::error);
-  for (char const* name : {"COLLX_TIMEOUT_US", "COLLX_STAGING_BYTES", "COLLX_HEAP_BYTES"}) unsetenv(name);
+  for (char const* name : variables) unsetenv(name);
 }

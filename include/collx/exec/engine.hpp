@@ -47,8 +47,8 @@ class engine {
   static constexpr std::uint32_t request_count = 16;
 
   template <class... Arguments>
-  COLLX_COLD explicit engine(std::uint64_t timeout_us, std::uint32_t spins, Arguments&&... arguments)
-      : endpoint_(static_cast<Arguments&&>(arguments)...), timeout_us_(timeout_us), spins_(spins) {
+  COLLX_COLD explicit engine(std::uint64_t timeout_us, exec::wakefulness awake, Arguments&&... arguments)
+      : endpoint_(static_cast<Arguments&&>(arguments)...), timeout_us_(timeout_us), awake_(awake) {
     for (workspace& work : work_) work = workspace(endpoint_.size());
   }
 
@@ -57,7 +57,7 @@ class engine {
   [[nodiscard]] failure_report const& failure() const noexcept { return failure_; }
   [[nodiscard]] std::uint64_t timeout_us() const noexcept { return timeout_us_; }
   void timeout_us(std::uint64_t value) noexcept { timeout_us_ = value; }
-  [[nodiscard]] std::uint32_t spins() const noexcept { return spins_; }
+  [[nodiscard]] exec::wakefulness wakefulness() const noexcept { return awake_; }
   // Compares a call with the other ranks' before it begins; null: not asked for.
   using check_function = status (*)(engine&, call const&) noexcept;
   [[nodiscard]] check_function checker() const noexcept { return checker_; }
@@ -82,7 +82,7 @@ class engine {
     if (COLLX_UNLIKELY(failure_.code != status::ok)) return failure_.code;
     auto executor = make(0);
     if constexpr (Endpoint::is_mapped)
-      if (COLLX_LIKELY(in_flight_ == 0 && spins_ >= looks_at_first)) executor.looks(looks_at_first);
+      if (COLLX_LIKELY(in_flight_ == 0 && awake_.spins >= looks_at_first)) executor.looks(looks_at_first);
     status outcome = executor.advance();
     if (COLLX_UNLIKELY(outcome == status::pending))
       outcome = wait_for(executor, &advance_as<decltype(executor), Endpoint>);
@@ -212,9 +212,10 @@ class engine {
 
   COLLX_NEVER_INLINE status wait_for(machine_type& executor,
                                      status (*advance)(machine_type&) noexcept) noexcept {
-    waiter patience(spins_, timeout_us_);
+    waiter patience(awake_, timeout_us_);
     cursor last_seen = executor.where();
     for (;;) {
+      std::uint64_t const moves = moves_;
       if (in_flight_ != 0) progress_(*this);
       else endpoint_.progress();
       if (!executor.still_waits()) {
@@ -225,7 +226,9 @@ class engine {
           patience.restart();
         }
       }
-      status const why = patience.pause([&] { return endpoint_.interrupted(executor.where().waits_for); });
+      if (moves_ != moves) patience.stay_awake();
+      status const why =
+          patience.pause([&] { return endpoint_.interrupted(executor.where().waits_for); }, endpoint_);
       if (COLLX_UNLIKELY(why != status::ok)) {
         waited_us_ = patience.elapsed_us();
         // What the peer did before it ended may have arrived in the meantime: it may even have done its part.
@@ -241,9 +244,10 @@ class engine {
   // The same wait, for a request: everything in flight moves along.
   COLLX_NEVER_INLINE status finish(std::uint32_t index) noexcept {
     flight_type& slot = flights_[index];
-    waiter patience(spins_, timeout_us_);
+    waiter patience(awake_, timeout_us_);
     cursor last_seen{};
     while (slot.outcome == status::pending) {
+      std::uint64_t const moves = moves_;
       progress();
       if (slot.outcome != status::pending) break;
       cursor const now = observed(slot);
@@ -251,7 +255,8 @@ class engine {
         last_seen = now;
         patience.restart();
       }
-      status const why = patience.pause([&] { return endpoint_.interrupted(now.waits_for); });
+      if (moves_ != moves) patience.stay_awake();
+      status const why = patience.pause([&] { return endpoint_.interrupted(now.waits_for); }, endpoint_);
       if (why == status::ok) continue;
       progress();  // as in wait_for
       if (slot.outcome != status::pending) break;
@@ -310,8 +315,10 @@ class engine {
       slot.begin(slot);
       slot.machine->yields(true);
     }
-    if (status const outcome = slot.advance(*slot.machine); outcome != status::pending)
-      complete(slot, outcome);
+    cursor const before = slot.where();
+    status const outcome = slot.advance(*slot.machine);
+    if (outcome != status::pending) complete(slot, outcome);
+    moves_ += outcome != status::pending || !slot.where().same_place(before);
     return true;
   }
 
@@ -341,7 +348,8 @@ class engine {
   std::uint64_t timeout_us_;
   std::uint64_t waited_us_ = 0;
   std::uint64_t sequence_ = 0;
-  std::uint32_t spins_;
+  std::uint64_t moves_ = 0;  // turns in which a request got on: while they do, nobody sleeps
+  exec::wakefulness awake_;
   std::uint32_t next_slot_ = 0;
   std::uint32_t started_ = 0;
   std::uint32_t in_flight_ = 0;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a rank waits: spin while the answer may be a cache miss away, then give the processor to
-// whoever it is waiting for. Every wait of the library goes through here, so every wait has a
-// deadline and notices an abort.
+// whoever it is waiting for, then sleep until somebody rings. Every wait of the library goes through
+// here, so every wait has a deadline and notices an abort.
 #pragma once
 
 #include <sched.h>
 #include <unistd.h>
+
+#include <concepts>
 
 #include "collx/core/clock.hpp"
 #include "collx/core/status.hpp"
@@ -13,35 +15,61 @@
 
 namespace collx::inline abi_1::exec {
 
+// How long a rank that waits stays awake: it spins so often, then yields for so long.
+struct wakefulness {
+  std::uint32_t spins = 0;
+  std::uint32_t yield_us = 0;
+};
+
 // With a processor per rank a short spin catches nearly every message. With fewer, spinning only
-// delays the rank that would send it: yield at once.
-[[nodiscard]] inline std::uint32_t spins_before_yield(rank_t ranks_here) noexcept {
+// delays the rank that would send it: yield at once. `yield_us` 0: sleep at once.
+[[nodiscard]] inline wakefulness wakefulness_of(rank_t ranks_here, std::uint32_t yield_us) noexcept {
   static long const processors = sysconf(_SC_NPROCESSORS_ONLN);
-  return ranks_here <= processors ? 4096 : 0;
+  return {ranks_here <= processors && yield_us != 0 ? 4096u : 0u, yield_us};
 }
+
+// Where a rank can sleep: an endpoint whose peers ring.
+//   prepare_to_sleep()   from now on they do. False: not now. One more look must follow, then
+//   sleep(at_most_us)    until somebody has rung; false: the time is over. Repeatable.
+template <class Place>
+concept sleeping_place = requires(Place& place, std::uint64_t at_most_us) {
+  { place.prepare_to_sleep() } noexcept -> std::same_as<bool>;
+  { place.sleep(at_most_us) } noexcept -> std::same_as<bool>;
+};
 
 class waiter {
  public:
-  waiter(std::uint32_t spins, std::uint64_t timeout_us) noexcept : spins_(spins), timeout_us_(timeout_us) {}
+  waiter(wakefulness how, std::uint64_t timeout_us) noexcept : how_(how), timeout_us_(timeout_us) {}
 
   // Called after each fruitless look. interrupted() says whether waiting has become pointless; it
-  // is asked rarely, because it may cost system calls.
-  template <class Interrupted>
-  [[nodiscard]] status pause(Interrupted const& interrupted) noexcept {
-    if (COLLX_LIKELY(round_ < spins_)) {
+  // is asked rarely, because it may cost system calls. Who has no sleeping_place yields for ever.
+  template <class Interrupted, class Place>
+  [[nodiscard]] status pause(Interrupted const& interrupted, [[maybe_unused]] Place& place) noexcept {
+    if (COLLX_LIKELY(round_ < how_.spins)) {
       // A pause costs up to 140 cycles, as much as the message takes: not at first.
       if (++round_ > spins_without_pause) relax();
       return status::ok;
     }
-    if (!yields()) return status::ok;
+    if constexpr (sleeping_place<Place>) {
+      if (!(prepared_ ? naps(place) : drowsy(place))) return status::ok;
+    } else {
+      if (!yields()) return status::ok;
+    }
     status const why = interrupted();
     return why == status::ok && late_ ? status::timeout : why;
   }
 
   // Something moved: the next wait begins, with a spin and a deadline of its own.
   void restart() noexcept {
-    round_ = 0;
+    stay_awake();
     started_us_ = 0;
+  }
+
+  // Something else moved: no time to sleep.
+  void stay_awake() noexcept {
+    round_ = 0;
+    awake_since_us_ = 0;
+    prepared_ = false;
   }
 
   [[nodiscard]] std::uint64_t elapsed_us() const noexcept {
@@ -53,22 +81,49 @@ class waiter {
   // compiled anew for every question.
   COLLX_NEVER_INLINE bool yields() noexcept {
     sched_yield();
-    if (++round_ - spins_ < yields_per_look) return false;
-    round_ = spins_;
-    std::uint64_t const now = now_us();
-    if (started_us_ == 0) started_us_ = now;  // late by microseconds: the fast path reads no clock
-    late_ = now - started_us_ >= timeout_us_;
+    if (++round_ - how_.spins < yields_per_look) return false;
+    round_ = how_.spins;
+    look_at_clock();
     return true;
+  }
+
+  // The same, until it has lasted so long that this rank had better sleep.
+  template <class Place>
+  COLLX_NEVER_INLINE bool drowsy(Place& place) noexcept {
+    if (how_.yield_us == 0) look_at_clock();
+    else if (!yields()) return false;
+    if (now_us_ - awake_since_us_ >= how_.yield_us) prepared_ = place.prepare_to_sleep();
+    return true;
+  }
+
+  // Nothing was found since peers know that this rank sleeps.
+  template <class Place>
+  COLLX_NEVER_INLINE bool naps(Place& place) noexcept {
+    std::uint64_t const waited_us = now_us_ - started_us_;
+    bool const rung = place.sleep(timeout_us_ > waited_us ? timeout_us_ - waited_us : 0);
+    if (rung) stay_awake();
+    look_at_clock();
+    return true;
+  }
+
+  void look_at_clock() noexcept {
+    now_us_ = now_us();
+    if (started_us_ == 0) started_us_ = now_us_;  // late by microseconds: the fast path reads no clock
+    if (awake_since_us_ == 0) awake_since_us_ = now_us_;
+    late_ = now_us_ - started_us_ >= timeout_us_;
   }
 
   static constexpr std::uint32_t spins_without_pause = 64;
   static constexpr std::uint32_t yields_per_look = 64;
 
-  std::uint32_t spins_;
+  wakefulness how_;
   std::uint32_t round_ = 0;
   std::uint64_t timeout_us_;
   std::uint64_t started_us_ = 0;
+  std::uint64_t awake_since_us_ = 0;
+  std::uint64_t now_us_ = 0;
   bool late_ = false;
+  bool prepared_ = false;
 };
 
 }  // namespace collx::inline abi_1::exec

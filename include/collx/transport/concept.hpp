@@ -46,6 +46,7 @@ enum class handover : std::uint8_t {
 //   scratch(lane)              memory for place::scratch, staging_bytes() / 2 of it
 //   progress()                 moves bytes along; called while waiting
 //   interrupted(peer)          ok, or why waiting for that peer is pointless. Slow; called rarely.
+// One whose ranks can wake each other is an exec::sleeping_place besides.
 template <class E>
 concept endpoint = requires(E& e, int lane, rank_t peer, std::byte* to, std::byte const* from,
                             std::size_t bytes, arrival& what, handover how) {

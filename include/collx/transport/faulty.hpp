@@ -69,6 +69,13 @@ class faulty_endpoint : public Endpoint {
     if (!stopped_) Endpoint::send(lane, peer, payload, bytes, how);
   }
 
+  // What comes late comes by being looked for.
+  [[nodiscard]] bool prepare_to_sleep() noexcept
+    requires requires(Endpoint& e) { e.prepare_to_sleep(); }
+  {
+    return plan_.delay_polls_max == 0 && plan_.refuse_one_in == 0 && Endpoint::prepare_to_sleep();
+  }
+
   // A quiet rank's own call fails as well, so that its thread can end.
   [[nodiscard]] status interrupted(rank_t peer) noexcept {
     return stopped_ ? status::peer_lost : Endpoint::interrupted(peer);

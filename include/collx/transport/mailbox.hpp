@@ -285,7 +285,7 @@ struct mailbox_membership {
                                                rank_t rank) {
     array<rank_t> members(static_cast<std::size_t>(world.size()));
     for (rank_t r = 0; r < world.size(); ++r) members[static_cast<std::size_t>(r)] = r;
-    return new engine_type(world.chosen().timeout_us, 0u, world, everybody,
+    return new engine_type(world.chosen().timeout_us, exec::wakefulness{}, world, everybody,
                            static_cast<array<rank_t>&&>(members), rank);
   }
 
@@ -296,7 +296,7 @@ struct mailbox_membership {
   [[nodiscard]] static engine_type* assemble(engine_type& parent, array<rank_t> members, rank_t my_rank,
                                              array<std::uint64_t> const& tokens) {
     auto& group = *reinterpret_cast<mailbox_detail::group*>(static_cast<std::uintptr_t>(tokens[0]));
-    return new engine_type(parent.timeout_us(), 0u, parent.endpoint().space(), group,
+    return new engine_type(parent.timeout_us(), exec::wakefulness{}, parent.endpoint().space(), group,
                            static_cast<array<rank_t>&&>(members), my_rank);
   }
 };

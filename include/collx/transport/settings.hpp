@@ -13,6 +13,7 @@ struct settings {
   std::uint64_t timeout_us = 30'000'000;   // COLLX_TIMEOUT_US: the longest wait before status::timeout
   std::size_t staging_bytes = 1 << 20;     // COLLX_STAGING_BYTES: per rank and lane, used when touched
   std::size_t heap_bytes = heap_default;   // COLLX_HEAP_BYTES: symmetric memory reserved per rank (shm)
+  std::uint32_t yield_us = 200;            // COLLX_YIELD_US: a rank that waits sleeps after it; 0: at once
 
   // Address space, not memory: pages are taken when touched. The thread sanitizer shadows address
   // space at four times its size, so it gets less.
@@ -32,6 +33,7 @@ struct settings {
     read("COLLX_TIMEOUT_US", chosen.timeout_us, 1, std::int64_t{1} << 50);
     read("COLLX_STAGING_BYTES", chosen.staging_bytes, 1 << 16, std::int64_t{1} << 30);
     read("COLLX_HEAP_BYTES", chosen.heap_bytes, 1 << 20, std::int64_t{1} << 44);
+    read("COLLX_YIELD_US", chosen.yield_us, 0, 1'000'000'000);
     chosen.staging_bytes = (chosen.staging_bytes + 4095) / 4096 * 4096;
     chosen.heap_bytes = (chosen.heap_bytes + 4095) / 4096 * 4096;
     return chosen;

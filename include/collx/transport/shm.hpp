@@ -70,10 +70,33 @@ class shm_world {
 
   void abort(status code, rank_t reporter, rank_t culprit) noexcept {
     segment_.head().alarm.raise({code, reporter, culprit});
+    for (rank_t r = 0; r < size(); ++r) bell(r).ring();
   }
   [[nodiscard]] mapped::first_failure first_failure() const noexcept { return segment_.head().alarm.read(); }
+  [[nodiscard]] mapped::doorbell& bell(rank_t rank) const noexcept { return segment_.of(rank).bell; }
+  // Relaxed: who did not join said so before it announced itself.
+  [[nodiscard]] bool fenced() const noexcept {
+    return segment_.head().unfenced.load(std::memory_order_relaxed) == 0;
+  }
 
  private:
+  // Where ranks sleep until everybody has come. The last to come wakes them.
+  struct entrance {
+    std::atomic<std::uint32_t>& joined;
+    std::uint32_t seen = 0;
+
+    // The kernel compares the count itself, and orders that: nothing to tell anybody.
+    [[nodiscard]] bool prepare_to_sleep() noexcept {
+      seen = joined.load(std::memory_order_relaxed);
+      return true;
+    }
+    [[nodiscard]] bool sleep(std::uint64_t at_most_us) noexcept {
+      return futex_sleep(joined, seen, at_most_us < 10'000 ? at_most_us : 10'000);
+    }
+  };
+
+  [[nodiscard]] std::uint32_t everybody() const noexcept { return static_cast<std::uint32_t>(size()); }
+
   COLLX_COLD void announce() {
     if (rank_ < 0 || rank_ >= size()) {
       char text[160];
@@ -92,17 +115,23 @@ class shm_world {
                     nobody);
       throw error(status::bad_argument, text);
     }
-    segment_.head().joined.fetch_add(1, std::memory_order_release);
+    if (!join_fences()) segment_.head().unfenced.store(1, std::memory_order_relaxed);
+    // Release: pairs with the acquire of those who wait for everybody.
+    if (segment_.head().joined.fetch_add(1, std::memory_order_release) + 1 == everybody())
+      futex_wake_all(segment_.head().joined);
   }
 
   COLLX_COLD void wait_for_everybody() {
-    exec::waiter patience(0, chosen().timeout_us);
+    exec::waiter patience(exec::wakefulness{0, chosen().yield_us}, chosen().timeout_us);
+    entrance door{segment_.head().joined};
     // Acquire: pairs with announce(), so that every member's record is complete.
-    while (segment_.head().joined.load(std::memory_order_acquire) < size()) {
+    while (segment_.head().joined.load(std::memory_order_acquire) < everybody()) {
       status const why = patience.pause([&] { return first_lost() == no_rank ? interrupted(no_rank)
-                                                                             : status::peer_lost; });
+                                                                             : status::peer_lost; },
+                                        door);
       // The last to join may be done, and gone, before this rank looks again.
-      if (why == status::ok || segment_.head().joined.load(std::memory_order_acquire) == size()) continue;
+      if (why == status::ok || segment_.head().joined.load(std::memory_order_acquire) == everybody())
+        continue;
       rank_t missing = first_lost();
       for (rank_t r = 0; missing == no_rank && r < size(); ++r)
         if (segment_.of(r).process.load(std::memory_order_relaxed) == 0) missing = r;

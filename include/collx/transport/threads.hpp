@@ -5,6 +5,7 @@
 #pragma once
 
 #include "collx/transport/mapped/alarm.hpp"
+#include "collx/transport/mapped/doorbell.hpp"
 #include "collx/transport/mapped/membership.hpp"
 #include "collx/transport/mapped/retired_blocks.hpp"
 #include "collx/transport/settings.hpp"
@@ -17,7 +18,8 @@ class threads_world {
   static constexpr char const* transport_name = "threads";
 
   threads_world(rank_t size, settings const& chosen)
-      : settings_(chosen), layout_{size, chosen.staging_bytes}, blocks_(static_cast<std::size_t>(size)) {
+      : settings_(chosen), layout_{size, chosen.staging_bytes}, blocks_(static_cast<std::size_t>(size)),
+        bells_(static_cast<std::size_t>(size)) {
     for (std::byte*& block : blocks_) block = map_zeroed(layout_.block_bytes());
   }
 
@@ -51,8 +53,13 @@ class threads_world {
   }
   void abort(status code, rank_t reporter, rank_t culprit) noexcept {
     alarm_.raise({code, reporter, culprit});
+    for (mapped::doorbell& bell : bells_) bell.ring();
   }
   [[nodiscard]] mapped::first_failure first_failure() const noexcept { return alarm_.read(); }
+  [[nodiscard]] mapped::doorbell& bell(rank_t rank) noexcept {
+    return bells_[static_cast<std::size_t>(rank)];
+  }
+  [[nodiscard]] bool fenced() const noexcept { return fenced_; }
 
  private:
   settings settings_;
@@ -60,6 +67,8 @@ class threads_world {
   array<std::byte*> blocks_;  // each retired by the communicator that owns it
   mapped::retired_blocks retired_;
   mapped::alarm alarm_;
+  array<mapped::doorbell> bells_;
+  bool fenced_ = join_fences();  // before there are threads, or it takes the kernel milliseconds
   std::atomic<std::int32_t> references_{1};
 };
 

@@ -9,13 +9,14 @@
 #include "collx/core/array.hpp"
 #include "collx/device/cache_hint.hpp"
 #include "collx/transport/concept.hpp"
-#include "collx/transport/mapped/layout.hpp"
+#include "collx/transport/mapped/doorbell.hpp"
 #include "collx/transport/staging_ring.hpp"
 
 namespace collx::inline abi_1::transport::mapped {
 
 // A Space offers: address_of(pointer, bytes) -> shared address or 0; at(address) -> pointer;
-// interrupted(world_rank) -> status.
+// interrupted(world_rank) -> status; bell(world_rank) -> its doorbell; fenced() -> whether all ranks have
+// joined the fences.
 template <class Space>
 class endpoint {
  public:
@@ -39,7 +40,8 @@ class endpoint {
         peers_(static_cast<std::size_t>(lane_count) * static_cast<std::size_t>(layout.size)),
         snapshots_(static_cast<std::size_t>(lane_count) * static_cast<std::size_t>(layout.size) *
                    staging_ring::mark_count),
-        own_block_(blocks[rank]) {
+        own_block_(blocks[rank]),
+        sleeper_(space.bell(members_[static_cast<std::size_t>(rank)]), space.fenced()) {
     for (int lane = 0; lane < lane_count; ++lane) {
       for (rank_t peer = 0; peer < size(); ++peer) attach(lane, peer, blocks);
       rings_[lane].attach(own_block_ + layout.staging(lane), layout.staging_bytes,
@@ -110,6 +112,7 @@ class endpoint {
     with.acknowledged = with.received;
     // Release: everything read from the payload is read before the sender may overwrite it.
     with.receipts->consumed.store(with.received, std::memory_order_release);
+    with.bell->ring_if_asleep();
   }
 
   [[nodiscard]] bool can_send(int lane, rank_t peer) noexcept {
@@ -138,6 +141,7 @@ class endpoint {
       copy_small(next.inlined, payload, bytes);
       // Release: the letter is written before the receiver can see its number.
       next.sequence.store(++to.sent, std::memory_order_release);
+      to.bell->ring_if_asleep();
       return;
     }
     next.payload = space_->address_of(payload, bytes);
@@ -148,6 +152,7 @@ class endpoint {
     if (hint && bytes <= demoted_bytes_max) device::demote(payload, bytes);
     // Release: the letter and the payload are written before the receiver can see the number.
     next.sequence.store(++to.sent, std::memory_order_release);
+    to.bell->ring_if_asleep();
     if (hint) {
       // The receivers read the ring's next lines a round ago; take them back while they are busy.
       hinted_[lane] = payload;
@@ -174,6 +179,13 @@ class endpoint {
 
   [[nodiscard]] std::byte* scratch(int lane) noexcept { return own_block_ + layout_.scratch(lane); }
   void progress() noexcept {}  // the processors' caches move the bytes
+  // See exec::sleeping_place.
+  [[nodiscard]] bool prepare_to_sleep() noexcept {
+    sleeper_.announce();
+    return true;
+  }
+  [[nodiscard]] bool sleep(std::uint64_t at_most_us) noexcept { return sleeper_.sleep(at_most_us); }
+  [[nodiscard]] sleeper const& slept() const noexcept { return sleeper_; }
   [[nodiscard]] status interrupted(rank_t peer) noexcept {
     return space_->interrupted(peer == no_rank ? no_rank : world_rank(peer));
   }
@@ -190,6 +202,7 @@ class endpoint {
     letter* outbox = nullptr;                   // in the peer's block
     acknowledgement* receipts = nullptr;        // this rank writes: letters it has consumed
     acknowledgement const* returned = nullptr;  // the peer writes: letters of ours it has consumed
+    doorbell* bell = nullptr;                   // the peer's
     std::uint64_t sent = 0;
     std::uint64_t received = 0;
     std::uint64_t known_consumed = 0;  // last value read from `returned`
@@ -209,6 +222,7 @@ class endpoint {
     std::byte* const theirs = blocks[peer];
     with.inbox = reinterpret_cast<letter*>(own_block_ + layout_.inbox(lane, peer));
     with.outbox = reinterpret_cast<letter*>(theirs + layout_.inbox(lane, rank_));
+    with.bell = &space_->bell(world_rank(peer));
     with.receipts = reinterpret_cast<acknowledgement*>(own_block_ + layout_.acknowledgement_of(lane, peer));
     with.returned =
         reinterpret_cast<acknowledgement const*>(theirs + layout_.acknowledgement_of(lane, rank_));
@@ -247,6 +261,7 @@ class endpoint {
   array<pair> peers_;
   array<std::uint64_t> snapshots_;
   std::byte* own_block_;
+  sleeper sleeper_;
   staging_ring rings_[lane_count];
   small_line small_[lane_count];
   std::byte const* hinted_[lane_count] = {};

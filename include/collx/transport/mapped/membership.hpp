@@ -18,7 +18,8 @@ struct membership {
   [[nodiscard]] static engine_type* join_world(world_type& world, rank_t rank) {
     array<rank_t> everybody(static_cast<std::size_t>(world.size()));
     for (rank_t r = 0; r < world.size(); ++r) everybody[static_cast<std::size_t>(r)] = r;
-    return new engine_type(world.chosen().timeout_us, exec::spins_before_yield(world.size()), world, rank,
+    exec::wakefulness const how = exec::wakefulness_of(world.size(), world.chosen().yield_us);
+    return new engine_type(world.chosen().timeout_us, how, world, rank,
                            static_cast<array<rank_t>&&>(everybody), world.blocks(), world.layout());
   }
 
@@ -37,7 +38,7 @@ struct membership {
     array<std::byte*> blocks(tokens.size());
     for (std::size_t r = 0; r < tokens.size(); ++r) blocks[r] = world.at(tokens[r]);
     block_layout const layout{static_cast<rank_t>(tokens.size()), parent.endpoint().layout().staging_bytes};
-    return new engine_type(parent.timeout_us(), parent.spins(), world, my_rank,
+    return new engine_type(parent.timeout_us(), parent.wakefulness(), world, my_rank,
                            static_cast<array<rank_t>&&>(members), blocks.data(), layout);
   }
 };

@@ -13,7 +13,7 @@
 #include <cstring>
 
 #include "collx/transport/mapped/alarm.hpp"
-#include "collx/transport/mapped/layout.hpp"
+#include "collx/transport/mapped/doorbell.hpp"
 #include "collx/transport/settings.hpp"
 
 namespace collx::inline abi_1::transport::shared_memory {
@@ -29,6 +29,7 @@ struct alignas(mapped::line_bytes) member {
   std::atomic<std::int32_t> process;       // pid, 0 until it has joined; stored last
   std::atomic<std::uint32_t> lost;         // 1 once somebody has seen it end
   std::uint64_t start_time;                // tells a process from a later one with its pid
+  mapped::doorbell bell;
 };
 
 // At the begin of the segment. Everything is zero when it is made.
@@ -38,11 +39,12 @@ struct header {
   std::int32_t size;
   settings chosen;
   mapped::alarm alarm;
-  std::atomic<std::int32_t> joined;
+  std::atomic<std::uint32_t> joined;    // so many ranks have; what those who wait for the others sleep on
+  std::atomic<std::uint32_t> unfenced;  // 1: the system refused some rank to join the fences
   // followed by `size` members
 
   static constexpr std::uint64_t magic_value = 0x636f'6c6c'7873'686dULL;  // "collxshm"
-  static constexpr std::uint32_t version_value = 1;
+  static constexpr std::uint32_t version_value = 2;
 };
 
 // A process's view of the segment: [header and members][rank 0's region][rank 1's region]...
