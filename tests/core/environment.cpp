@@ -59,7 +59,7 @@ TEST_CASE("settings: defaults, overrides, whole pages, and refusals by name") {
   for (char const* name : variables) unsetenv(name);
   auto chosen = collx::transport::settings::from_environment();
   CHECK(chosen.timeout_us == 30'000'000);
-  CHECK(chosen.staging_bytes == 1 << 20);
+  CHECK(chosen.staging_bytes == 1 << 19);
   CHECK(chosen.yield_us == 200);
   setenv("COLLX_TIMEOUT_US", "17", 1);
   setenv("COLLX_STAGING_BYTES", "100001", 1);

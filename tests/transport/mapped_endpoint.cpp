@@ -146,24 +146,25 @@ TEST_CASE("mapped: staging is given back once its readers are done with a fragme
   two_ends pair;
   endpoint &from = *pair.ends[0], &to = *pair.ends[1];
   std::size_t const half = from.staging_bytes() / 2;
+  constexpr int lane = 1;  // with room for two fragments
   for (int fragment = 0; fragment < 20; ++fragment) {
-    std::byte* place = from.stage(0, half);
+    std::byte* place = from.stage(lane, half);
     arrival what;
     while (place == nullptr) {
-      REQUIRE(to.arrived(0, 0, what));
-      to.consume(0, 0);
-      place = from.stage(0, half);
+      REQUIRE(to.arrived(lane, 0, what));
+      to.consume(lane, 0);
+      place = from.stage(lane, half);
     }
     std::memset(place, fragment, half);
-    REQUIRE(from.can_send(0, 1));
-    from.send(0, 1, place, half, handover::staged);
-    from.end_fragment(0);
+    REQUIRE(from.can_send(lane, 1));
+    from.send(lane, 1, place, half, handover::staged);
+    from.end_fragment(lane);
     if (fragment < 1) continue;
     // One fragment behind: what is read was not overwritten by what was staged after it.
-    REQUIRE(to.arrived(0, 0, what));
+    REQUIRE(to.arrived(lane, 0, what));
     CHECK(what.data[0] == static_cast<std::byte>(fragment - 1));
     CHECK(what.data[half - 1] == static_cast<std::byte>(fragment - 1));
-    to.consume(0, 0);
+    to.consume(lane, 0);
   }
 }
 

@@ -43,6 +43,7 @@ enum class handover : std::uint8_t {
 //                              that this rank can store to, or null
 //   end_fragment(lane)         everything sent so far may be reclaimed once consumed
 //   unread_by(lane)            a rank that may still read in-place payloads of this one, or no_rank
+//   staging_bytes()            what vectors are cut by: half of it per fragment. stage() has at least so much
 //   scratch(lane)              memory for place::scratch, staging_bytes() / 2 of it
 //   progress()                 moves bytes along; called while waiting
 //   interrupted(peer)          ok, or why waiting for that peer is pointless. Slow; called rarely.

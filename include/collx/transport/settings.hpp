@@ -11,7 +11,7 @@ inline constexpr rank_t size_max = 4096;
 
 struct settings {
   std::uint64_t timeout_us = 30'000'000;   // COLLX_TIMEOUT_US: the longest wait before status::timeout
-  std::size_t staging_bytes = 1 << 20;     // COLLX_STAGING_BYTES: per rank and lane, used when touched
+  std::size_t staging_bytes = 1 << 19;     // COLLX_STAGING_BYTES: per rank and lane, used when touched
   std::size_t heap_bytes = heap_default;   // COLLX_HEAP_BYTES: symmetric memory reserved per rank (shm)
   std::uint32_t yield_us = 200;            // COLLX_YIELD_US: a rank that waits sleeps after it; 0: at once
 

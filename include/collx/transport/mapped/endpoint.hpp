@@ -44,7 +44,7 @@ class endpoint {
         sleeper_(space.bell(members_[static_cast<std::size_t>(rank)]), space.fenced()) {
     for (int lane = 0; lane < lane_count; ++lane) {
       for (rank_t peer = 0; peer < size(); ++peer) attach(lane, peer, blocks);
-      rings_[lane].attach(own_block_ + layout.staging(lane), layout.staging_bytes,
+      rings_[lane].attach(own_block_ + layout.staging(lane), layout.ring_bytes(lane),
                           &snapshots_[static_cast<std::size_t>(lane) * static_cast<std::size_t>(size()) *
                                       staging_ring::mark_count],
                           size());
