@@ -84,6 +84,7 @@ class shm_world {
   struct entrance {
     std::atomic<std::uint32_t>& joined;
     std::uint32_t seen = 0;
+    bool quiet = false;  // nobody came for a while
 
     // The kernel compares the count itself, and orders that: nothing to tell anybody.
     [[nodiscard]] bool prepare_to_sleep() noexcept {
@@ -91,7 +92,8 @@ class shm_world {
       return true;
     }
     [[nodiscard]] bool sleep(std::uint64_t at_most_us) noexcept {
-      return futex_sleep(joined, seen, at_most_us < 10'000 ? at_most_us : 10'000);
+      quiet = !futex_sleep(joined, seen, at_most_us < 10'000 ? at_most_us : 10'000);
+      return !quiet;
     }
   };
 
@@ -126,9 +128,10 @@ class shm_world {
     entrance door{segment_.head().joined};
     // Acquire: pairs with announce(), so that every member's record is complete.
     while (segment_.head().joined.load(std::memory_order_acquire) < everybody()) {
-      status const why = patience.pause([&] { return first_lost() == no_rank ? interrupted(no_rank)
-                                                                             : status::peer_lost; },
-                                        door);
+      // To ask after everybody takes several system calls for each: not while ranks still come.
+      status const why = patience.pause(
+          [&] { return door.quiet && first_lost() != no_rank ? status::peer_lost : interrupted(no_rank); },
+          door);
       // The last to join may be done, and gone, before this rank looks again.
       if (why == status::ok || segment_.head().joined.load(std::memory_order_acquire) == everybody())
         continue;
