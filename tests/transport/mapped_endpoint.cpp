@@ -73,6 +73,36 @@ TEST_CASE("mapped: letters arrive in order, of every size, many times around the
   }
 }
 
+TEST_CASE("mapped: a letter says what its sender has consumed, read or not") {
+  two_ends pair;
+  endpoint &busy = *pair.ends[0], &peer = *pair.ends[1];
+  std::byte const payload[8] = {};
+  arrival what;
+  // The busy one only sends; the peer answers each letter, and never says otherwise that it has read it.
+  std::uint64_t unread = 0;
+  while (unread < mapped::letters_per_inbox) {
+    REQUIRE(busy.can_send(0, 1));
+    busy.send(0, 1, payload, sizeof payload, handover::staged);
+    REQUIRE(peer.arrived(0, 0, what));
+    peer.consume(0, 0);
+    REQUIRE(peer.can_send(0, 0));
+    peer.send(0, 0, payload, sizeof payload, handover::staged);
+    ++unread;
+  }
+  // All of its letters are known to be read, so that a whole inbox is free.
+  for (std::uint64_t i = 0; i < mapped::letters_per_inbox; ++i) {
+    REQUIRE(busy.can_send(0, 1));
+    busy.send(0, 1, payload, sizeof payload, handover::staged);
+  }
+  CHECK_FALSE(busy.can_send(0, 1));
+  CHECK_FALSE(peer.can_send(0, 0));
+  for (std::uint64_t i = 0; i < unread; ++i) {
+    REQUIRE(busy.arrived(0, 1, what));
+    busy.consume(0, 1);
+  }
+  CHECK(peer.can_send(0, 0));
+}
+
 TEST_CASE("mapped: credits run out when nobody reads, and come back") {
   two_ends pair;
   endpoint &from = *pair.ends[0], &to = *pair.ends[1];

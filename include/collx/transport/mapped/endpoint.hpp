@@ -8,6 +8,7 @@
 
 #include "collx/core/array.hpp"
 #include "collx/device/cache_hint.hpp"
+#include "collx/device/copy_few.hpp"
 #include "collx/transport/concept.hpp"
 #include "collx/transport/mapped/doorbell.hpp"
 #include "collx/transport/staging_ring.hpp"
@@ -85,7 +86,7 @@ class endpoint {
 
   void expect(int, rank_t, std::byte*, std::size_t) noexcept {}  // peers' memory is read in place
 
-  [[nodiscard]] bool arrived(int lane, rank_t peer, arrival& what) noexcept {
+  [[nodiscard]] COLLX_ALWAYS_INLINE bool arrived(int lane, rank_t peer, arrival& what) noexcept {
     pair& with = at(lane, peer);
     letter const& next = with.inbox[with.received % letters_per_inbox];
     // Acquire: pairs with the release in send(), so that the letter and the payload it points to
@@ -103,8 +104,9 @@ class endpoint {
     return true;
   }
 
-  void consume(int lane, rank_t peer) noexcept {
+  COLLX_ALWAYS_INLINE void consume(int lane, rank_t peer) noexcept {
     pair& with = at(lane, peer);
+    learn(with, with.inbox[with.received % letters_per_inbox]);
     ++with.received;
     // The sender waits for its staging or its user's memory to be free. Of small letters it only
     // needs to know often enough never to run out of credit.
@@ -115,7 +117,7 @@ class endpoint {
     with.bell->ring_if_asleep();
   }
 
-  [[nodiscard]] bool can_send(int lane, rank_t peer) noexcept {
+  [[nodiscard]] COLLX_ALWAYS_INLINE bool can_send(int lane, rank_t peer) noexcept {
     pair& to = at(lane, peer);
     return COLLX_LIKELY(to.sent - to.known_consumed < letters_per_inbox) ||
            acknowledged(to, to.sent - letters_per_inbox + 1);
@@ -132,18 +134,31 @@ class endpoint {
         bytes, [&](rank_t peer, std::uint64_t count) { return acknowledged(at(lane, peer), count); });
   }
 
-  void send(int lane, rank_t peer, std::byte const* payload, std::size_t bytes, handover how) noexcept {
+  COLLX_ALWAYS_INLINE void send(int lane, rank_t peer, std::byte const* payload, std::size_t bytes,
+                                handover how) noexcept {
+    if (COLLX_UNLIKELY(bytes > inline_bytes || how == handover::pushed))
+      return send_where_it_lies(lane, peer, payload, bytes, how);
+    pair& to = at(lane, peer);
+    letter& next = to.outbox[to.sent % letters_per_inbox];
+    bool const unanswered = to.acknowledged == to.received;
+    next.bytes = static_cast<std::uint32_t>(bytes);
+    next.consumed = static_cast<std::uint32_t>(to.acknowledged = to.received);
+    next.payload = 0;
+    device::copy_few(next.inlined, payload, bytes);
+    // Release: the letter is written before the receiver can see its number.
+    next.sequence.store(++to.sent, std::memory_order_release);
+    to.bell->ring_if_asleep();
+    // One of a stream: the next follows before this one has arrived, and need not wait for its line. Where
+    // letters alternate with the peer's there is time enough.
+    if (unanswered) device::prefetch_exclusive(to.outbox[to.sent % letters_per_inbox].inlined, 1);
+  }
+
+  COLLX_NEVER_INLINE void send_where_it_lies(int lane, rank_t peer, std::byte const* payload,
+                                             std::size_t bytes, handover how) noexcept {
     pair& to = at(lane, peer);
     letter& next = to.outbox[to.sent % letters_per_inbox];
     next.bytes = static_cast<std::uint32_t>(bytes);
-    if (COLLX_LIKELY(bytes <= inline_bytes && how != handover::pushed)) {
-      next.payload = 0;
-      copy_small(next.inlined, payload, bytes);
-      // Release: the letter is written before the receiver can see its number.
-      next.sequence.store(++to.sent, std::memory_order_release);
-      to.bell->ring_if_asleep();
-      return;
-    }
+    next.consumed = static_cast<std::uint32_t>(to.acknowledged = to.received);
     next.payload = space_->address_of(payload, bytes);
     next.target = target_[lane] == nullptr ? 0 : space_->address_of(target_[lane], 1);
     (how == handover::in_place ? to.in_place_sent : to.staged_sent) = to.sent + 1;
@@ -242,16 +257,23 @@ class endpoint {
   // Kept out of line: it is rare, and what calls it is on the path of every message.
   COLLX_NEVER_INLINE static std::uint64_t look_for_receipt(pair& with) noexcept {
     // Acquire: pairs with consume(); what the receiver read, it read before we overwrite it.
-    return with.known_consumed = with.returned->consumed.load(std::memory_order_acquire);
+    std::uint64_t const told = with.returned->consumed.load(std::memory_order_acquire);
+    if (told > with.known_consumed) with.known_consumed = told;
+    // What the peer has said in a letter it does not say again.
+    for (std::uint64_t n = with.received; n < with.received + letters_per_inbox; ++n) {
+      letter const& next = with.inbox[n % letters_per_inbox];
+      // Acquire: as in arrived(); and what the sender had read by then, it read before we overwrite it.
+      if (next.sequence.load(std::memory_order_acquire) != n + 1) break;
+      learn(with, next);
+    }
+    return with.known_consumed;
   }
 
-  // The common sizes as single moves: a call to memcpy costs more than the rest of send().
-  static void copy_small(std::byte* to, std::byte const* from, std::size_t bytes) noexcept {
-    if (bytes == 4) std::memcpy(to, from, 4);
-    else if (bytes == 8) std::memcpy(to, from, 8);
-    else if (bytes == 16) std::memcpy(to, from, 16);
-    else if (bytes == 32) std::memcpy(to, from, 32);
-    else if (bytes != 0) std::memcpy(to, from, bytes);
+  // A letter says how many of ours its sender had consumed: of those in flight, so that 32 bits will do.
+  static void learn(pair& with, letter const& from_peer) noexcept {
+    auto const more = static_cast<std::int32_t>(
+        from_peer.consumed - static_cast<std::uint32_t>(with.known_consumed));
+    if (more > 0) with.known_consumed += static_cast<std::uint64_t>(more);
   }
 
   Space* space_;

@@ -29,7 +29,7 @@ struct alignas(line_bytes) letter {
   std::uint64_t payload;  // shared address, 0: the payload is `inlined`
   std::uint64_t target;   // with a payload: shared address of the sender's output, 0: not reachable
   std::uint32_t bytes;
-  std::uint32_t reserved;
+  std::uint32_t consumed;  // letters of the receiver that the sender has consumed, modulo 2^32
   std::byte inlined[inline_bytes];
 };
 static_assert(sizeof(letter) == line_bytes);
