@@ -30,7 +30,8 @@ struct direct_base {
 };
 
 // Take chunk `chunk` from everybody and combine in rank order: one fan-in, n memory streams.
-[[nodiscard]] constexpr COLLX_HD primitive reduce_from_everybody(problem p, region operand, region target) {
+[[nodiscard]] COLLX_ALWAYS_INLINE constexpr COLLX_HD primitive
+reduce_from_everybody(problem p, region operand, region target) {
   return {.from = everybody(p.size),
           .operand = operand,
           .target = target,
@@ -40,13 +41,13 @@ struct direct_base {
 }
 
 // Send to everybody chunk `their rank` of the input; the k-th peer is rank + 1 + k.
-[[nodiscard]] constexpr COLLX_HD primitive scatter_to_everybody(problem p) {
+[[nodiscard]] COLLX_ALWAYS_INLINE constexpr COLLX_HD primitive scatter_to_everybody(problem p) {
   peer_set const peers = everybody_after(p.rank, p.size);
   return {.to = peers, .operand = {place::input, peers.first, 1, 1}};
 }
 
 // Take chunk `their rank` from everybody, and this rank's own chunk from `own`.
-[[nodiscard]] constexpr COLLX_HD primitive gather_from_everybody(problem p, place own) {
+[[nodiscard]] COLLX_ALWAYS_INLINE constexpr COLLX_HD primitive gather_from_everybody(problem p, place own) {
   peer_set const peers = everybody_after(p.rank, p.size);
   return {.from = peers,
           .operand = {own, p.rank, 1},
@@ -56,7 +57,7 @@ struct direct_base {
 
 // Send the whole vector to every rank with a larger number. Copied, except by rank 0, which has no
 // other result: in place, the result overwrites it.
-[[nodiscard]] constexpr COLLX_HD primitive send_behind(problem p) {
+[[nodiscard]] COLLX_ALWAYS_INLINE constexpr COLLX_HD primitive send_behind(problem p) {
   peer_set const behind{p.rank + 1 == p.size ? 0 : p.rank + 1, 1, p.size - 1 - p.rank};
   return {.to = behind, .operand = {place::input, 0, 1}, .copy = p.rank != 0};
 }

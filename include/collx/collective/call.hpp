@@ -3,6 +3,7 @@
 #pragma once
 
 #include "collx/collective/invocation.hpp"
+#include "collx/exec/short_call.hpp"
 #include "collx/tune/reproducible.hpp"
 
 namespace collx::inline abi_1 {
@@ -54,6 +55,17 @@ template <schedule S, class Contract, class T, class Op, class Endpoint>
   };
   return exec::host_executor<S, T, Op, Endpoint>(endpoint, lane, engine.work(lane), map, args.op, {},
                                                  args.at.along);
+}
+
+// What the engine calls to have a call done without an executor.
+template <schedule S, class Contract, class T, class Op, class Endpoint>
+[[nodiscard]] COLLX_ALWAYS_INLINE auto do_shortly(exec::engine<Endpoint>& engine,
+                                                  invocation<Contract, T, Op> const& args) noexcept {
+  return [&](std::uint32_t looks) noexcept {
+    exec::short_call<S, T, Op, Endpoint> call(engine.endpoint(), engine.work(0), args.at.where, args.input,
+                                              args.output, args.count * sizeof(T), args.op, looks);
+    return call.run();
+  };
 }
 
 template <class Algorithm>

@@ -61,6 +61,8 @@ struct compiled_collective {
 
  private:
   template <class Chosen>
+  [[nodiscard]] static status run_chosen(engine_type& engine, arguments const& args) noexcept;
+  template <class Chosen>
   [[nodiscard]] static request<Endpoint> launch(engine_type& engine, exec::call const& what,
                                                 arguments const& args, priority how);
   // Throws what keeps the chosen algorithm from running here.
@@ -78,22 +80,32 @@ status compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run(engine_typ
   if (needs_elements<Contract> && args.count == 0 && engine.checker() == nullptr)
     return engine.failure().code;
   return with_algorithm<Algorithm>(
-      engine, args,
-      [&]<class Chosen>() noexcept {
-        using S = schedule_for<Contract, Chosen>;
-        if (COLLX_UNLIKELY((!can_run<S, T>(engine.endpoint(), args.at.where.shape()))))
-          return status::not_supported;
-        if (COLLX_UNLIKELY(args.at.where.size == 1)) {
-          engine.count_one();
-          run_alone(args);
-          return engine.failure().code;
-        }
-        auto const what = [&]() noexcept { return describe<Chosen>(args); };
-        if (COLLX_UNLIKELY(engine.checker() != nullptr))
-          if (status const agreed = engine.checker()(engine, what()); agreed != status::ok) return agreed;
-        return engine.run(what, [&](int lane) noexcept { return make_executor<S>(engine, lane, args); });
-      },
+      engine, args, [&]<class Chosen>() noexcept { return run_chosen<Chosen>(engine, args); },
       []() noexcept { return status::bad_argument; });
+}
+
+// A function, not a lambda: what a lambda refers to is stored, and loaded again at once.
+template <class Contract, class T, class Op, class Endpoint, class Algorithm>
+template <class Chosen>
+status compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run_chosen(engine_type& engine,
+                                                                             arguments const& args) noexcept {
+  using namespace detail;
+  using S = schedule_for<Contract, Chosen>;
+  if (COLLX_UNLIKELY((!can_run<S, T>(engine.endpoint(), args.at.where.shape()))))
+    return status::not_supported;
+  if (COLLX_UNLIKELY(args.at.where.size == 1)) {
+    engine.count_one();
+    run_alone(args);
+    return engine.failure().code;
+  }
+  auto const what = [&]() noexcept { return describe<Chosen>(args); };
+  if (COLLX_UNLIKELY(engine.checker() != nullptr))
+    if (status const agreed = engine.checker()(engine, what()); agreed != status::ok) return agreed;
+  auto const make = [&](int lane) noexcept { return make_executor<S>(engine, lane, args); };
+  if constexpr (!is_uneven<Contract> && exec::may_be_short<S, T, Op, Endpoint>)
+    if (args.count * sizeof(T) <= Endpoint::inline_bytes && args.at.along.is_whole())
+      return engine.run_shortly(what, do_shortly<S>(engine, args), make);
+  return engine.run(what, make);
 }
 
 template <class Contract, class T, class Op, class Endpoint, class Algorithm>

@@ -132,7 +132,7 @@ COLLX_ALWAYS_INLINE void combine_two(T* first, T* second, T const* a, T const* b
 #else
   (void)streamed;
 #endif
-  combine_lanes<vectors::any, Finish>(first, second, a, b, count, op, size);
+  combine_lanes<detail::vectors::any, Finish>(first, second, a, b, count, op, size);
 }
 
 // Folds sources[0 .. source_count) in `block`, in the accumulate type, and puts the result into
@@ -178,7 +178,7 @@ void fold(T* result, accumulate_t<Op, T>* block, T const* const* sources, std::i
   if (cpu::wide_vectors)
     return fold_wide(result, block, sources, source_count, at, count, op, complete, size);
 #endif
-  fold_lanes<vectors::any>(result, block, sources, source_count, at, count, op, complete, size);
+  fold_lanes<detail::vectors::any>(result, block, sources, source_count, at, count, op, complete, size);
 }
 
 // Any number of sources and destinations, block by block. Apart from combine(): two sources need none of
@@ -225,6 +225,26 @@ void combine(T* const* destinations, std::int32_t destination_count, T const* co
   }
   detail::combine_many(destinations, destination_count, sources, source_count, count, op, complete, size,
                        streamed);
+}
+
+// The same for a handful of elements from two sources to one output, where calls and vectors would cost
+// more than they save. Words of 8 bytes, as far as they go: what is stored whole can be loaded whole at
+// once. Returns false where only combine() gives the right bits.
+template <class T, class Op>
+COLLX_ALWAYS_INLINE bool combine_few(T* to, T const* a, T const* b, std::size_t count, Op const& op,
+                                     bool complete, rank_t size) {
+  constexpr std::size_t lanes = sizeof(T) < 8 ? 8 / sizeof(T) : 1;
+  if constexpr (!detail::rounds_alike<T, Op>) return false;
+  if constexpr (detail::has_finish<accumulate_t<Op, T>, Op>)
+    if (complete) return false;
+  std::size_t at = 0;
+  for (; at + lanes <= count; at += lanes)
+    detail::combine_lane<detail::vectors::any, lanes, false>(to + at, static_cast<T*>(nullptr), a + at,
+                                                             b + at, op, size);
+  for (; at < count; ++at)
+    detail::combine_lane<detail::vectors::any, 1, false>(to + at, static_cast<T*>(nullptr), a + at, b + at,
+                                                         op, size);
+  return true;
 }
 
 }  // namespace collx::inline abi_1::device

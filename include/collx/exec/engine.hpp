@@ -76,13 +76,25 @@ class engine {
     return outcome;
   }
 
+  // The same for one that may be done at once: `shortly(looks)` does what it can do without an executor,
+  // looking that often for each message, and returns how far it came (short_call.hpp).
+  template <class Describe, class Shortly, class Make>
+  [[nodiscard]] status run_shortly(Describe const& describe, Shortly const& shortly,
+                                   Make const& make) noexcept {
+    if (COLLX_UNLIKELY(failure_.code != status::ok)) return run(describe, make);
+    stopped_at const at = shortly(alone() ? looks_at_first : 1);
+    if (COLLX_UNLIKELY(at.step != stopped_at::at_the_end)) return run_on(describe, make, at);
+    ++sequence_;
+    return status::ok;
+  }
+
   // The same for what a collective needs beforehand: it reports under that collective's number.
   template <class Describe, class Make>
   [[nodiscard]] status run_uncounted(Describe const& describe, Make const& make) noexcept {
     if (COLLX_UNLIKELY(failure_.code != status::ok)) return failure_.code;
     auto executor = make(0);
     if constexpr (Endpoint::is_mapped)
-      if (COLLX_LIKELY(in_flight_ == 0 && awake_.spins >= looks_at_first)) executor.looks(looks_at_first);
+      if (COLLX_LIKELY(alone())) executor.looks(looks_at_first);
     status outcome = executor.advance();
     if (COLLX_UNLIKELY(outcome == status::pending))
       outcome = wait_for(executor, &advance_as<decltype(executor), Endpoint>);
@@ -204,6 +216,20 @@ class engine {
   }
 
  private:
+  // Nothing else to move along, and a processor to wait on.
+  [[nodiscard]] bool alone() const noexcept { return in_flight_ == 0 && awake_.spins >= looks_at_first; }
+
+  // Out of line, as is all that a short call need not be burdened with.
+  template <class Describe, class Make>
+  [[nodiscard]] COLLX_NEVER_INLINE status run_on(Describe const describe, Make const make,
+                                                 stopped_at const at) noexcept {
+    return run(describe, [&](int lane) noexcept {
+      auto executor = make(lane);
+      executor.go_on_from(at);
+      return executor;
+    });
+  }
+
   COLLX_COLD void fail(status outcome, call const& what, cursor const& at) noexcept {
     failure_report report = report_for(what);
     report.elapsed_us = waited_us_;

@@ -25,6 +25,13 @@ struct cursor {
   }
 };
 
+// How far a call came before it got an executor: the first `peers` of step `step` are done.
+struct stopped_at {
+  static constexpr std::int32_t at_the_end = -1;
+  std::int32_t step = 0;
+  std::int32_t peers = 0;
+};
+
 template <class Endpoint>
 class resumable {
  public:

@@ -29,6 +29,12 @@ class step_machine : public resumable<Endpoint> {
     endpoint_.begin(lane, memory_.output());
   }
 
+  // Goes on where a short call stopped, in the first fragment.
+  void go_on_from(stopped_at const& at) noexcept {
+    step_ = at.step;
+    k_ = at.peers;
+  }
+
  protected:
   [[nodiscard]] memory_map const& memory() const noexcept { return memory_; }
   [[nodiscard]] std::size_t fragment() const noexcept { return fragment_; }

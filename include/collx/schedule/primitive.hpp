@@ -49,7 +49,8 @@ struct peer_set {
   [[nodiscard]] COLLX_HD constexpr rank_t member(std::int32_t k, rank_t size) const {
     std::int64_t const raw = first + std::int64_t{k} * stride;
     if (along.is_whole() && raw >= 0 && raw < size) return static_cast<rank_t>(raw);
-    return far_member(raw, size);
+    if (along.is_whole() && raw >= size && raw - size < size) return static_cast<rank_t>(raw - size);
+    return far_member(along, raw, size);
   }
 
   [[nodiscard]] COLLX_HD constexpr bool contains(rank_t rank, rank_t size) const {
@@ -61,9 +62,11 @@ struct peer_set {
   friend constexpr bool operator==(peer_set const&, peer_set const&) = default;
 
  private:
-  // What wraps around, or goes along an axis. Out of line: every loop over peers asks for members.
-  [[nodiscard]] COLLX_HD COLLX_HOST_NEVER_INLINE constexpr rank_t far_member(std::int64_t raw,
-                                                                            rank_t size) const {
+  // What wraps around, or goes along an axis. Out of line: every loop over peers asks for members. By
+  // value, so that a set may live in registers.
+  [[nodiscard]] COLLX_HD COLLX_HOST_NEVER_INLINE static constexpr rank_t far_member(axis along,
+                                                                                   std::int64_t raw,
+                                                                                   rank_t size) {
     if (along.is_whole()) return wrapped(raw, size);
     return along.base + wrapped(raw, along.size) * along.pitch;
   }

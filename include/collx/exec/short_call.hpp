@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of a call whose messages all fit a letter, as far as they can be done at once: what the step
+// machine would do, without all that such a call does not need (fragments, staging, lending). The schedule's
+// first steps are evaluated when compiling, as far as they do not depend on the ranks. It keeps no state:
+// where it cannot go on, or does not know how, it says how far it came, and the machine goes on from there.
+#pragma once
+
+#include "collx/device/copy_few.hpp"
+#include "collx/exec/host_executor.hpp"
+
+namespace collx::inline abi_1::exec {
+
+namespace detail {
+
+// Steps that a short call is compiled for. A longer schedule gains nothing: its messages follow each other.
+inline constexpr std::int32_t short_steps = 2;
+
+// Whether no step of one rank both takes and sends, and there are but few.
+template <schedule S>
+[[nodiscard]] consteval bool is_short_for(problem p) {
+  if (S::step_count(p) > short_steps || scratch_chunks<S>(p.shape()) != 0) return false;
+  for (std::int32_t i = 0; i < S::step_count(p); ++i)
+    if (primitive const step = S::step(p, i); !step.from.empty() && !step.to.empty()) return false;
+  return true;
+}
+
+// Decides what is compiled, not what is right, so that a sample will do.
+template <schedule S>
+[[nodiscard]] consteval bool is_short() {
+  for (rank_t const size : {2, 7})
+    for (rank_t rank = 0; rank < size; ++rank)
+      if (!supports<S>(shape(size)) || !is_short_for<S>({rank, size, 0})) return false;
+  return true;
+}
+
+}  // namespace detail
+
+// Whether calls with this schedule are compiled as short ones too.
+template <schedule S, class T, class Op, class Endpoint>
+inline constexpr bool may_be_short =
+    Endpoint::is_mapped && detail::is_short<S>() && !(S::contract::from_all && prepares<Op, T>);
+
+// One call. `block_bytes`: of each of the contract's blocks, Endpoint::inline_bytes at most.
+template <schedule S, class T, class Op, class Endpoint>
+class short_call {
+  using contract = typename S::contract;
+
+ public:
+  short_call(Endpoint& endpoint, workspace& work, problem const& where, T const* input, T* output,
+             std::size_t block_bytes, Op const& op, std::uint32_t looks) noexcept
+      : endpoint_(endpoint),
+        work_(work),
+        where_(where),
+        input_(reinterpret_cast<std::byte const*>(input)),
+        output_(reinterpret_cast<std::byte*>(output)),
+        block_bytes_(block_bytes),
+        op_(op),
+        looks_(looks) {}
+
+  // Everything inlined: a primitive of which all is known but the ranks never exists in memory.
+  [[nodiscard]] COLLX_ALWAYS_INLINE stopped_at run() noexcept {
+    static_assert(detail::short_steps == 2);
+    shape const n = where_.shape();
+    if (chunk_count<S>(n) != contract::blocks(where_.size) || scratch_chunks<S>(n) != 0) return {0, 0};
+    std::int32_t const count = S::step_count(where_);
+    if (count > 0)
+      if (std::int32_t const peers = perform<0>(); COLLX_UNLIKELY(peers != all_peers)) return {0, peers};
+    if (count > 1)
+      if (std::int32_t const peers = perform<1>(); COLLX_UNLIKELY(peers != all_peers)) return {1, peers};
+    return {count <= detail::short_steps ? stopped_at::at_the_end : detail::short_steps, 0};
+  }
+
+ private:
+  static constexpr int lane = 0;
+  static constexpr std::int32_t all_peers = -1;
+
+  // This and what it calls return how many peers of the step are done.
+  template <std::int32_t Index>
+  [[nodiscard]] COLLX_ALWAYS_INLINE std::int32_t perform() noexcept {
+    // The root's steps and the others' are compiled apart, and so each as one that is known.
+    if (contract::rooted && where_.rank == where_.root)
+      return perform(S::step({where_.rank, where_.size, where_.rank, where_.inner}, Index));
+    return perform(S::step(where_, Index));
+  }
+
+  [[nodiscard]] COLLX_ALWAYS_INLINE std::int32_t perform(primitive const& step) noexcept {
+    if (!is_plain(step.from) || !is_plain(step.to)) return 0;
+    if (step.from.empty()) return originate(step);
+    if (!step.to.empty() || !is_plain(step.target, step.from.count)) return 0;
+    return step.reduce ? reduce(step) : take(step);
+  }
+
+  [[nodiscard]] COLLX_ALWAYS_INLINE std::int32_t originate(primitive const& step) noexcept {
+    if (!is_plain(step.operand, step.to.count)) return 0;
+    if (step.store) copy(find_target(step.target, 0), find(step.operand, 0));
+    rank_t peer = step.to.first;
+    for (std::int32_t k = 0; k < step.to.count; ++k, peer = next(step.to, peer)) {
+      if (peer == where_.rank) continue;
+      if (COLLX_UNLIKELY(!endpoint_.can_send(lane, peer))) return k;
+      endpoint_.send(lane, peer, find(step.operand, k), block_bytes_, transport::handover::in_place);
+    }
+    return all_peers;
+  }
+
+  // Every source in one pass. Nothing is consumed before all are there, so there is nothing to go on from.
+  [[nodiscard]] COLLX_ALWAYS_INLINE std::int32_t reduce(primitive const& step) noexcept {
+    if (!step.store) return 0;
+    std::byte const** const sources = work_.sources.data();
+    rank_t peer = step.from.first;
+    for (std::int32_t k = 0; k < step.from.count; ++k, peer = next(step.from, peer)) {
+      transport::arrival message{find(step.operand, 0), block_bytes_};
+      if (peer != where_.rank && !arrived(peer, message)) return 0;
+      sources[k] = message.data;
+    }
+    std::byte* const target = find_target(step.target, 0);
+    combine(target, sources, step.from.count, step.complete);
+    peer = step.from.first;
+    for (std::int32_t k = 0; k < step.from.count; ++k, peer = next(step.from, peer))
+      if (peer != where_.rank) endpoint_.consume(lane, peer);
+    return all_peers;
+  }
+
+  COLLX_ALWAYS_INLINE void combine(std::byte* target, std::byte const* const* sources, std::int32_t count,
+                                   bool complete) const noexcept {
+    if constexpr (contract::from_all && !erased<Op>)
+      if (COLLX_LIKELY(count == 2))
+        if (device::combine_few(reinterpret_cast<T*>(target), reinterpret_cast<T const*>(sources[0]),
+                                reinterpret_cast<T const*>(sources[1]), block_bytes_ / sizeof(T), op_,
+                                complete, where_.size))
+          return;
+    if constexpr (contract::from_all) {
+      constexpr combine_function how = detail::combine_for<contract, T, Op>();
+      how(&target, 1, sources, count, block_bytes_, &op_, complete, where_.size, 0);
+    }
+  }
+
+  // Messages that are results themselves.
+  [[nodiscard]] COLLX_ALWAYS_INLINE std::int32_t take(primitive const& step) noexcept {
+    rank_t peer = step.from.first;
+    for (std::int32_t k = 0; k < step.from.count; ++k, peer = next(step.from, peer)) {
+      std::byte* const target = find_target(step.target, k);
+      if (peer == where_.rank) {
+        if (step.store) copy(target, find(step.operand, 0));
+        continue;
+      }
+      transport::arrival message;
+      if (!arrived(peer, message)) return k;
+      if (step.store) copy(target, message.data);
+      endpoint_.consume(lane, peer);
+    }
+    return all_peers;
+  }
+
+  // A message that does not fit is found again, and reported, by the machine.
+  [[nodiscard]] COLLX_ALWAYS_INLINE bool arrived(rank_t peer, transport::arrival& message) noexcept {
+    for (std::uint32_t looks = looks_; !endpoint_.arrived(lane, peer, message);)
+      if (COLLX_UNLIKELY(--looks == 0)) return false;
+    return message.bytes == block_bytes_;
+  }
+
+  COLLX_ALWAYS_INLINE void copy(std::byte* to, std::byte const* from) const noexcept {
+    if (to != from) device::copy_few(to, from, block_bytes_);
+  }
+
+  [[nodiscard]] COLLX_ALWAYS_INLINE std::size_t offset(block_window const& window, region const& r,
+                                                       std::int32_t k) const noexcept {
+    std::int32_t const behind = first_chunk(r, k) - window.first;
+    return static_cast<std::size_t>(window.stride == 1 ? behind : behind / window.stride) * block_bytes_;
+  }
+
+  // One chunk per peer, found without dividing: at most one turn round the end.
+  [[nodiscard]] COLLX_ALWAYS_INLINE bool is_plain(region const& r, std::int32_t peers) const noexcept {
+    std::int32_t const whole = ring_of(r);
+    return r.count == 1 && (r.per_peer == 0 || (r.per_peer > 0 && r.first >= 0 && r.first < whole &&
+                                                std::int64_t{peers - 1} * r.per_peer < whole));
+  }
+  [[nodiscard]] COLLX_ALWAYS_INLINE std::int32_t ring_of(region const& r) const noexcept {
+    return r.modulus == 0 ? chunk_count<S>(where_.shape()) : r.modulus;
+  }
+  [[nodiscard]] COLLX_ALWAYS_INLINE std::int32_t first_chunk(region const& r, std::int32_t k) const noexcept {
+    std::int32_t const straight = r.first + k * r.per_peer, whole = ring_of(r);
+    return r.base + (r.per_peer == 0 || straight < whole ? straight : straight - whole);
+  }
+
+  // The same of peers.
+  [[nodiscard]] COLLX_ALWAYS_INLINE bool is_plain(peer_set const& set) const noexcept {
+    return set.along.is_whole() && set.stride >= 0 && set.stride <= where_.size;
+  }
+  [[nodiscard]] COLLX_ALWAYS_INLINE rank_t next(peer_set const& set, rank_t peer) const noexcept {
+    rank_t const straight = peer + set.stride;
+    return straight < where_.size ? straight : straight - where_.size;
+  }
+
+  [[nodiscard]] COLLX_ALWAYS_INLINE std::byte const* find(region const& r, std::int32_t k) const noexcept {
+    if (r.where == place::input) return input_ + offset(contract::input(where_), r, k);
+    return find_target(r, k);
+  }
+  [[nodiscard]] COLLX_ALWAYS_INLINE std::byte* find_target(region const& r, std::int32_t k) const noexcept {
+    return output_ + offset(contract::output(where_), r, k);
+  }
+
+  Endpoint& endpoint_;
+  workspace& work_;
+  problem where_;
+  std::byte const* input_;
+  std::byte* output_;
+  std::size_t block_bytes_;
+  Op const& op_;
+  std::uint32_t looks_;
+};
+
+}  // namespace collx::inline abi_1::exec

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Short calls: what they do at once, and how far they say they came where they cannot.
+#include <cstring>
+
+#include <doctest/doctest.h>
+
+#include "collx/algo/chain.hpp"
+#include "collx/algo/direct.hpp"
+#include "collx/algo/ring.hpp"
+#include "collx/exec/short_call.hpp"
+#include "collx/op/reduction.hpp"
+#include "collx/transport/threads.hpp"
+
+namespace {
+
+using collx::problem;
+using collx::rank_t;
+using collx::exec::stopped_at;
+using collx::transport::threads_world;
+using endpoint = collx::transport::threads::endpoint;
+using handover = collx::transport::handover;
+
+constexpr std::size_t bytes = 8;
+using pair_of_floats = float[2];
+
+struct three_ends {
+  three_ends() : world(*new threads_world(3, {.staging_bytes = 64 * 1024})) {
+    for (rank_t r = 0; r < 3; ++r) {
+      collx::array<rank_t> members(3);
+      for (rank_t m = 0; m < 3; ++m) members[static_cast<std::size_t>(m)] = m;
+      ends[r] = new endpoint(world, r, std::move(members), world.blocks(), world.layout());
+    }
+  }
+  three_ends(three_ends const&) = delete;
+  ~three_ends() {
+    for (endpoint* each : ends) each->leave();
+    for (endpoint* each : ends) delete each;
+    world.drop();
+  }
+  void send(rank_t from, rank_t to, pair_of_floats const& values, std::size_t count_bytes = bytes) {
+    ends[from]->send(0, to, reinterpret_cast<std::byte const*>(values), count_bytes, handover::staged);
+  }
+
+  threads_world& world;
+  endpoint* ends[3];
+};
+
+template <class S>
+stopped_at run(endpoint& end, problem where, float const* input, float* output) {
+  collx::exec::workspace work(3);
+  collx::sum_t const sum;
+  using call = collx::exec::short_call<S, float, collx::sum_t, endpoint>;
+  return call(end, work, where, input, output, bytes, sum, 1).run();
+}
+
+bool same(stopped_at const& a, stopped_at const& b) { return a.step == b.step && a.peers == b.peers; }
+
+}  // namespace
+
+TEST_CASE("short calls: schedules of few steps, none of which takes and sends") {
+  using collx::exec::detail::is_short;
+  CHECK(is_short<collx::algo::direct_one_shot::all_reduce>());
+  CHECK(is_short<collx::algo::direct_one_shot::broadcast>());
+  CHECK(is_short<collx::algo::direct_one_shot::all_to_all>());
+  CHECK_FALSE(is_short<collx::algo::direct_two_shot::all_reduce>());
+  CHECK_FALSE(is_short<collx::algo::ring::all_reduce>());
+  CHECK_FALSE(is_short<collx::algo::chain::reduce>());
+}
+
+TEST_CASE("short calls: an all_reduce whose letters are there is done at once") {
+  three_ends group;
+  pair_of_floats const others[] = {{10, 20}, {100, 200}};
+  float const mine[] = {1, 2};
+  float result[2] = {};
+  group.send(1, 0, others[0]);
+  group.send(2, 0, others[1]);
+  stopped_at const at = run<collx::algo::direct_one_shot::all_reduce>(*group.ends[0], {0, 3}, mine, result);
+  CHECK(at.step == stopped_at::at_the_end);
+  CHECK(result[0] == 111);
+  CHECK(result[1] == 222);
+  for (rank_t peer : {1, 2}) {
+    collx::transport::arrival letter;
+    REQUIRE(group.ends[peer]->arrived(0, 0, letter));
+    CHECK(letter.bytes == bytes);
+    CHECK(std::memcmp(letter.data, mine, bytes) == 0);
+  }
+}
+
+TEST_CASE("short calls: a letter that is not there stops a fan-in before it has taken any") {
+  three_ends group;
+  using schedule = collx::algo::direct_one_shot::all_reduce;
+  pair_of_floats const other = {10, 20};
+  float const mine[] = {1, 2};
+  float result[2] = {};
+  group.send(1, 0, other);
+  CHECK(same(run<schedule>(*group.ends[0], {0, 3}, mine, result), {1, 0}));
+  CHECK(result[0] == 0);
+  collx::transport::arrival letter;
+  CHECK(group.ends[0]->arrived(0, 1, letter));  // not consumed
+}
+
+TEST_CASE("short calls: messages that are results are taken one by one") {
+  three_ends group;
+  using schedule = collx::algo::direct_one_shot::gather;
+  pair_of_floats const other = {10, 20};
+  float const mine[] = {1, 2};
+  float result[6] = {};
+  group.send(1, 0, other);
+  CHECK(same(run<schedule>(*group.ends[0], {0, 3, 0}, mine, result), {0, 1}));
+  CHECK(result[2] == 10);
+  CHECK(result[3] == 20);
+}
+
+TEST_CASE("short calls: no credit stops a fan-out at the peer that gives none") {
+  three_ends group;
+  using schedule = collx::algo::direct_one_shot::broadcast;
+  float values[] = {1, 2};
+  for (std::uint64_t i = 0; i < collx::transport::mapped::letters_per_inbox; ++i)
+    group.send(0, 2, {0, 0});
+  CHECK(same(run<schedule>(*group.ends[0], {0, 3, 0}, values, values), {0, 1}));
+}
+
+TEST_CASE("short calls: a message of another size is left to be reported") {
+  three_ends group;
+  using schedule = collx::algo::direct_one_shot::broadcast;
+  float values[] = {1, 2};
+  group.send(0, 1, {5, 6}, 4);
+  CHECK(same(run<schedule>(*group.ends[1], {1, 3, 0}, values, values), {0, 0}));
+  CHECK(values[0] == 1);
+}
