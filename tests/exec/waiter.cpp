@@ -133,8 +133,8 @@ TEST_CASE("waiter: an interruption is asked for between preparing and sleeping")
 }
 
 TEST_CASE("with more ranks than processors nobody spins, nor where waiting is sleeping") {
-  CHECK(collx::exec::wakefulness_of(1, 100).spins > 0);
-  CHECK(collx::exec::wakefulness_of(1, 100).yield_us == 100);
-  CHECK(collx::exec::wakefulness_of(100'000, 100).spins == 0);
-  CHECK(collx::exec::wakefulness_of(1, 0).spins == 0);
+  CHECK(collx::exec::wakefulness_of(2, 2, 100).spins > 0);
+  CHECK(collx::exec::wakefulness_of(2, 2, 100).yield_us == 100);
+  CHECK(collx::exec::wakefulness_of(3, 2, 100).spins == 0);
+  CHECK(collx::exec::wakefulness_of(1, 1, 0).spins == 0);
 }

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <sched.h>
-#include <unistd.h>
 
 #include <concepts>
 
@@ -22,9 +21,10 @@ struct wakefulness {
 };
 
 // With a processor per rank a short spin catches nearly every message. With fewer, spinning only
-// delays the rank that would send it: yield at once. `yield_us` 0: sleep at once.
-[[nodiscard]] inline wakefulness wakefulness_of(rank_t ranks_here, std::uint32_t yield_us) noexcept {
-  static long const processors = sysconf(_SC_NPROCESSORS_ONLN);
+// delays the rank that would send it: yield at once. `processors`: those that these ranks may use, all
+// together. `yield_us` 0: sleep at once.
+[[nodiscard]] inline wakefulness wakefulness_of(rank_t ranks_here, int processors,
+                                                std::uint32_t yield_us) noexcept {
   return {ranks_here <= processors && yield_us != 0 ? 4096u : 0u, yield_us};
 }
 

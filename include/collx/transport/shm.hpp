@@ -34,6 +34,8 @@ class shm_world {
   [[nodiscard]] settings const& chosen() const noexcept { return segment_.chosen(); }
   [[nodiscard]] mapped::block_layout const& layout() const noexcept { return segment_.layout(); }
   [[nodiscard]] std::byte* const* blocks() const noexcept { return blocks_.data(); }
+  // That the ranks may use, all together, as far as they were bound when they joined.
+  [[nodiscard]] int processors() const noexcept { return segment_.head().processors.count(); }
 
   // Relaxed: taking a reference needs one already. Acquire-release: the last to drop sees all uses.
   void keep() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
@@ -119,6 +121,7 @@ class shm_world {
     }
     if (!join_fences()) segment_.head().unfenced.store(1, std::memory_order_relaxed);
     // Release: pairs with the acquire of those who wait for everybody.
+    segment_.head().processors.add_those_of_this_thread();
     if (segment_.head().joined.fetch_add(1, std::memory_order_release) + 1 == everybody())
       futex_wake_all(segment_.head().joined);
   }

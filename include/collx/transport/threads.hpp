@@ -4,6 +4,7 @@
 // algorithm out.
 #pragma once
 
+#include "collx/core/processors.hpp"
 #include "collx/transport/mapped/alarm.hpp"
 #include "collx/transport/mapped/doorbell.hpp"
 #include "collx/transport/mapped/membership.hpp"
@@ -21,12 +22,15 @@ class threads_world {
       : settings_(chosen), layout_{size, chosen.staging_bytes}, blocks_(static_cast<std::size_t>(size)),
         bells_(static_cast<std::size_t>(size)) {
     for (std::byte*& block : blocks_) block = map_zeroed(layout_.block_bytes());
+    processors_.add_those_of_this_thread();
   }
 
   [[nodiscard]] rank_t size() const noexcept { return layout_.size; }
   [[nodiscard]] settings const& chosen() const noexcept { return settings_; }
   [[nodiscard]] mapped::block_layout const& layout() const noexcept { return layout_; }
   [[nodiscard]] std::byte* const* blocks() const noexcept { return blocks_.data(); }
+  // That the thread which made the world may use; the ranks' threads, unless somebody binds them later.
+  [[nodiscard]] int processors() const noexcept { return processors_.count(); }
 
   // Relaxed: taking a reference needs one already. Acquire-release: the last to drop sees all uses.
   void keep() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
@@ -67,6 +71,7 @@ class threads_world {
   array<std::byte*> blocks_;  // each retired by the communicator that owns it
   mapped::retired_blocks retired_;
   mapped::alarm alarm_;
+  processor_set processors_;
   array<mapped::doorbell> bells_;
   bool fenced_ = join_fences();  // before there are threads, or it takes the kernel milliseconds
   std::atomic<std::int32_t> references_{1};

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "collx/core/processors.hpp"
 #include "collx/transport/mapped/alarm.hpp"
 #include "collx/transport/mapped/doorbell.hpp"
 #include "collx/transport/settings.hpp"
@@ -41,10 +42,11 @@ struct header {
   mapped::alarm alarm;
   std::atomic<std::uint32_t> joined;    // so many ranks have; what those who wait for the others sleep on
   std::atomic<std::uint32_t> unfenced;  // 1: the system refused some rank to join the fences
+  processor_set processors;             // that the ranks which have joined may use, all together
   // followed by `size` members
 
   static constexpr std::uint64_t magic_value = 0x636f'6c6c'7873'686dULL;  // "collxshm"
-  static constexpr std::uint32_t version_value = 2;
+  static constexpr std::uint32_t version_value = 3;
 };
 
 // A process's view of the segment: [header and members][rank 0's region][rank 1's region]...
