@@ -13,21 +13,31 @@
 
 namespace collx::inline abi_1::device {
 
+inline constexpr std::size_t stream_divisor = 32;
+
+namespace detail {
+
+[[nodiscard]] inline std::size_t& stream_threshold() noexcept {
+#if defined(_SC_LEVEL2_CACHE_SIZE)
+  static std::size_t threshold = [] {
+    long const cache_bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    return cache_bytes > 0 ? static_cast<std::size_t>(cache_bytes) / stream_divisor : std::size_t{1} << 16;
+  }();
+#else
+  static std::size_t threshold = std::size_t{1} << 16;
+#endif
+  return threshold;
+}
+
+}  // namespace detail
+
 // Vectors larger than this are streamed: a thirty-second of the second-level cache. A result larger
 // than that has usually left the cache since the last call. Measured for all_reduce with buffers
 // that rotate (2 processes, 2 MiB of second-level cache): streaming wins from 128 KiB on, by 1.3 at
 // 128 KiB and 1.45 at 512 KiB. With one hot buffer it loses up to 1.7 between 128 KiB and 1 MiB.
-[[nodiscard]] inline std::size_t stream_bytes_min() noexcept {
-#if defined(_SC_LEVEL2_CACHE_SIZE)
-  static std::size_t const threshold = [] {
-    long const cache_bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    return cache_bytes > 0 ? static_cast<std::size_t>(cache_bytes) / 32 : std::size_t{1} << 16;
-  }();
-  return threshold;
-#else
-  return std::size_t{1} << 16;
-#endif
-}
+[[nodiscard]] inline std::size_t stream_bytes_min() noexcept { return detail::stream_threshold(); }
+// For who knows the caches better than the system says; before collectives run.
+inline void stream_bytes_min(std::size_t value) noexcept { detail::stream_threshold() = value; }
 
 inline constexpr std::size_t line_bytes = 64;
 

@@ -18,7 +18,8 @@ struct membership {
   [[nodiscard]] static engine_type* join_world(world_type& world, rank_t rank) {
     array<rank_t> everybody(static_cast<std::size_t>(world.size()));
     for (rank_t r = 0; r < world.size(); ++r) everybody[static_cast<std::size_t>(r)] = r;
-    exec::wakefulness const how = exec::wakefulness_of(world.size(), world.processors(), world.chosen().yield_us);
+    exec::wakefulness const how =
+        exec::wakefulness_of(world.size(), world.processors(), world.chosen().yield_us);
     return new engine_type(world.chosen().timeout_us, how, world, rank,
                            static_cast<array<rank_t>&&>(everybody), world.blocks(), world.layout());
   }
