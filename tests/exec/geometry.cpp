@@ -22,7 +22,9 @@ struct cut {
   std::int64_t most_staged;
   std::size_t staging_bytes;
 
-  geometry make() const { return {count, element_bytes, parts, most_staged, staging_bytes}; }
+  bool alike = true;
+
+  geometry make() const { return {count, element_bytes, parts, most_staged, staging_bytes, alike}; }
 };
 
 void check_covers_once(cut const& how) {
@@ -159,7 +161,8 @@ TEST_CASE("geometry: parts cover every element once and in order, exhaustively f
         for (std::size_t const element_bytes : {1u, 8u, 12u})
           // Staging for one element per chunk, for a few, and for everything.
           for (std::size_t const staging : {512u, 1024u, 4096u})
-            check({count, element_bytes, parts, staged, staging});
+            for (bool const alike : {true, false})
+              check({count, element_bytes, parts, staged, staging, alike});
 }
 
 TEST_CASE("geometry: the same for larger blocks, where parts begin on cache lines") {
@@ -167,12 +170,32 @@ TEST_CASE("geometry: the same for larger blocks, where parts begin on cache line
     for (std::size_t const count : {1000u, 4096u, 10007u})
       for (std::size_t const element_bytes : {1u, 3u, 4u, 16u})
         for (std::size_t const staging : {cases::staging_bytes, std::size_t{1} << 20})
-          check({count, element_bytes, parts, 2 * parts, staging});
+          for (bool const alike : {true, false})
+            check({count, element_bytes, parts, 2 * parts, staging, alike});
 }
 
 TEST_CASE("geometry: large parts begin on whole cache lines of the vector") {
   geometry const g = cut{10007, 4, 8, 8, 1 << 20}.make();
   for (std::int32_t i = 0; i < 8; ++i) CHECK(g.part(0, i).begin * 4 % 64 == 0);
+}
+
+TEST_CASE("geometry: fragments are of one length, but for the last, which is hardly shorter") {
+  for (std::size_t const count : {131'041u, 131'072u, 140'000u, 262'144u, 1'000'000u}) {
+    CAPTURE(count);
+    geometry const g = cut{count, 4, 2, 2, 1 << 20}.make();
+    REQUIRE(g.fragments() > 1);
+    std::size_t const first = g.part_of_block(0, count).count;
+    std::size_t const last = g.part_of_block(g.fragments() - 1, count).count;
+    CHECK(last <= first);
+    CHECK(last + 32 * g.fragments() >= first);  // as many lines of 16 elements for both parts
+  }
+}
+
+TEST_CASE("geometry: where ranks know different counts, the length of fragments depends on none") {
+  for (std::size_t const count : {135'000u, 140'000u, 1'000'000u}) {
+    geometry const g = cut{count, 4, 2, 2, 1 << 20, false}.make();
+    CHECK(g.part(1, 0).begin == cut{300'000, 4, 2, 2, 1 << 20, false}.make().part(1, 0).begin);
+  }
 }
 
 TEST_CASE("geometry: counts beyond 2^31 elements and 2^32 bytes") {

@@ -83,17 +83,19 @@ class geometry {
   // `count`: elements of a block, of the largest one this rank knows of where they differ.
   // `parts`: chunks per block. `most_staged`: chunks staged per fragment by the rank that stages most.
   //
+  // `alike`: every rank passes the same count, so that fragments may depend on it.
+  //
   // Divisions cost more than anything else a small collective does, so the common case, everything
   // in one fragment, is decided by multiplying.
   constexpr geometry(std::size_t count, std::size_t element_bytes, std::int32_t parts,
-                     std::int64_t most_staged, std::size_t staging_bytes)
+                     std::int64_t most_staged, std::size_t staging_bytes, bool alike = true)
       : count_(count), element_bytes_(element_bytes), fragment_count_(count), parts_(parts) {
     std::size_t const pieces = static_cast<std::size_t>(parts);
     std::size_t const staged = static_cast<std::size_t>(most_staged);
     std::size_t const budget = staging_bytes / 2;
     // A chunk may be rounded up by a line, twice: where parts begin, and where it is staged.
     if ((count * element_bytes + pieces * 2 * line_bytes) * staged > budget * pieces) {
-      cut_fragments(budget / staged);
+      cut_fragments(budget / staged, alike);
     } else {
       last_part_ = full_part_ = part_of(count);
     }
@@ -135,15 +137,26 @@ class geometry {
   }
 
   // Out of line, as is all that divides: the constructor is compiled again for every schedule.
-  COLLX_NEVER_INLINE constexpr void cut_fragments(std::size_t chunk_bytes) {
+  COLLX_NEVER_INLINE constexpr void cut_fragments(std::size_t chunk_bytes, bool alike) {
     std::size_t const pieces = static_cast<std::size_t>(parts_);
     std::size_t const usable = chunk_bytes > 2 * line_bytes ? chunk_bytes - 2 * line_bytes : 1;
     std::size_t const chunk_elements = usable / element_bytes_;
     fragment_count_ = (chunk_elements == 0 ? 1 : chunk_elements) * pieces;
     if (fragment_count_ > count_) fragment_count_ = count_;
     fragments_ = fragment_count_ == 0 ? 1 : (count_ - 1) / fragment_count_ + 1;
+    if (alike && fragments_ > 1) even_out(pieces);
     full_part_ = part_of(fragment_count_);
     last_part_ = fragments_ == 1 ? full_part_ : part_of(length(fragments_ - 1, count_));
+  }
+
+  // Fragments of one length instead of full ones and a rest: little would move while the rest does, and two
+  // full ones beside a rest do not fit the staging memory, so that nobody stages one while another is read.
+  constexpr void even_out(std::size_t pieces) {
+    std::size_t const each = (count_ - 1) / fragments_ + 1;
+    std::size_t const per_line = line_bytes % element_bytes_ == 0 ? line_bytes / element_bytes_ : 1;
+    std::size_t const rounded = (each - 1) / (per_line * pieces) * (per_line * pieces) + per_line * pieces;
+    if (rounded < fragment_count_) fragment_count_ = rounded;
+    fragments_ = (count_ - 1) / fragment_count_ + 1;
   }
 
   // Elements per part when `length` elements are split in parts_ nearly equal parts.

@@ -78,9 +78,9 @@ template <schedule S, class User>
   shape const n = p.shape();
   std::int32_t const chunks = chunk_count<S>(n);
   std::int32_t const blocks = S::contract::blocks(p.size);
-  auto const cut = [&]() noexcept {
+  auto const cut = [&](buffers const& made) noexcept {
     return geometry(count, element_bytes, blocks == 1 ? chunks : chunks == blocks ? 1 : chunks / blocks,
-                    largest_staged<S>(n), staging_bytes);
+                    largest_staged<S>(n), staging_bytes, !made.skips_empty);
   };
   return {p, cut, chunks, element_bytes, user, scratch};
 }

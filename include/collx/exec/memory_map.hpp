@@ -49,13 +49,13 @@ struct buffers {
 // The memory of one call: the user's buffers, and scratch of one fragment.
 class memory_map {
  public:
-  // `cut()` returns the geometry and `user()` the buffers; both are made where they stay.
+  // `user()` returns the buffers and `cut(buffers)` the geometry; both are made where they stay.
   template <class Cut, class User>
   memory_map(problem p, Cut const& cut, std::int32_t chunk_count, std::size_t element_bytes,
              User const& user, std::byte* scratch) noexcept
       : problem_(p),
-        cut_(cut()),
         user_(user()),
+        cut_(cut(user_)),
         scratch_(scratch),
         element_bytes_(element_bytes),
         block_bytes_(cut_.count() * element_bytes),
@@ -164,8 +164,8 @@ class memory_map {
   }
 
   problem problem_;
-  geometry cut_;
   buffers user_;
+  geometry cut_;
   std::byte* scratch_;
   std::size_t element_bytes_, block_bytes_;
   std::int32_t chunk_count_;
