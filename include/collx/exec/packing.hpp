@@ -12,8 +12,11 @@ namespace collx::inline abi_1::exec {
 // The operand of a step to its target for the k-th peer. They may be the same memory.
 COLLX_NEVER_INLINE inline void copy_locally(memory_map const& memory, primitive const& step, std::int32_t k,
                                             std::size_t fragment) noexcept {
-  auto const copy = [](piece const& from, piece const& to) noexcept {
-    if (to.bytes != 0 && from.data != to.data) std::memmove(to.data, from.data, to.bytes);
+  auto const copy = [&](piece const& from, piece const& to) noexcept {
+    if (to.bytes == 0 || from.data == to.data) return;
+    bool const apart = from.data + to.bytes <= to.data || to.data + to.bytes <= from.data;
+    if (apart && memory.streams()) device::copy(to.data, from.data, to.bytes, true);
+    else std::memmove(to.data, from.data, to.bytes);
   };
   run const from = memory.find(step.operand, 0, fragment), to = memory.find(step.target, k, fragment);
   if (from.whole && to.whole) return copy({from.data, from.bytes}, {to.data, to.bytes});
