@@ -46,6 +46,9 @@ namespace detail {
       return "pass the same count, element type, operator, root and algorithm on every rank, in the same "
              "order of calls";
     case status::out_of_memory: return "free symmetric buffers or communicators, or raise COLLX_HEAP_BYTES";
+    case status::system_failure:
+      return "the system does not let this rank read the peer's buffer; pass ordinary memory, or set "
+             "COLLX_SINGLE_COPY_BYTES=0 on every rank";
     default: return "see docs/errors.md";
   }
 }

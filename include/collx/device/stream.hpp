@@ -39,6 +39,10 @@ namespace detail {
 // For who knows the caches better than the system says; before collectives run.
 inline void stream_bytes_min(std::size_t value) noexcept { detail::stream_threshold() = value; }
 
+// What the system copies from another process goes through the caches. Above two second-level caches that
+// is slower than to go past them.
+[[nodiscard]] inline std::size_t fetched_bytes_max() noexcept { return 64 * stream_bytes_min(); }
+
 inline constexpr std::size_t line_bytes = 64;
 
 #if defined(COLLX_WIDE_VECTORS)

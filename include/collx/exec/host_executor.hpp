@@ -51,6 +51,16 @@ template <class Contract, class T, class Op>
   else return nullptr;
 }
 
+// Receivers copy private payloads themselves where every rank receives as much as it sends, once. Where
+// data flows one way, two ranks that do half of the work each, one into staging and one out of it, are
+// faster than one that does all of it; so they are for an all_reduce, and for many operands of a fan-in
+// (docs/decisions.md has the figures).
+template <class Contract>
+[[nodiscard]] std::size_t fetched_block_bytes_max(rank_t size) noexcept {
+  bool const pays = !Contract::rooted && Contract::sharded && (!Contract::from_all || size == 2);
+  return pays ? device::fetched_bytes_max() : 0;
+}
+
 }  // namespace detail
 
 // The buffers of a call without tables, laid out as the contract has it.
@@ -67,6 +77,7 @@ template <class Contract, class T>
     user.output_pitch =
         Contract::output({1, p.size, p.root}).first - Contract::output({0, p.size, p.root}).first;
   user.in_place = in_place;
+  user.fetched_block_bytes_max = detail::fetched_block_bytes_max<Contract>(p.size);
   return user;
 }
 

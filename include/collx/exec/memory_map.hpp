@@ -41,6 +41,8 @@ struct buffers {
   std::int32_t output_pitch = 0;  // how far the output windows of neighbouring ranks are apart, in blocks
   bool numbers_peers = true;      // ranks of the group are those that peers are counted in
   bool in_place = false;          // input and output share memory, as the contract has it
+  // Private payloads of larger blocks are staged, whatever receivers can do.
+  std::size_t fetched_block_bytes_max = 0;
   // Messages without bytes are neither sent nor expected: how ranks agree that know only the counts
   // of their own blocks, and so perhaps different numbers of fragments.
   bool skips_empty = false;
@@ -68,6 +70,8 @@ class memory_map {
   [[nodiscard]] std::size_t fragments() const noexcept { return cut_.fragments(); }
   [[nodiscard]] std::size_t element_bytes() const noexcept { return element_bytes_; }
   [[nodiscard]] bool in_place() const noexcept { return user_.in_place; }
+  // Whether payloads that receivers cannot reach may be left to them all the same.
+  [[nodiscard]] bool lets_fetch() const noexcept { return block_bytes_ <= user_.fetched_block_bytes_max; }
   [[nodiscard]] bool skips_empty() const noexcept { return user_.skips_empty; }
   // Whether this rank knows where blocks lie in its peers' buffers: offset_at() may be asked.
   [[nodiscard]] bool knows_peers() const noexcept { return !uneven_ && user_.numbers_peers; }

@@ -7,10 +7,9 @@
 #include <cstring>
 
 #include "collx/device/cache_hint.hpp"
+#include "collx/exec/fetching.hpp"
 #include "collx/exec/operator_calls.hpp"
-#include "collx/exec/packing.hpp"
 #include "collx/exec/resumable.hpp"
-#include "collx/exec/workspace.hpp"
 
 namespace collx::inline abi_1::exec {
 
@@ -49,6 +48,7 @@ class step_machine : public resumable<Endpoint> {
     ++step_;
     k_ = 0;
     staged_ = nullptr;
+    fetches_ = false;
     waits_for_ = no_rank;
     phase_ = phase::begin;
   }
@@ -101,7 +101,7 @@ class step_machine : public resumable<Endpoint> {
       run const operand = find(sent, k_);
       if (skips(operand)) continue;
       if (!may_send(peer, operand.bytes)) return status::pending;
-      if (!own && direct(operand, sent.where, step.copy)) {
+      if (!own && direct(operand, sent.where, step)) {
         lend(peer, operand);
         continue;
       }
@@ -156,6 +156,11 @@ class step_machine : public resumable<Endpoint> {
       transport::arrival message;
       if (status const outcome = receive(peer, target.bytes, message); outcome != status::ok) return outcome;
       source = message.data;
+      if constexpr (Endpoint::fetches) {
+        if (COLLX_LIKELY(source != nullptr)) continue;
+        source = endpoint_.landing(k_, step.from.count);
+        fetches_ = true;
+      }
     }
     forward_plan plan;
     if (!step.to.empty()) {
@@ -163,7 +168,14 @@ class step_machine : public resumable<Endpoint> {
       plan = plan_forward(step, target);
       if (plan.stages && !stage(target.bytes)) return status::pending;
     }
-    combine(step, operand, target, plan, op);
+    if (Endpoint::fetches && COLLX_UNLIKELY(fetches_)) {
+      auto const piecewise = [&](auto... at) noexcept { combine_piece(step, at..., plan, op); };
+      status const outcome =
+          fetch([&](auto& from) noexcept { return from.combine(work_, step, operand, target, piecewise); });
+      if (outcome != status::ok) return outcome;
+    } else {
+      combine(step, operand, target, plan, op);
+    }
     for (std::int32_t k = 0; k < step.from.count; ++k) {
       rank_t const peer = step.from.member(k, size());
       if (peer != rank()) endpoint_.consume(lane_, peer);
@@ -188,10 +200,15 @@ class step_machine : public resumable<Endpoint> {
       if (status const outcome = receive(peer, target.bytes, message); outcome != status::ok) return outcome;
       if (!may_send_to_all(step.to, target.bytes)) return status::pending;
       forward_plan const plan = plan_forward(step, target);
-      if (plan.stages) {
-        if (!stage(target.bytes)) return status::pending;
-        if (target.bytes != 0) std::memcpy(staged_, message.data, target.bytes);
+      if (plan.stages && !stage(target.bytes)) return status::pending;
+      if (Endpoint::fetches && COLLX_UNLIKELY(message.data == nullptr)) {
+        std::byte* const to = plan.stages ? staged_ : target.data;
+        status const outcome = fetch([&](auto& from) noexcept { return from.take(peer, step, target, to); });
+        if (outcome != status::ok) return outcome;
+        message.data = to;
       }
+      if (plan.stages && target.bytes != 0 && message.data != staged_)
+        std::memcpy(staged_, message.data, target.bytes);
       // A message that was pushed, or received straight into place, already lies there.
       if (step.store && message.data != target.data) {
         // A result that goes on to others from here is read again at once: keep it in the cache.
@@ -218,6 +235,16 @@ class step_machine : public resumable<Endpoint> {
     bytes_ = expected_bytes;
     peer_bytes_ = message.bytes;
     return status::mismatch;
+  }
+
+  // Does something with messages without data: `what(fetching)`.
+  template <class What>
+  status fetch(What const& what) noexcept {
+    if constexpr (Endpoint::fetches) {
+      fetching<Endpoint> from(endpoint_, lane_, memory_, fragment_, waits_for_, bytes_);
+      return what(from);
+    }
+    return status::not_supported;
   }
 
   void combine(primitive const& step, run const& operand, run const& target, forward_plan const& plan,
@@ -252,7 +279,8 @@ class step_machine : public resumable<Endpoint> {
     if (step.store) destinations[count++] = target;
     if (plan.pushes)
       for (std::int32_t k = 0; k < step.to.count; ++k)
-        if (std::byte* const to = pushed_target(step, step.to.member(k, size()))) destinations[count++] = to;
+        if (std::byte* const to = pushed_target(step, step.to.member(k, size())))
+          destinations[count++] = to + staged_at;
     // A complete result is not read again soon; what is staged is, at once.
     std::int32_t const streamed = step.complete && memory_.streams() && !plan.in_place ? count : 0;
     if (plan.stages) destinations[count++] = staged_ + staged_at;
@@ -298,13 +326,14 @@ class step_machine : public resumable<Endpoint> {
 
   // Whether send() can take this run where it lies: because it copies so little itself, or because
   // receivers may read it there. Scratch is reused by the next fragment, so it is never read later.
-  [[nodiscard]] bool direct(run const& payload, place where, bool must_copy) const noexcept {
+  [[nodiscard]] bool direct(run const& payload, place where, primitive const& step) const noexcept {
     if (!payload.whole) return false;
     if (payload.bytes <= Endpoint::inline_bytes) return true;
     // What a step must copy is what a later one overwrites; nobody overwrites a separate input.
-    bool const stays = !must_copy || (where == place::input && !memory_.in_place());
-    return stays && where != place::scratch && payload.bytes >= lend_bytes_min &&
-           endpoint_.reachable(payload.data, payload.bytes);
+    bool const stays = !step.copy || (where == place::input && !memory_.in_place());
+    if (!stays || where == place::scratch) return false;
+    return (payload.bytes >= lend_bytes_min && endpoint_.reachable(payload.data, payload.bytes)) ||
+           may_be_fetched(endpoint_, memory_, payload, step);
   }
 
   // A peer's own target for the chunks this step pushes, or null where it cannot be stored to.
@@ -327,7 +356,7 @@ class step_machine : public resumable<Endpoint> {
       if (may_push && pushed_target(step, peer) != nullptr) plan.pushes = true;
       else reads_result = true;
     }
-    plan.in_place = reads_result && step.store && direct(result, step.target.where, step.copy);
+    plan.in_place = reads_result && step.store && direct(result, step.target.where, step);
     plan.stages = reads_result && !plan.in_place;
     return plan;
   }
@@ -370,6 +399,7 @@ class step_machine : public resumable<Endpoint> {
   std::int32_t k_ = 0;  // peers of the current step that are done
   phase phase_ = phase::begin;
   bool lent_ = false;
+  bool fetches_ = false;  // a source of this step's fan-in is without data
   std::byte* staged_ = nullptr;
 };
 

@@ -11,7 +11,8 @@
 
 namespace collx::inline abi_1::transport {
 
-// A message that has arrived: readable in place until it is consumed.
+// A message that has arrived: readable in place until it is consumed. Without data, if it lies where only
+// fetch() can read it.
 struct arrival {
   std::byte const* data = nullptr;
   std::size_t bytes = 0;
@@ -20,7 +21,8 @@ struct arrival {
 // How a payload is handed over.
 enum class handover : std::uint8_t {
   staged,   // lies in memory from stage(); the sender never touches it again
-  in_place, // lies in the user's buffer, which stays unchanged while unread_by() names anybody
+  in_place, // lies in the user's buffer, which stays unchanged while unread_by() names anybody;
+            // requires reachable() or fetchable()
   pushed,   // already stored at the receiver's target, whose own address is passed
 };
 
@@ -28,6 +30,8 @@ enum class handover : std::uint8_t {
 // two ranks on one lane arrive in the order they were sent; lanes are independent of each other.
 //
 //   is_mapped                  peers' memory can be loaded: expect() is not called
+//   fetches                    messages may arrive without data; an endpoint without it need not have
+//                              fetchable, fetch, landing
 //   inline_bytes               payloads of up to so many bytes are copied by send() itself
 //   depth()                    messages to one peer on one lane that may be in flight at least
 //   begin(lane, output)        a collective starts on this lane; its output buffer (or null)
@@ -37,6 +41,11 @@ enum class handover : std::uint8_t {
 //   consume(lane, peer)        done reading it: the sender may reuse its memory
 //   can_send(lane, peer)       whether a credit for one more message is there
 //   reachable(p, n)            whether peers can take a payload from there without a copy
+//   fetchable(p, n)            whether peers can fetch a payload from there that they cannot reach
+//   fetch(lane, peer, at, p, n)  copies n bytes, from byte `at` on, of the message that is here without
+//                              data. Not ok: peer_lost, aborted, or system_failure (it cannot be read)
+//   landing(k, count)          memory for landing_room(count) bytes of the k-th of `count` messages that are
+//                              read together; used up at once
 //   stage(lane, n)             memory for one payload, or null for now
 //   send(lane, peer, p, n, h)  requires can_send
 //   push_target(lane, peer)    where the peer's output of the current collective begins in memory
@@ -55,6 +64,7 @@ concept endpoint = requires(E& e, int lane, rank_t peer, std::byte* to, std::byt
   { e.size() } noexcept -> std::same_as<rank_t>;
   { E::lane_count } -> std::convertible_to<int>;
   { E::is_mapped } -> std::convertible_to<bool>;
+  { E::fetches } -> std::convertible_to<bool>;
   { E::inline_bytes } -> std::convertible_to<std::size_t>;
   { e.staging_bytes() } noexcept -> std::same_as<std::size_t>;
   { e.depth() } noexcept -> std::same_as<std::uint64_t>;

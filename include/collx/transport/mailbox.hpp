@@ -161,6 +161,7 @@ class mailbox_endpoint {
  public:
   static constexpr int lane_count = mailbox_world::lane_count;
   static constexpr bool is_mapped = false;
+  static constexpr bool fetches = false;
   static constexpr std::size_t inline_bytes = 32;
   using channel = mailbox_detail::channel;
 

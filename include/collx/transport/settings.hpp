@@ -14,6 +14,11 @@ struct settings {
   std::size_t staging_bytes = 1 << 19;     // COLLX_STAGING_BYTES: per rank and lane, used when touched
   std::size_t heap_bytes = heap_default;   // COLLX_HEAP_BYTES: symmetric memory reserved per rank (shm)
   std::uint32_t yield_us = 200;            // COLLX_YIELD_US: a rank that waits sleeps after it; 0: at once
+  // COLLX_SINGLE_COPY_BYTES: private payloads from this size on may be copied once, by their receivers,
+  // where the system lets processes read each other's memory; 0: never (shm). By default from 64 KiB on, if
+  // there is a processor for every rank.
+  std::size_t single_copy_bytes = by_processors;
+  static constexpr std::size_t by_processors = static_cast<std::size_t>(-1);
 
   // Address space, not memory: pages are taken when touched. The thread sanitizer shadows address
   // space at four times its size, so it gets less.
@@ -34,6 +39,8 @@ struct settings {
     read("COLLX_STAGING_BYTES", chosen.staging_bytes, 1 << 16, std::int64_t{1} << 30);
     read("COLLX_HEAP_BYTES", chosen.heap_bytes, 1 << 20, std::int64_t{1} << 44);
     read("COLLX_YIELD_US", chosen.yield_us, 0, 1'000'000'000);
+    std::int64_t const single = environment::number("COLLX_SINGLE_COPY_BYTES", -1, 0, std::int64_t{1} << 50);
+    if (single >= 0) chosen.single_copy_bytes = static_cast<std::size_t>(single);
     chosen.staging_bytes = (chosen.staging_bytes + 4095) / 4096 * 4096;
     chosen.heap_bytes = (chosen.heap_bytes + 4095) / 4096 * 4096;
     return chosen;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks are processes of one host that share memory. Symmetric memory is read and written in place;
-// private buffers are copied once, into staging memory that peers read.
+// Ranks are processes of one host that share memory. Symmetric memory is read and written in place.
+// Private buffers are copied to staging memory that peers read, or, large ones where the system permits
+// it, straight from the sender's memory to the receiver's.
 #pragma once
 
 #include "collx/transport/mapped/membership.hpp"
 #include "collx/transport/mapped/retired_blocks.hpp"
 #include "collx/transport/shared_memory/heap.hpp"
+#include "collx/transport/shared_memory/peer_memory.hpp"
 #include "collx/transport/shared_memory/process.hpp"
 #include "collx/transport/shared_memory/segment.hpp"
 
@@ -15,6 +17,7 @@ namespace collx::inline abi_1::transport {
 class shm_world {
  public:
   static constexpr char const* transport_name = "shm";
+  static constexpr bool fetches = true;
 
   // Joins as `rank`. Returns when all ranks have joined; throws error (timeout) naming those that
   // have not. `fd` is the caller's.
@@ -27,6 +30,7 @@ class shm_world {
     for (rank_t r = 0; r < size(); ++r) blocks_[static_cast<std::size_t>(r)] = segment_.block(r);
     announce();
     wait_for_everybody();
+    try_to_read_peers();
   }
 
   [[nodiscard]] rank_t rank() const noexcept { return rank_; }
@@ -59,6 +63,30 @@ class shm_world {
     return segment_.offset_of(p, bytes);
   }
   [[nodiscard]] std::byte* at(std::uint64_t address) const noexcept { return segment_.at(address); }
+
+  // Private payloads from this size on may be left where they are, for receivers to read them there.
+  [[nodiscard]] std::size_t fetched_bytes_min() const noexcept {
+    // Relaxed: nothing but the permission is learnt. Once everybody can read, it stays so.
+    bool const permitted = segment_.head().readers.load(std::memory_order_relaxed) == size();
+    return permitted ? single_copy_bytes_ : static_cast<std::size_t>(-1);
+  }
+
+  // Whether the system can read this memory of ours for others.
+  [[nodiscard]] bool readable(std::byte const* p, std::size_t bytes) noexcept {
+    return own_memory_.readable(p, bytes);
+  }
+
+  // Copies from private memory of a rank that has said where it lies, and waits until it is read.
+  [[nodiscard]] status read_private(rank_t rank, std::uint64_t from, std::byte* to,
+                                    std::size_t bytes) noexcept {
+    std::int32_t const process = segment_.of(rank).process.load(std::memory_order_relaxed);
+    status const outcome = shared_memory::read_memory_of(process, from, to, bytes);
+    // Read from the peer, and not from a new process with its number: the peer still runs.
+    bool const runs = watches_[static_cast<std::size_t>(rank)].runs();
+    if (COLLX_LIKELY(outcome == status::ok && runs)) return status::ok;
+    if (segment_.head().alarm.raised()) return status::aborted;
+    return outcome == status::ok ? status::peer_lost : outcome;
+  }
 
   // Asks only about the peer waited for: a rank that has done its part may leave early. Whoever
   // waits for a lost rank raises the alarm, and that ends the waits for the one that waited.
@@ -110,6 +138,10 @@ class shm_world {
     shared_memory::member& me = segment_.of(rank_);
     std::int32_t nobody = 0;
     me.start_time = shared_memory::start_time(getpid());
+    // Differs from what any other process, of this world or not, has at that address.
+    known_word_ = (me.start_time << 32 | static_cast<std::uint32_t>(getpid())) ^ 0x636f'6c6c'7872'6561ULL;
+    me.known_word = known_word_;
+    me.known_word_at = reinterpret_cast<std::uintptr_t>(&known_word_);
     // Release: the start time is there for whoever sees the pid.
     if (!me.process.compare_exchange_strong(nobody, getpid(), std::memory_order_release,
                                             std::memory_order_relaxed)) {
@@ -151,6 +183,27 @@ class shm_world {
     }
   }
 
+  // Whether the system lets this rank read all others' memory is found out once. They learn of it by and by,
+  // and until then, or where it does not, payloads are staged.
+  COLLX_COLD void try_to_read_peers() noexcept {
+    single_copy_bytes_ = chosen().single_copy_bytes;
+    bool const crowded = exec::wakefulness_of(size(), 1).spins == 0;
+    if (single_copy_bytes_ == settings::by_processors) single_copy_bytes_ = crowded ? 0 : single_copy_default;
+    if (single_copy_bytes_ == 0 || size() > mapped::fetched_ranks_max) return;
+    for (rank_t r = 0; r < size(); ++r) {
+      if (r == rank_) continue;
+      if (lost(r)) return;  // from now on it is watched
+      shared_memory::member const& them = segment_.of(r);
+      std::uint64_t word = 0;
+      status const outcome =
+          shared_memory::read_memory_of(them.process.load(std::memory_order_relaxed), them.known_word_at,
+                                        reinterpret_cast<std::byte*>(&word), sizeof word);
+      if (outcome != status::ok || word != them.known_word) return;
+    }
+    // Relaxed: see fetched_bytes_min().
+    segment_.head().readers.fetch_add(1, std::memory_order_relaxed);
+  }
+
   [[nodiscard]] COLLX_COLD rank_t first_lost() noexcept {
     for (rank_t r = 0; r < size(); ++r)
       if (lost(r)) return r;
@@ -170,6 +223,11 @@ class shm_world {
   array<shared_memory::process_watch> watches_;
   array<std::byte*> blocks_;
   rank_t rank_;
+  // Below this two copies are no slower. Measured for two ranks (docs/decisions.md).
+  static constexpr std::size_t single_copy_default = 64 * 1024;
+  std::size_t single_copy_bytes_ = 0;
+  shared_memory::own_memory own_memory_;
+  std::uint64_t known_word_ = 0;  // peers try to read it
   std::atomic<std::int32_t> references_{1};
 };
 

@@ -17,7 +17,9 @@ namespace collx::inline abi_1::transport::mapped {
 
 // A Space offers: address_of(pointer, bytes) -> shared address or 0; at(address) -> pointer;
 // interrupted(world_rank) -> status; bell(world_rank) -> its doorbell; fenced() -> whether all ranks have
-// joined the fences.
+// joined the fences. One with `fetches` can besides copy from memory that a peer does not share:
+// fetched_bytes_min(), readable(pointer, bytes), read_private(world_rank, address there, to, bytes) ->
+// status.
 template <class Space>
 class endpoint {
  public:
@@ -29,6 +31,10 @@ class endpoint {
     else return "mapped";
   }();
   static constexpr std::size_t inline_bytes = mapped::inline_bytes;
+  static constexpr bool fetches = [] {
+    if constexpr (requires { Space::fetches; }) return Space::fetches;
+    else return false;
+  }();
 
   // `members[i]`: the world rank of rank i here. `blocks[i]`: where its block of shared memory lies
   // in this rank's address space; zeroed by its owner before anybody else uses it.
@@ -98,7 +104,7 @@ class endpoint {
       what.data = next.inlined;
       return true;
     }
-    what.data = space_->at(next.payload);
+    what.data = fetches && (next.payload & in_sender) != 0 ? nullptr : space_->at(next.payload);
     with.push_target = next.target;
     with.push_collective = collective_[lane];
     return true;
@@ -125,6 +131,28 @@ class endpoint {
 
   [[nodiscard]] bool reachable(std::byte const* payload, std::size_t bytes) const noexcept {
     return space_->address_of(payload, bytes) != 0;
+  }
+
+  // Whether a payload that peers cannot reach may be sent in place all the same: they fetch it.
+  [[nodiscard]] bool fetchable(std::byte const* payload, std::size_t bytes) const noexcept {
+    if constexpr (fetches) return bytes >= space_->fetched_bytes_min() && space_->readable(payload, bytes);
+    else return false;
+  }
+
+  // Bytes [from, from + bytes) of the message that has arrived without data.
+  [[nodiscard]] status fetch(int lane, rank_t peer, std::size_t from, std::byte* to,
+                             std::size_t bytes) noexcept {
+    pair const& with = at(lane, peer);
+    letter const& here = with.inbox[with.received % letters_per_inbox];
+    return space_->read_private(world_rank(peer), (here.payload & ~in_sender) + from, to, bytes);
+  }
+
+  // A part of this rank's own memory for what is fetched from the k-th of `count` ranks, to be read at once.
+  [[nodiscard]] std::byte* landing(std::int32_t k, std::int32_t count) const noexcept {
+    return own_block_ + layout_.landing() + static_cast<std::size_t>(k) * landing_room(count);
+  }
+  [[nodiscard]] static std::size_t landing_room(std::int32_t count) noexcept {
+    return landing_bytes / static_cast<std::size_t>(count) / line_bytes * line_bytes;
   }
 
   // Payloads that fit a letter need no memory that peers can read: any line of ours will do.
@@ -160,6 +188,8 @@ class endpoint {
     next.bytes = static_cast<std::uint32_t>(bytes);
     next.consumed = static_cast<std::uint32_t>(to.acknowledged = to.received);
     next.payload = space_->address_of(payload, bytes);
+    if constexpr (fetches)
+      if (next.payload == 0) next.payload = reinterpret_cast<std::uintptr_t>(payload) | in_sender;
     next.target = target_[lane] == nullptr ? 0 : space_->address_of(target_[lane], 1);
     (how == handover::in_place ? to.in_place_sent : to.staged_sent) = to.sent + 1;
     // The same payload goes to several peers one after the other: hint once.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory that ranks of a mapped transport share: letters, acknowledgements and staging. Only
+// The memory that ranks of a mapped transport share: letters, acknowledgements, staging and landing. Only
 // mapped/endpoint.hpp reads and writes these fields.
 #pragma once
 
@@ -20,13 +20,20 @@ inline constexpr std::uint64_t letters_per_receipt = 8;
 // What a schedule may rely on: letters it may have in flight before the first is acknowledged.
 inline constexpr std::uint64_t depth = letters_per_inbox - letters_per_receipt + 1;
 inline constexpr std::size_t inline_bytes = 32;
+// What is to be combined with other data is fetched piece by piece: as much of each of that many ranks'
+// data as stays in a second-level cache together.
+inline constexpr std::size_t landing_bytes = 128 * 1024;
+inline constexpr rank_t fetched_ranks_max = 32;
+
+// Marks an address as one in the sender's private memory: no address of a program has this bit.
+inline constexpr std::uint64_t in_sender = std::uint64_t{1} << 63;
 
 // One message from one rank to another: a single cache line, written by the sender, read by the
 // receiver, who owns the memory. Small payloads travel in the line itself.
 struct alignas(line_bytes) letter {
   // The number of the letter that lies here, counted from 1 per pair and lane; stored last.
   std::atomic<std::uint64_t> sequence;
-  std::uint64_t payload;  // shared address, 0: the payload is `inlined`
+  std::uint64_t payload;  // shared address, or in_sender and an address there; 0: the payload is `inlined`
   std::uint64_t target;   // with a payload: shared address of the sender's output, 0: not reachable
   std::uint32_t bytes;
   std::uint32_t consumed;  // letters of the receiver that the sender has consumed, modulo 2^32
@@ -51,9 +58,9 @@ struct alignas(line_bytes) farewell {
 };
 
 // Where things lie in the block of shared memory that one rank contributes to one communicator: at most
-// 4 MiB for 100 ranks with the settings' default.
+// 4 MiB for 80 ranks with the settings' default.
 //
-//   block_bytes = 7 staging_bytes + 4352 size, and less than two pages
+//   block_bytes = 7 staging_bytes + landing_bytes + 4352 size, and less than two pages
 struct block_layout {
   rank_t size = 1;
   std::size_t staging_bytes = 0;  // what vectors are cut by; a multiple of the page
@@ -80,7 +87,8 @@ struct block_layout {
   [[nodiscard]] constexpr std::size_t scratch(int lane) const { return staging(lane) + ring_bytes(lane); }
   [[nodiscard]] constexpr std::size_t scratch_bytes() const { return staging_bytes / 2; }
   // Reserved, not used: pages are taken by the system when first touched.
-  [[nodiscard]] constexpr std::size_t block_bytes() const { return staging(lane_count); }
+  [[nodiscard]] constexpr std::size_t landing() const { return staging(lane_count); }
+  [[nodiscard]] constexpr std::size_t block_bytes() const { return landing() + landing_bytes; }
 };
 
 }  // namespace collx::inline abi_1::transport::mapped

@@ -56,6 +56,13 @@ class process_watch {
     return gone_ = poll(&ready, 1, 0) == 1;
   }
 
+  // Whether it runs, as far as the kernel can tell, of a process that ended() has been asked about before.
+  // Remembers nothing, so that several threads may ask.
+  [[nodiscard]] bool runs() const noexcept {
+    pollfd ready{fd_, POLLIN, 0};
+    return fd_ < 0 || poll(&ready, 1, 0) == 0;
+  }
+
  private:
   int fd_ = -1;
   bool gone_ = false;

@@ -31,6 +31,8 @@ struct alignas(mapped::line_bytes) member {
   std::atomic<std::uint32_t> lost;         // 1 once somebody has seen it end
   std::uint64_t start_time;                // tells a process from a later one with its pid
   mapped::doorbell bell;
+  std::uint64_t known_word_at;             // where, in the process's own memory, a word lies
+  std::uint64_t known_word;                // and what it says: who reads it there may read private memory
 };
 
 // At the begin of the segment. Everything is zero when it is made.
@@ -43,6 +45,7 @@ struct header {
   std::atomic<std::uint32_t> joined;    // so many ranks have; what those who wait for the others sleep on
   std::atomic<std::uint32_t> unfenced;  // 1: the system refused some rank to join the fences
   processor_set processors;             // that the ranks which have joined may use, all together
+  std::atomic<std::int32_t> readers;    // ranks that can read the private memory of all others
   // followed by `size` members
 
   static constexpr std::uint64_t magic_value = 0x636f'6c6c'7873'686dULL;  // "collxshm"

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of another process that it does not share, copied by the system straight to where it is wanted
+// (Linux: cross-memory attach). One copy instead of two, where the system permits it: processes of one
+// user that may be debugged, or a privileged reader.
+#pragma once
+
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+
+#include "collx/core/status.hpp"
+#include "collx/core/types.hpp"
+
+namespace collx::inline abi_1::transport::shared_memory {
+
+// `from` is an address in the other process. peer_lost: there is no such process. system_failure: it does
+// not let this one read, or there is no memory at one of the addresses.
+[[nodiscard]] inline status read_memory_of(std::int32_t process, std::uint64_t from, std::byte* to,
+                                           std::size_t bytes) noexcept {
+  while (bytes != 0) {
+    iovec const here{to, bytes};
+    iovec const there{reinterpret_cast<void*>(static_cast<std::uintptr_t>(from)), bytes};
+    ssize_t const got = process_vm_readv(process, &here, 1, &there, 1, 0);
+    // Less than asked for is no error: what is wrong with the rest, the next call says.
+    if (got <= 0) return got < 0 && errno == ESRCH ? status::peer_lost : status::system_failure;
+    from += static_cast<std::size_t>(got);
+    to += got;
+    bytes -= static_cast<std::size_t>(got);
+  }
+  return status::ok;
+}
+
+// Which of this process's memory others can read so: all that is ordinary, and not what the driver of a
+// device has mapped. Found out by reading it the same way, and remembered by regions.
+class own_memory {
+ public:
+  // Looks at both ends. A region where memory of the other kind has taken the place of ordinary one is
+  // still taken for readable: to read it is then an error, and no wrong result.
+  [[nodiscard]] bool readable(std::byte const* begin, std::size_t bytes) noexcept {
+    return is_known(begin) && is_known(begin + bytes - 1);
+  }
+
+ private:
+  static constexpr std::size_t region_bytes = std::size_t{1} << 21;
+  static constexpr std::size_t remembered = 128;
+
+  [[nodiscard]] bool is_known(std::byte const* p) noexcept {
+    std::uint64_t const region = reinterpret_cast<std::uintptr_t>(p) / region_bytes;
+    std::atomic<std::uint64_t>& entry = known_[region % remembered];
+    // Relaxed: threads may find out the same twice.
+    if (COLLX_LIKELY(entry.load(std::memory_order_relaxed) == region)) return true;
+    if (!can_be_read(p)) return false;
+    entry.store(region, std::memory_order_relaxed);
+    return true;
+  }
+
+  [[nodiscard]] COLLX_NEVER_INLINE static bool can_be_read(std::byte const* p) noexcept {
+    std::byte unused;
+    return read_memory_of(getpid(), reinterpret_cast<std::uintptr_t>(p), &unused, 1) == status::ok;
+  }
+
+  std::atomic<std::uint64_t> known_[remembered]{};  // nobody's memory lies in region 0
+};
+
+}  // namespace collx::inline abi_1::transport::shared_memory

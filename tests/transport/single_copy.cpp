@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private payloads that receivers copy themselves: the same results as staged ones, whatever their size
+// and alignment; staged where the system refuses; an error and no wait for ever where a peer dies.
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "collx/algo/bruck.hpp"
+#include "collx/algo/direct.hpp"
+#include "collx/algo/ring.hpp"
+#include "collx/bootstrap/processes.hpp"
+#include "collx/collective/all_gather.hpp"
+#include "collx/collective/all_to_all.hpp"
+#include "collx/collective/barrier.hpp"
+#include "collx/collective/reduce_scatter.hpp"
+#include "collx/collective/split.hpp"
+#include "collx/transport/faulty.hpp"
+#include "watchdog.hpp"
+
+namespace {
+
+using collx::rank_t;
+using collx::status;
+using collx::transport::shm;
+
+// Counts what it fetches, and fails when it is told to.
+template <class Endpoint>
+class fetching_endpoint : public Endpoint {
+ public:
+  using Endpoint::Endpoint;
+  status fetch(int lane, rank_t peer, std::size_t from, std::byte* to, std::size_t bytes) noexcept {
+    ++fetched;
+    return fails ? status::system_failure : Endpoint::fetch(lane, peer, from, to, bytes);
+  }
+  int fetched = 0;
+  bool fails = false;
+};
+
+struct fetching {
+  static constexpr char const* name = "fetching";
+  using world = shm::world;
+  using endpoint = fetching_endpoint<shm::endpoint>;
+  using membership = shm::membership_of<fetching>;
+};
+
+using communicator = collx::communicator<fetching>;
+
+// Everything above what fits a letter, so that small messages are fetched too.
+collx::transport::settings const always{.staging_bytes = 64 * 1024, .single_copy_bytes = 33};
+collx::transport::settings const never{.staging_bytes = 64 * 1024, .single_copy_bytes = 0};
+
+// Until all ranks know that all can read.
+template <class Transport>
+void wait_until_permitted(collx::communicator<Transport>& comm) {
+  auto& world = comm.engine().endpoint().space();
+  for (int i = 0; i < 5000 && world.fetched_bytes_min() == static_cast<std::size_t>(-1); ++i) usleep(1000);
+  collx::barrier(comm);
+}
+
+bool permitted(communicator& comm) {
+  return comm.engine().endpoint().space().fetched_bytes_min() != static_cast<std::size_t>(-1);
+}
+
+int value(rank_t from, std::size_t i) { return from * 1'000'003 + static_cast<int>(i % 7919); }
+
+void require(bool holds, std::string const& what) {
+  if (!holds) throw std::runtime_error("wrong result: " + what);
+}
+
+// `count` elements in private memory that begin `offset` bytes behind the begin of a line.
+template <class T = int>
+struct blocks {
+  blocks(std::size_t count, std::size_t offset) : memory(count * sizeof(T) + 64 + offset) {
+    data = reinterpret_cast<T*>((reinterpret_cast<std::uintptr_t>(memory.data()) + 63) / 64 * 64 + offset);
+    all = {data, count};
+  }
+  std::vector<std::byte> memory;
+  T* data;
+  std::span<T> all;
+};
+
+template <class Algorithm, class T = int>
+void gather(communicator& comm, std::size_t count, std::size_t offset) {
+  auto const size = static_cast<std::size_t>(comm.size());
+  blocks<T> in(count, offset), out(count * size, offset + sizeof(T));
+  for (std::size_t i = 0; i < count; ++i) in.data[i] = static_cast<T>(value(comm.rank(), i));
+  collx::all_gather<Algorithm>(comm, in.all, out.all);
+  for (std::size_t i = 0; i < count * size; ++i)
+    require(out.data[i] == static_cast<T>(value(static_cast<rank_t>(i / count), i % count)), Algorithm::name);
+}
+
+template <class Algorithm>
+void transpose(communicator& comm, std::size_t count, std::size_t offset) {
+  auto const size = static_cast<std::size_t>(comm.size());
+  blocks<> in(count * size, offset), out(count * size, offset + 4);
+  for (std::size_t i = 0; i < count * size; ++i) in.data[i] = value(comm.rank(), i);
+  collx::all_to_all<Algorithm>(comm, in.all, out.all);
+  std::size_t const mine = static_cast<std::size_t>(comm.rank()) * count;
+  for (std::size_t i = 0; i < count * size; ++i)
+    require(out.data[i] == value(static_cast<rank_t>(i / count), mine + i % count), Algorithm::name);
+}
+
+template <class Algorithm>
+void reduce(communicator& comm, std::size_t count, std::size_t offset) {
+  auto const size = static_cast<std::size_t>(comm.size());
+  blocks<> in(count * size, offset), out(count, offset + 4);
+  for (std::size_t i = 0; i < count * size; ++i) in.data[i] = value(comm.rank(), i);
+  collx::reduce_scatter<Algorithm>(comm, in.all, out.all, collx::sum);
+  std::size_t const mine = static_cast<std::size_t>(comm.rank()) * count;
+  for (std::size_t i = 0; i < count; ++i) {
+    int sum = 0;
+    for (rank_t r = 0; r < comm.size(); ++r) sum += value(r, mine + i);
+    require(out.data[i] == sum, Algorithm::name);
+  }
+}
+
+// Messages in one letter, of every size below and above a piece that is combined, and of many fragments.
+void walk(communicator& comm) {
+  using collx::algo::direct_one_shot;
+  for (std::size_t const count : {1u, 8u, 9u, 1000u, 8191u, 40'001u, 150'007u})
+    for (std::size_t const offset : {0u, 4u, 60u}) {
+      gather<direct_one_shot>(comm, count, offset);
+      gather<direct_one_shot, unsigned char>(comm, count, offset + 1);
+      gather<collx::algo::ring>(comm, count, offset);
+      gather<collx::algo::bruck<2>>(comm, count, offset);
+      transpose<direct_one_shot>(comm, count, offset);
+      transpose<collx::algo::bruck<2>>(comm, count, offset);
+      reduce<direct_one_shot>(comm, count, offset);
+      reduce<collx::algo::ring>(comm, count, offset);
+    }
+}
+
+bool all_ended_well(collx::bootstrap::exit_codes const& codes) {
+  for (int const code : codes)
+    if (code != 0) return false;
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("single copy: results are those of staged payloads, and it is used") {
+  for (rank_t const size : {2, 3, 4})
+    for (bool const used : {true, false}) {
+      CAPTURE(size);
+      CAPTURE(used);
+      CHECK(all_ended_well(collx::bootstrap::on_processes<fetching>(
+          size,
+          [&](communicator& comm) {
+            watchdog dog;
+            auto const watched = dog.watch(comm);
+            if (used) wait_until_permitted(comm);
+            walk(comm);
+            if ((comm.engine().endpoint().fetched > 0) != (used && permitted(comm)))
+              throw std::runtime_error("single copy is used where it must not be, or not where it must");
+          },
+          used ? always : never)));
+    }
+}
+
+TEST_CASE("single copy: a communicator of some of the ranks, and memory of both kinds") {
+  CHECK(all_ended_well(collx::bootstrap::on_processes<fetching>(
+      4,
+      [&](communicator& comm) {
+        watchdog dog;
+        wait_until_permitted(comm);
+        auto half = comm.split(comm.rank() % 2, -comm.rank());
+        walk(half);
+        std::size_t const count = 30'000;
+        std::vector<int> own(count, comm.rank()), all(count * 4);
+        auto const shared = comm.allocate<int>(count);
+        std::fill_n(shared.data(), count, comm.rank());
+        bool const is_private = comm.rank() % 2 == 0;
+        collx::all_gather<collx::algo::ring>(comm, is_private ? std::span<int>(own) : shared.span(), all);
+        for (std::size_t i = 0; i < all.size(); ++i)
+          require(all[i] == static_cast<int>(i / count), "mixed memory");
+      },
+      always)));
+}
+
+TEST_CASE("single copy: where the system refuses, payloads are staged") {
+  if (getuid() != 0) return;  // only root can become somebody who may not read
+  int const fd = collx::transport::shared_memory::segment::create(2, always);
+  pid_t ranks[2];
+  for (rank_t r = 0; r < 2; ++r) {
+    ranks[r] = fork();
+    REQUIRE(ranks[r] >= 0);
+    if (ranks[r] != 0) continue;
+    int code = 1;
+    if (setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0 &&
+        prctl(PR_SET_DUMPABLE, 0) == 0) {
+      try {
+        watchdog dog;
+        auto comm = shm::join<fetching>(fd, r);
+        walk(comm);
+        code = permitted(comm) || comm.engine().endpoint().fetched != 0 ? 2 : 0;
+      } catch (std::exception const& failure) {
+        std::fprintf(stderr, "%s\n", failure.what());
+        code = 3;
+      }
+    }
+    _exit(code);
+  }
+  close(fd);
+  for (pid_t const rank : ranks) {
+    int how = 0;
+    REQUIRE(waitpid(rank, &how, 0) == rank);
+    CHECK(WIFEXITED(how));
+    CHECK(WEXITSTATUS(how) == 0);
+  }
+}
+
+TEST_CASE("single copy: memory that the system does not read for others is not offered to them") {
+  collx::transport::shared_memory::own_memory memory;
+  std::vector<std::byte> const ordinary(100'000);
+  CHECK(memory.readable(ordinary.data(), ordinary.size()));
+  CHECK(memory.readable(ordinary.data(), 1));
+  std::size_t const bytes = std::size_t{8} << 20;
+  auto* const begin = static_cast<std::byte*>(
+      mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  REQUIRE(static_cast<void*>(begin) != MAP_FAILED);
+  CHECK_FALSE(memory.readable(begin, bytes));
+  mprotect(begin, bytes / 2, PROT_READ);
+  CHECK(memory.readable(begin, bytes / 2));
+  CHECK_FALSE(memory.readable(begin, bytes));
+  munmap(begin, bytes);
+}
+
+TEST_CASE("single copy: what cannot be read after all is an error on every rank") {
+  auto const codes = collx::bootstrap::on_processes<fetching>(
+      2,
+      [](communicator& comm) {
+        watchdog dog;
+        wait_until_permitted(comm);
+        comm.engine().endpoint().fails = comm.rank() == 1;
+        std::vector<int> in(10'000), out(20'000);
+        status const outcome = collx::try_all_gather(comm, in, out);
+        if (!permitted(comm)) return outcome == status::ok ? 0 : 1;
+        std::string const text = collx::error(comm.failure()).what();
+        if (comm.rank() == 0) return outcome == status::aborted ? 0 : 1;
+        return outcome == status::system_failure && comm.failure().peer == 0 &&
+                       text.find("COLLX_SINGLE_COPY_BYTES=0") != std::string::npos
+                   ? 0
+                   : 1;
+      },
+      always);
+  for (int const code : codes) CHECK(code == 0);
+}
+
+TEST_CASE("single copy: a rank killed at any of its sends, with payloads unread, is noticed") {
+  using faulty_shm = collx::transport::faulty<shm>;
+  for (std::uint64_t at_send = 1; at_send <= 12; ++at_send) {
+    CAPTURE(at_send);
+    auto const codes = collx::bootstrap::on_processes<faulty_shm>(
+        3,
+        [&](collx::communicator<faulty_shm>& comm) {
+          watchdog dog;
+          wait_until_permitted(comm);
+          if (comm.rank() == 1)
+            comm.engine().endpoint().inject({.stop_at_send = at_send, .kill_process = true});
+          std::vector<int> in(3 * 60'000), out(3 * 60'000);
+          for (;;) {
+            status const outcome = collx::try_all_to_all<collx::algo::direct_one_shot>(comm, in, out);
+            if (outcome == status::ok) continue;
+            bool const named = comm.failure().peer == 1;
+            return named && (outcome == status::peer_lost || outcome == status::aborted) ? 0 : 1;
+          }
+        },
+        {.timeout_us = 20'000'000, .staging_bytes = 64 * 1024, .single_copy_bytes = 33});
+    CHECK(codes[0] == 0);
+    CHECK(codes[1] == 128 + SIGKILL);
+    CHECK(codes[2] == 0);
+  }
+}
