@@ -161,6 +161,29 @@ TEST_CASE("shm: a rank killed from outside, anywhere in its work, is noticed by 
   }
 }
 
+TEST_CASE("shm: symmetric buffers on huge pages, if there are any, are zeroed, work, and are given back") {
+  footprint const before;
+  for (std::int32_t const huge : {0, 1})
+    for (int const code : on_processes(
+             2,
+             [](communicator& comm) {
+               watchdog dog;
+               for (int round = 0; round < 3; ++round) {
+                 auto const small = comm.allocate<int>(1000);
+                 auto const large = comm.allocate<int>(1'500'000);
+                 for (int const value : large.span())
+                   if (value != 0) throw std::runtime_error("not zeroed");
+                 for (int& value : large.span()) value = comm.rank() + 1;
+                 collx::all_reduce(comm, large.span());
+                 for (int const value : large.span())
+                   if (value != 3) throw std::runtime_error("wrong sum");
+               }
+             },
+             {.heap_bytes = std::size_t{16} << 20, .huge_pages = huge}))
+      CHECK(code == 0);
+  CHECK(footprint() == before);
+}
+
 TEST_CASE("shm: a rank that has done its part may leave while others still work") {
   for (int round = 0; round < 20; ++round)
     for (int const code : on_processes(4, [&](communicator& comm) {

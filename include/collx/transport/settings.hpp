@@ -18,6 +18,9 @@ struct settings {
   // where the system lets processes read each other's memory; 0: never (shm). By default from 64 KiB on, if
   // there is a processor for every rank.
   std::size_t single_copy_bytes = by_processors;
+  // COLLX_HUGE_PAGES: 1: large symmetric buffers lie on huge pages where the system has them, and take their
+  // memory when allocated; 0: all memory is taken in small pages, when touched (shm).
+  std::int32_t huge_pages = 0;
   static constexpr std::size_t by_processors = static_cast<std::size_t>(-1);
 
   // Address space, not memory: pages are taken when touched. The thread sanitizer shadows address
@@ -39,6 +42,7 @@ struct settings {
     read("COLLX_STAGING_BYTES", chosen.staging_bytes, 1 << 16, std::int64_t{1} << 30);
     read("COLLX_HEAP_BYTES", chosen.heap_bytes, 1 << 20, std::int64_t{1} << 44);
     read("COLLX_YIELD_US", chosen.yield_us, 0, 1'000'000'000);
+    read("COLLX_HUGE_PAGES", chosen.huge_pages, 0, 1);
     std::int64_t const single = environment::number("COLLX_SINGLE_COPY_BYTES", -1, 0, std::int64_t{1} << 50);
     if (single >= 0) chosen.single_copy_bytes = static_cast<std::size_t>(single);
     chosen.staging_bytes = (chosen.staging_bytes + 4095) / 4096 * 4096;

@@ -47,11 +47,15 @@ class shm_world {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
 
-  [[nodiscard]] std::byte* allocate(std::size_t bytes) { return heap_.allocate(bytes); }
+  [[nodiscard]] std::byte* allocate(std::size_t bytes) {
+    std::byte* const p = heap_.allocate(bytes);
+    if (chosen().huge_pages != 0) shared_memory::use_huge_pages(p, bytes);
+    return p;
+  }
   void deallocate(std::byte* p, std::size_t bytes) noexcept { heap_.deallocate(p, bytes); }
   [[nodiscard]] std::byte* allocate_block(std::size_t bytes) {
     retired_.release_unused([&](std::byte* block, std::size_t size) { deallocate(block, size); });
-    return allocate(bytes);
+    return heap_.allocate(bytes);  // in small pages: most of a block is never touched
   }
   // The block of the world communicator is no part of the heap: it goes with the segment.
   COLLX_COLD void retire_block(mapped::farewell& last) noexcept {

@@ -15,6 +15,8 @@
 #include "collx/core/processors.hpp"
 #include "collx/transport/mapped/alarm.hpp"
 #include "collx/transport/mapped/doorbell.hpp"
+#include "collx/transport/mapped/layout.hpp"
+#include "collx/transport/shared_memory/huge_pages.hpp"
 #include "collx/transport/settings.hpp"
 
 namespace collx::inline abi_1::transport::shared_memory {
@@ -89,8 +91,7 @@ class segment {
                   "the descriptor is no segment of this version; all ranks must run the "
                   "same version of collx");
     segment mine(head.size, head.chosen);
-    void* const p =
-        mmap(nullptr, mine.total_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    void* const p = map_aligned(mine.total_bytes_, fd);
     if (p == MAP_FAILED)
       throw_system("mapping the shared segment", "set COLLX_HEAP_BYTES to less, on every rank");
     mine.base_ = static_cast<std::byte*>(p);
@@ -127,6 +128,29 @@ class segment {
   [[nodiscard]] std::byte* at(std::uint64_t offset) const noexcept { return base_ + offset; }
 
  private:
+  // Huge pages need addresses that lie as they do in the file: it begins where a huge page could.
+  [[nodiscard]] static void* map_aligned(std::size_t bytes, int fd) noexcept {
+    std::size_t const room = bytes + huge_page_bytes;
+    void* const reserved =
+        mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (reserved == MAP_FAILED) return MAP_FAILED;
+    auto* const begin = static_cast<std::byte*>(reserved);
+    std::size_t const before =
+        (huge_page_bytes - reinterpret_cast<std::uintptr_t>(begin) % huge_page_bytes) % huge_page_bytes;
+    void* const p = mmap(begin + before, bytes, PROT_READ | PROT_WRITE,
+                         MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0);
+    if (p == MAP_FAILED) {
+      int const why = errno;
+      munmap(begin, room);
+      errno = why;
+      return MAP_FAILED;
+    }
+    if (before != 0) munmap(begin, before);
+    // Sizes are whole pages. What is left behind the segment is whole pages, too.
+    munmap(begin + before + bytes, huge_page_bytes - before);
+    return p;
+  }
+
   static constexpr std::size_t line_of_header = (sizeof(header) + 63) / 64 * 64;
 
   segment(rank_t size, settings const& chosen) noexcept
