@@ -47,6 +47,11 @@ class resumable {
 
   // How often advance() looks for a message before it returns pending: once, unless told otherwise.
   void looks(std::uint32_t count) noexcept { looks_ = count; }
+  // Goes on where a short call stopped, in the first fragment.
+  void go_on_from(stopped_at const& at) noexcept {
+    step_ = at.step;
+    k_ = at.peers;
+  }
   // Whether advance() returns after every fragment, so that others get their turn.
   void yields(bool value) noexcept { yields_ = value; }
 
@@ -68,6 +73,7 @@ class resumable {
   std::uint32_t looks_ = 1;
   std::int32_t step_count_ = 0;
   std::int32_t step_ = 0;
+  std::int32_t k_ = 0;  // peers of the current step that are done
   bool waits_for_message_ = false;
   bool waits_for_others_ = false;  // for other peers too: only advance() finds out whether one has moved
   bool yields_ = false;

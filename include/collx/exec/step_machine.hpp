@@ -28,12 +28,6 @@ class step_machine : public resumable<Endpoint> {
     endpoint_.begin(lane, memory_.output());
   }
 
-  // Goes on where a short call stopped, in the first fragment.
-  void go_on_from(stopped_at const& at) noexcept {
-    step_ = at.step;
-    k_ = at.peers;
-  }
-
  protected:
   [[nodiscard]] memory_map const& memory() const noexcept { return memory_; }
   [[nodiscard]] std::size_t fragment() const noexcept { return fragment_; }
@@ -74,7 +68,7 @@ class step_machine : public resumable<Endpoint> {
 
  private:
   using base::bytes_, base::endpoint_, base::fragment_, base::lane_, base::looks_, base::peer_bytes_;
-  using base::step_, base::step_count_, base::waits_for_, base::waits_for_message_, base::yields_;
+  using base::k_, base::step_, base::step_count_, base::waits_for_, base::waits_for_message_, base::yields_;
 
   enum class phase : std::uint8_t { begin, receive, send };
 
@@ -396,7 +390,6 @@ class step_machine : public resumable<Endpoint> {
   memory_map memory_;
   combine_function combine_;
   prepare_function prepare_;
-  std::int32_t k_ = 0;  // peers of the current step that are done
   phase phase_ = phase::begin;
   bool lent_ = false;
   bool fetches_ = false;  // a source of this step's fan-in is without data

@@ -191,7 +191,7 @@ class shm_world {
   // and until then, or where it does not, payloads are staged.
   COLLX_COLD void try_to_read_peers() noexcept {
     single_copy_bytes_ = chosen().single_copy_bytes;
-    bool const crowded = exec::wakefulness_of(size(), 1).spins == 0;
+    bool const crowded = exec::wakefulness_of(size(), processors(), 1).spins == 0;
     if (single_copy_bytes_ == settings::by_processors) single_copy_bytes_ = crowded ? 0 : single_copy_default;
     if (single_copy_bytes_ == 0 || size() > mapped::fetched_ranks_max) return;
     for (rank_t r = 0; r < size(); ++r) {
