@@ -32,12 +32,17 @@ function(collx_add_test name)
 endfunction()
 
 # Every DIRECTORY/NAME.cpp becomes test_DIRECTORY_NAME. A line "// ctest: PROPERTY VALUE" in the source
-# sets a property of the test (RUN_SERIAL ON for one that measures time, say).
+# sets a property of the test (RUN_SERIAL ON for one that measures time, say). A line "// thread sanitizer: no"
+# keeps a test that takes minutes under it, and gains nothing, out of that stage.
 function(collx_add_test_directory directory)
   file(GLOB sources CONFIGURE_DEPENDS ${directory}/*.cpp)
   get_filename_component(group ${directory} NAME)
   foreach(source IN LISTS sources)
     get_filename_component(name ${source} NAME_WE)
+    file(STRINGS ${source} not_for_threads REGEX "^// thread sanitizer: no")
+    if(not_for_threads AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")
+      continue()
+    endif()
     collx_add_test(test_${group}_${name} ${source})
     file(STRINGS ${source} properties REGEX "^// ctest: ")
     foreach(property IN LISTS properties)

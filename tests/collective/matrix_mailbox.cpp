@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every schedule for 1 to 33 ranks on the mailbox transport, in one thread: counts around the number
 // of ranks, several fragments, every kind of buffer, against the sequential reference.
+// thread sanitizer: no
 #include <doctest/doctest.h>
 
 #include "collective/cases.hpp"
