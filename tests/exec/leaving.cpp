@@ -40,7 +40,6 @@ class leaving_endpoint : public Endpoint {
 };
 
 struct leaving_threads {
-  static constexpr char const* name = "leaving threads";
   using world = collx::transport::threads::world;
   using endpoint = leaving_endpoint<collx::transport::threads::endpoint>;
   using membership = collx::transport::threads::membership_of<leaving_threads>;

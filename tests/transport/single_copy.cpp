@@ -43,7 +43,6 @@ class fetching_endpoint : public Endpoint {
 };
 
 struct fetching {
-  static constexpr char const* name = "fetching";
   using world = shm::world;
   using endpoint = fetching_endpoint<shm::endpoint>;
   using membership = shm::membership_of<fetching>;
