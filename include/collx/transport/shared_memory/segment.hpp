@@ -135,8 +135,7 @@ class segment {
         mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (reserved == MAP_FAILED) return MAP_FAILED;
     auto* const begin = static_cast<std::byte*>(reserved);
-    std::size_t const before =
-        (huge_page_bytes - reinterpret_cast<std::uintptr_t>(begin) % huge_page_bytes) % huge_page_bytes;
+    std::size_t const before = bytes_to_huge_page(begin);
     void* const p = mmap(begin + before, bytes, PROT_READ | PROT_WRITE,
                          MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0);
     if (p == MAP_FAILED) {
