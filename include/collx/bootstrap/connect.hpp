@@ -53,10 +53,10 @@ template <class Transport>
                                                            "connect<transport::shm>()");
   bootstrap::launch const me = bootstrap::launch::from_environment();
   if (me.size == 1) {
-    bootstrap::detail::owned_fd const alone(transport::shared_memory::segment::create(1, chosen));
+    net::owned_fd const alone(transport::shared_memory::segment::create(1, chosen));
     return transport::shm::join(alone.get(), 0);
   }
-  bootstrap::detail::owned_fd const segment = bootstrap::meet_at(me.rendezvous, me.rank, me.size, chosen);
+  net::owned_fd const segment = bootstrap::meet_at(me.rendezvous, me.rank, me.size, chosen);
   return transport::shm::join(segment.get(), me.rank);
 }
 

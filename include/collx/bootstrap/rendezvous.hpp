@@ -7,30 +7,17 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include <utility>
-
 #include "collx/core/array.hpp"
 #include "collx/core/clock.hpp"
+#include "collx/net/fd.hpp"
 #include "collx/transport/shared_memory/segment.hpp"
 
 namespace collx::inline abi_1::bootstrap {
 
 namespace detail {
 
-// A descriptor that closes itself.
-class owned_fd {
- public:
-  explicit owned_fd(int fd) noexcept : fd_(fd) {}
-  owned_fd(owned_fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  owned_fd(owned_fd const&) = delete;
-  ~owned_fd() {
-    if (fd_ >= 0) close(fd_);
-  }
-  [[nodiscard]] int get() const noexcept { return fd_; }
-
- private:
-  int fd_;
-};
+using net::owned_fd;
+using net::ready_before;
 
 // What a rank says first. Fixed size; everything in it is checked before it is believed.
 struct hello {
@@ -55,19 +42,6 @@ enum class verdict : std::uint32_t { welcome = 1, wrong_version, wrong_size, ran
   }
   std::strcpy(address.sun_path, path);
   return address;
-}
-
-// Waits until fd is ready for `events` or the deadline has passed; false then.
-[[nodiscard]] inline bool ready_before(int fd, short events, std::uint64_t deadline_us) noexcept {
-  for (;;) {
-    std::uint64_t const now = now_us();
-    if (now >= deadline_us) return false;
-    pollfd what{fd, events, 0};
-    std::uint64_t const rest_ms = (deadline_us - now + 999) / 1000;
-    int const got = poll(&what, 1, static_cast<int>(rest_ms < 1000 ? rest_ms : 1000));
-    if (got > 0) return true;
-    if (got < 0 && errno != EINTR) return false;
-  }
 }
 
 // Sends a verdict and, with it, a descriptor (or none: -1). False if the other side is gone.
@@ -223,12 +197,12 @@ class host {
 
 // Called by every rank with the same path, size and settings. Returns a descriptor of the shared
 // segment, which the caller owns. Throws error when not all ranks come within the time-out.
-[[nodiscard]] COLLX_COLD inline detail::owned_fd meet_at(char const* path, rank_t rank, rank_t size,
-                                              transport::settings const& chosen) {
+[[nodiscard]] COLLX_COLD inline net::owned_fd meet_at(char const* path, rank_t rank, rank_t size,
+                                                   transport::settings const& chosen) {
   std::uint64_t const deadline_us = now_us() + chosen.timeout_us;
   if (rank != 0) return detail::ask(path, rank, size, deadline_us);
   detail::host host(path, size, deadline_us);
-  detail::owned_fd segment(transport::shared_memory::segment::create(size, chosen));
+  net::owned_fd segment(transport::shared_memory::segment::create(size, chosen));
   host.serve(segment.get());
   return segment;
 }
