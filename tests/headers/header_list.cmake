@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# collx_headers: every header, as users include it ("collx/core/types.hpp").
+# collx_headers: every header, as users include it ("collx/core/types.hpp"), that needs nothing but the system.
+# collx_tcp_headers: those that need OpenSSL (collx::tcp).
 file(GLOB_RECURSE collx_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include
      ${PROJECT_SOURCE_DIR}/include/collx/*.hpp)
 list(FILTER collx_headers EXCLUDE REGEX "^collx/interop/")
+set(collx_tcp_headers ${collx_headers})
+set(with_openssl "^collx/(net/(mac|credentials|handshake|gate|caller)|bootstrap/(network|store|tree)|transport/tcp)")
+list(FILTER collx_tcp_headers INCLUDE REGEX ${with_openssl})
+list(FILTER collx_headers EXCLUDE REGEX ${with_openssl})

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lets in who belongs to the job: a listening socket, and the strangers and friends who are still in the handshake.
+#pragma once
+
+#include <sys/epoll.h>
+
+#include "collx/core/array.hpp"
+#include "collx/net/handshake.hpp"
+#include "collx/net/socket.hpp"
+
+namespace collx::inline abi_1::net {
+
+// Somebody who has proved to belong to the job: a socket that does not block, from which nothing has been read
+// beyond the handshake.
+struct guest {
+  introduction who;
+  owned_fd socket;
+};
+
+// A gate never blocks, and allocates nothing after construction (OpenSSL does, within each code it computes). Its
+// descriptor becomes readable when poll() has work: it fits into another epoll set.
+class gate {
+ public:
+  static constexpr std::size_t guests_max = 64;   // in handshake at once; a further one takes the oldest's place
+  static constexpr int accepts_max = 16, steps_max = 32;  // for each call of poll
+
+  struct counters {
+    std::uint64_t welcomed = 0;
+    std::uint64_t strangers = 0;  // refused, left, or dropped for a newer one
+    std::uint64_t late = 0;       // did not end their handshake in time
+  };
+
+  // Closed: its descriptor is -1, and nobody comes.
+  gate() = default;
+
+  // `listening`: of listen_at(). `patience_us`: how long a handshake may take; time in which nobody called poll does
+  // not count. Throws error (system_failure) if the system has no descriptors left.
+  COLLX_COLD gate(owned_fd listening, credentials const& mine, expectation const& whom,
+                  socket_settings const& chosen = {}, std::uint64_t patience_us = 5'000'000)
+      : listening_(std::move(listening)), set_(epoll_create1(EPOLL_CLOEXEC)), keys_(mine), slots_(guests_max),
+        expected_(whom), chosen_(chosen), patience_us_(patience_us), looked_us_(now_us()) {
+    if (!set_ || !watch(listening_.get(), guests_max))
+      throw error(status::system_failure, "a gate needs two descriptors; raise their limit (ulimit -n)");
+  }
+
+  // Readable when poll() has work (level-triggered).
+  [[nodiscard]] int fd() const noexcept { return set_.get(); }
+  // Where it listens, with the port that the system chose.
+  [[nodiscard]] address where() const noexcept { return local_address(listening_.get()); }
+  [[nodiscard]] counters const& count() const noexcept { return count_; }
+  [[nodiscard]] std::size_t in_handshake() const noexcept { return open_; }
+
+  // When poll() should be called even if the descriptor is silent: somebody may be late then.
+  [[nodiscard]] std::uint64_t due_us() const noexcept { return due_us_; }
+
+  // Goes on with handshakes as far as that is possible without waiting. True if one has ended well: `out` is its
+  // guest, and there may be more, so call again.
+  [[nodiscard]] bool poll(guest& out) noexcept {
+    if (!set_) return false;
+    std::uint64_t const now = now_us();
+    // Whoever waited while nobody looked is not late.
+    if (now - looked_us_ > patience_us_ / 4) grant(now - looked_us_);
+    looked_us_ = now;
+    epoll_event ready[steps_max];
+    int const count = epoll_wait(set_.get(), ready, steps_max, 0);
+    bool knock = false;
+    for (int i = 0; i < count; ++i) {
+      std::uint64_t const which = ready[i].data.u64;
+      if (which == guests_max) knock = true;
+      else if (step(slots_[which], out)) return true;  // the other events are told again
+    }
+    // Those within first: a crowd at the door must not push out who is about to prove itself.
+    if (knock) accept_some(now);
+    if (open_ != 0 && now >= due_us_) dismiss_late(now);
+    return false;
+  }
+
+  // Nobody comes any more; who is in handshake is dropped.
+  void close() noexcept {
+    for (slot& each : slots_) each.socket.reset();
+    open_ = 0;
+    listening_.reset();
+    set_.reset();
+  }
+
+ private:
+  struct slot {
+    owned_fd socket;
+    std::uint64_t until_us = 0;
+    listening_side talk;
+  };
+
+  [[nodiscard]] bool watch(int fd, std::uint64_t which) noexcept {
+    epoll_event wanted{};
+    wanted.events = EPOLLIN;
+    wanted.data.u64 = which;
+    return epoll_ctl(set_.get(), EPOLL_CTL_ADD, fd, &wanted) == 0;
+  }
+
+  void dismiss(slot& whom, std::uint64_t& counter) noexcept {
+    ++counter;
+    --open_;
+    whom.socket.reset();  // which takes it out of the set, too
+  }
+
+  // Reads and answers until this guest has nothing more to say. True if it has been let in.
+  [[nodiscard]] bool step(slot& at, guest& out) noexcept {
+    // Four turns, each in as many parts as the network makes of it; the bound is on what one guest may cost.
+    for (int parts = 0; parts < 8; ++parts) {
+      std::span<std::byte> const room = at.talk.to_receive();
+      ssize_t const got = recv(at.socket.get(), room.data(), room.size(), MSG_DONTWAIT);
+      if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+      if (got <= 0) return dismiss(at, count_.strangers), false;
+      at.talk.moved(static_cast<std::size_t>(got), keys_);
+      std::span<std::byte const> const answer = at.talk.to_send();
+      if (!answer.empty()) {
+        // A new connection has room for an answer. One without is none of ours.
+        if (send(at.socket.get(), answer.data(), answer.size(), MSG_DONTWAIT | MSG_NOSIGNAL) !=
+            static_cast<ssize_t>(answer.size()))
+          return dismiss(at, count_.strangers), false;
+        at.talk.moved(answer.size(), keys_);
+      }
+      if (at.talk.outcome() == verdict::welcome) return let_in(at, out), true;
+      if (at.talk.to_receive().empty()) return dismiss(at, count_.strangers), false;
+    }
+    return false;
+  }
+
+  void let_in(slot& at, guest& out) noexcept {
+    (void)epoll_ctl(set_.get(), EPOLL_CTL_DEL, at.socket.get(), nullptr);
+    out.who = at.talk.who();
+    out.socket = std::move(at.socket);
+    ++count_.welcomed;
+    --open_;
+  }
+
+  void accept_some(std::uint64_t now) noexcept {
+    for (int accepted = 0; accepted < accepts_max; ++accepted) {
+      owned_fd socket(accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (!socket) {
+        // Out of descriptors: somebody must leave, or the one at the door would knock for ever.
+        if ((errno == EMFILE || errno == ENFILE) && open_ != 0) dismiss(oldest(), count_.strangers);
+        if (errno == EAGAIN || errno == EMFILE || errno == ENFILE) return;
+        continue;  // this one has left again
+      }
+      std::byte nonce[conversation::nonce_bytes];
+      if (!random_bytes(nonce)) return;
+      (void)prepare(socket.get(), chosen_);
+      if (open_ == guests_max) dismiss(oldest(), count_.strangers);
+      std::size_t which = 0;
+      while (slots_[which].socket) ++which;
+      if (!watch(socket.get(), which)) return;
+      slots_[which].socket = std::move(socket);
+      slots_[which].until_us = now + patience_us_;
+      slots_[which].talk = listening_side(expected_, nonce);
+      if (open_++ == 0 || now + patience_us_ < due_us_) due_us_ = now + patience_us_;
+    }
+  }
+
+  [[nodiscard]] slot& oldest() noexcept {
+    slot* first = nullptr;
+    for (slot& each : slots_)
+      if (each.socket && (first == nullptr || each.until_us < first->until_us)) first = &each;
+    return *first;
+  }
+
+  void dismiss_late(std::uint64_t now) noexcept {
+    due_us_ = never;
+    for (slot& each : slots_) {
+      if (!each.socket) continue;
+      if (now >= each.until_us) dismiss(each, count_.late);
+      else if (each.until_us < due_us_) due_us_ = each.until_us;
+    }
+  }
+
+  void grant(std::uint64_t more_us) noexcept {
+    for (slot& each : slots_) each.until_us += more_us;
+    if (due_us_ != never) due_us_ += more_us;
+  }
+
+  static constexpr std::uint64_t never = ~std::uint64_t{0};
+
+  owned_fd listening_, set_;
+  credentials keys_;
+  array<slot> slots_;
+  std::size_t open_ = 0;
+  counters count_;
+  expectation expected_;
+  socket_settings chosen_;
+  std::uint64_t patience_us_ = 0, looked_us_ = 0, due_us_ = never;
+};
+
+}  // namespace collx::inline abi_1::net

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+// How two processes prove to each other that they belong to one job, as a pure function of bytes: no socket, no
+// clock, no allocation of ours. docs/bootstrap.md says what it protects from.
+#pragma once
+
+#include "collx/core/types.hpp"
+#include "collx/net/credentials.hpp"
+
+namespace collx::inline abi_1::net {
+
+// What a connection is for.
+enum class purpose : std::uint32_t { store = 1, tree, link };
+
+[[nodiscard]] constexpr std::uint32_t mask_of(purpose one) noexcept {
+  return std::uint32_t{1} << static_cast<std::uint32_t>(one);
+}
+
+// Who dials whom, and what for; all of it under the authentication codes of both sides.
+struct introduction {
+  purpose what = purpose::link;
+  rank_t from = no_rank;
+  rank_t to = no_rank;
+  rank_t size = 0;         // ranks of the job
+  std::uint32_t flow = 0;  // which of the connections between the two
+};
+
+// Whom a listener lets in.
+struct expectation {
+  rank_t me = 0;
+  rank_t size = 1;
+  std::uint32_t purposes = mask_of(purpose::link);  // mask_of(...) | mask_of(...)
+  std::uint32_t flow_count = 1;                     // flows are below it
+};
+
+// What a listener has decided.
+enum class verdict : std::uint32_t {
+  undecided = 0,
+  welcome,
+  not_collx,      // something else speaks; never sent
+  wrong_version,
+  wrong_secret,
+  wrong_job,
+  wrong_size,
+  wrong_rank,     // not whom it was meant for, or from a rank that cannot be
+  wrong_purpose,  // or a flow that is not there
+};
+
+// The last part of a sentence: "... refused this process: <this>".
+[[nodiscard]] constexpr char const* advice(verdict why) noexcept {
+  switch (why) {
+    case verdict::not_collx: return "what listens there is not collx; give this job a port of its own";
+    case verdict::wrong_version: return "it runs another version of collx; use one version";
+    case verdict::wrong_secret:
+      return "it has another secret; give all ranks the same COLLX_SECRET_FILE or COLLX_SECRET";
+    case verdict::wrong_job: return "it belongs to another job; give each job a port of its own";
+    case verdict::wrong_size: return "it was started with another number of ranks; give all ranks the same";
+    case verdict::wrong_rank: return "it has another rank, or this one is out of range; give each process its own";
+    case verdict::wrong_purpose: return "it expects another kind of connection; use one version and the same settings";
+    default: return "it gave no reason";
+  }
+}
+
+namespace detail {
+
+inline void put_u32(std::byte* at, std::uint32_t value) noexcept {
+  for (int i = 3; i >= 0; --i, value >>= 8) at[i] = static_cast<std::byte>(value & 0xff);
+}
+inline void put_u64(std::byte* at, std::uint64_t value) noexcept {
+  for (int i = 7; i >= 0; --i, value >>= 8) at[i] = static_cast<std::byte>(value & 0xff);
+}
+[[nodiscard]] inline std::uint32_t get_u32(std::byte const* at) noexcept {
+  std::uint32_t value = 0;
+  for (int i = 0; i < 4; ++i) value = value << 8 | static_cast<std::uint32_t>(at[i]);
+  return value;
+}
+[[nodiscard]] inline std::uint64_t get_u64(std::byte const* at) noexcept {
+  return std::uint64_t{get_u32(at)} << 32 | get_u32(at + 4);
+}
+
+}  // namespace detail
+
+// The whole conversation lies in one buffer. Four turns of fixed length; the sides take turns, the dialler begins:
+//   hello      magic 8, version 4, purpose 4, job 8, from 4, to 4, size 4, flow 4, nonce 32
+//   challenge  magic 8, version 4, verdict 4 (undecided, or wrong_version and the end), nonce 32
+//   proof      the dialler's code of everything before it
+//   welcome    verdict 4, the listener's code of everything before this code
+// Numbers are in the order of the network. A side reads exactly the bytes of the turn, so what follows the handshake
+// stays in the socket. A listener tells a stranger nothing but its version and a random number.
+class conversation {
+ public:
+  static constexpr std::uint64_t magic = 0x636f'6c6c'7874'6370ull;  // "collxtcp"
+  static constexpr std::uint32_t version = 1;
+  static constexpr std::size_t nonce_bytes = 32, proof_at = 120, verdict_at = 152, bytes_count = 188;
+
+  // What to send now; empty if it is the other side's turn, or the end.
+  [[nodiscard]] std::span<std::byte const> to_send() const noexcept {
+    return open_ && my_turn() ? std::span<std::byte const>(said_ + at_, turn_end[turn_] - at_)
+                              : std::span<std::byte const>();
+  }
+  // Where what is received next belongs.
+  [[nodiscard]] std::span<std::byte> to_receive() noexcept {
+    return open_ && !my_turn() ? std::span<std::byte>(said_ + at_, turn_end[turn_] - at_) : std::span<std::byte>();
+  }
+  // undecided while the conversation goes on.
+  [[nodiscard]] verdict outcome() const noexcept { return open_ ? verdict::undecided : decided_; }
+
+ protected:
+  enum turn : std::uint8_t { hello, challenge, proof, welcome };
+  static constexpr std::size_t turn_end[4] = {72, proof_at, verdict_at, bytes_count};
+
+  explicit conversation(bool begins) noexcept : begins_(begins) {}
+
+  [[nodiscard]] bool my_turn() const noexcept { return (turn_ % 2 == 0) == begins_; }
+  [[nodiscard]] turn now() const noexcept { return static_cast<turn>(turn_); }
+
+  // So many bytes of this turn have been sent or received; true at its end.
+  [[nodiscard]] bool advance(std::size_t bytes) noexcept {
+    at_ += bytes;
+    return at_ == turn_end[turn_];
+  }
+  void next_turn() noexcept {
+    if (open_ && ++turn_ == 4) open_ = false;
+  }
+  [[nodiscard]] verdict decided() const noexcept { return decided_; }
+  void decide(verdict what) noexcept { decided_ = what; }
+  void end(verdict what) noexcept {
+    decided_ = what;
+    open_ = false;
+  }
+
+  void put_magic(std::size_t at) noexcept {
+    detail::put_u64(said_ + at, magic);
+    detail::put_u32(said_ + at + 8, version);
+  }
+  // Of the turn that begins at `begin`: whether what is there so far can be ours. Nonsense need not be waited for.
+  [[nodiscard]] bool begins_like_ours(std::size_t begin) const noexcept {
+    std::byte expected[8];
+    detail::put_u64(expected, magic);
+    std::size_t const have = at_ - begin < sizeof expected ? at_ - begin : sizeof expected;
+    return std::memcmp(said_ + begin, expected, have) == 0;
+  }
+  [[nodiscard]] bool code_of(std::size_t bytes, digest const& key, digest& out) const noexcept {
+    return hmac_sha256(key.bytes, std::span<std::byte const>(said_, bytes), out);
+  }
+  [[nodiscard]] bool has_code(std::size_t at, digest const& key) const noexcept {
+    digest right;
+    return code_of(at, key, right) && same(said_ + at, right.bytes, digest::bytes_count);
+  }
+  void put_code(std::size_t at, digest const& key) noexcept {
+    digest code;
+    if (!code_of(at, key, code)) return end(verdict::wrong_secret);  // never a code of zeros that was not computed
+    std::memcpy(said_ + at, code.bytes, digest::bytes_count);
+  }
+
+  std::byte said_[bytes_count] = {};
+
+ private:
+  bool begins_;
+  bool open_ = true;
+  std::uint8_t turn_ = 0;
+  std::size_t at_ = 0;
+  verdict decided_ = verdict::undecided;
+};
+
+// The side that dials.
+class dialling_side : public conversation {
+ public:
+  // Not yet begun: nothing to send, nothing to receive.
+  dialling_side() noexcept : conversation(true) { end(verdict::undecided); }
+
+  // `nonce`: 32 random bytes, never used twice.
+  dialling_side(credentials const& mine, introduction const& who, std::span<std::byte const, nonce_bytes> nonce) noexcept
+      : conversation(true) {
+    put_magic(0);
+    detail::put_u32(said_ + 12, static_cast<std::uint32_t>(who.what));
+    detail::put_u64(said_ + 16, mine.job());
+    detail::put_u32(said_ + 24, static_cast<std::uint32_t>(who.from));
+    detail::put_u32(said_ + 28, static_cast<std::uint32_t>(who.to));
+    detail::put_u32(said_ + 32, static_cast<std::uint32_t>(who.size));
+    detail::put_u32(said_ + 36, who.flow);
+    std::memcpy(said_ + 40, nonce.data(), nonce_bytes);
+  }
+
+  // So many bytes of to_send() have been sent, or have been received into to_receive().
+  void moved(std::size_t bytes, credentials const& mine) noexcept {
+    bool const complete = advance(bytes);
+    if (now() == challenge && !begins_like_ours(turn_end[hello])) return end(verdict::not_collx);
+    if (!complete) return;
+    if (now() == challenge) prove(mine);
+    if (now() == welcome) judge(mine);
+    next_turn();
+  }
+
+ private:
+  void prove(credentials const& mine) noexcept {
+    std::byte const* const said = said_ + turn_end[hello];
+    if (detail::get_u32(said + 8) != version || detail::get_u32(said + 12) != 0) return end(verdict::wrong_version);
+    put_code(proof_at, mine.dials());
+  }
+
+  // A refusal without a right code comes from a listener with another secret. It is never a welcome.
+  void judge(credentials const& mine) noexcept {
+    std::uint32_t const said = detail::get_u32(said_ + verdict_at);
+    bool const proven = has_code(verdict_at + 4, mine.listens());
+    bool const known = said >= static_cast<std::uint32_t>(verdict::welcome) &&
+                       said <= static_cast<std::uint32_t>(verdict::wrong_purpose);
+    end(proven && known ? static_cast<verdict>(said) : verdict::wrong_secret);
+  }
+};
+
+// The side that listens.
+class listening_side : public conversation {
+ public:
+  // Not yet begun: nothing to send, nothing to receive.
+  listening_side() noexcept : conversation(false) { end(verdict::undecided); }
+
+  // `nonce`: 32 random bytes, never used twice.
+  listening_side(expectation const& whom, std::span<std::byte const, nonce_bytes> nonce) noexcept
+      : conversation(false), expected_(whom) {
+    put_magic(turn_end[hello]);
+    std::memcpy(said_ + turn_end[hello] + 16, nonce.data(), nonce_bytes);
+  }
+
+  // So many bytes of to_send() have been sent, or have been received into to_receive(). `mine`: the same each time.
+  void moved(std::size_t bytes, credentials const& mine) noexcept {
+    bool const complete = advance(bytes);
+    if (now() == hello && !begins_like_ours(0)) return end(verdict::not_collx);
+    if (!complete) return;
+    if (now() == hello) compare_versions();
+    if (now() == challenge && decided() != verdict::undecided) return end(decided());
+    if (now() == proof) judge(mine);
+    next_turn();
+  }
+
+  // Believe it only after a welcome.
+  [[nodiscard]] introduction who() const noexcept {
+    introduction found;
+    found.what = static_cast<purpose>(detail::get_u32(said_ + 12));
+    found.from = static_cast<rank_t>(detail::get_u32(said_ + 24));
+    found.to = static_cast<rank_t>(detail::get_u32(said_ + 28));
+    found.size = static_cast<rank_t>(detail::get_u32(said_ + 32));
+    found.flow = detail::get_u32(said_ + 36);
+    return found;
+  }
+
+ private:
+  // Told with the challenge, without a proof: another version may know no proof of ours.
+  void compare_versions() noexcept {
+    if (detail::get_u32(said_ + 8) == version) return;
+    detail::put_u32(said_ + turn_end[hello] + 12, static_cast<std::uint32_t>(verdict::wrong_version));
+    decide(verdict::wrong_version);
+  }
+
+  // Who cannot prove itself learns only that; the code of its refusal is left zero.
+  void judge(credentials const& mine) noexcept {
+    bool const proven = has_code(proof_at, mine.dials());
+    verdict const say = proven ? opinion(mine) : verdict::wrong_secret;
+    detail::put_u32(said_ + verdict_at, static_cast<std::uint32_t>(say));
+    decide(say);
+    if (proven) put_code(verdict_at + 4, mine.listens());
+  }
+
+  [[nodiscard]] verdict opinion(credentials const& mine) const noexcept {
+    introduction const them = who();
+    auto const what = detail::get_u32(said_ + 12);
+    if (detail::get_u64(said_ + 16) != mine.job()) return verdict::wrong_job;
+    if (them.size != expected_.size) return verdict::wrong_size;
+    if (them.to != expected_.me || them.from < 0 || them.from >= expected_.size || them.from == expected_.me)
+      return verdict::wrong_rank;
+    if (what < 1 || what > 3 || (expected_.purposes & mask_of(them.what)) == 0 || them.flow >= expected_.flow_count)
+      return verdict::wrong_purpose;
+    return verdict::welcome;
+  }
+
+  expectation expected_;
+};
+
+}  // namespace collx::inline abi_1::net

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The network interfaces of this host, and which of them a job uses (COLLX_INTERFACE).
+#pragma once
+
+#include <ifaddrs.h>
+#include <net/if.h>
+
+#include "collx/core/array.hpp"
+#include "collx/net/address.hpp"
+
+namespace collx::inline abi_1::net {
+
+// One address of one interface that is up; its port is 0.
+struct interface_address {
+  char name[IF_NAMESIZE] = {};
+  address at;
+};
+
+// Every address of every interface that is up, as the system orders them. Throws error (system_failure).
+[[nodiscard]] COLLX_COLD inline array<interface_address> local_interfaces() {
+  ifaddrs* first = nullptr;
+  if (getifaddrs(&first) != 0)
+    throw error(status::system_failure, "getifaddrs: the interfaces of this host cannot be listed; set MASTER_ADDR "
+                                        "to a loopback address if all ranks run on this host");
+  auto const usable = [](ifaddrs const* each) {
+    return each->ifa_addr != nullptr && (each->ifa_flags & IFF_UP) != 0 &&
+           address::from_system(each->ifa_addr).version != 0;
+  };
+  std::size_t count = 0;
+  for (ifaddrs const* each = first; each != nullptr; each = each->ifa_next) count += usable(each);
+  array<interface_address> all(count);
+  std::size_t i = 0;
+  for (ifaddrs const* each = first; each != nullptr; each = each->ifa_next) {
+    if (!usable(each)) continue;
+    std::snprintf(all[i].name, sizeof all[i].name, "%s", each->ifa_name);
+    all[i++].at = address::from_system(each->ifa_addr);
+  }
+  freeifaddrs(first);
+  return all;
+}
+
+// Which of `all` a job uses; version 0 if none fits. `wanted`: names of interfaces or how they begin, in the order
+// of preference, parted by commas ("ib0,eth"); a whole name goes before a beginning. Null: the first that is no
+// loopback if `spans_hosts`, else the loopback. `version`: 4 or 6 where the interface has both.
+[[nodiscard]] COLLX_COLD inline address choose_interface(array<interface_address> const& all, char const* wanted,
+                                                         bool spans_hosts, std::uint8_t version = 4) noexcept {
+  address best;
+  int best_grade = 0;
+  auto const consider = [&](interface_address const& each, int grade) {
+    // Link-local addresses mean nothing to a peer, who has other interfaces.
+    if (each.at.is_link_local()) return;
+    grade = 2 * grade + (each.at.version == version);
+    if (grade > best_grade) best = each.at, best_grade = grade;
+  };
+  if (wanted == nullptr) {
+    for (interface_address const& each : all)
+      if (each.at.is_loopback() != spans_hosts) consider(each, 1);
+    return best;
+  }
+  while (*wanted != '\0' && best.version == 0) {
+    std::size_t const length = std::strcspn(wanted, ",");
+    for (interface_address const& each : all)
+      if (length != 0 && std::strncmp(each.name, wanted, length) == 0)
+        consider(each, each.name[length] == '\0' ? 2 : 1);
+    wanted += length + (wanted[length] == ',');
+  }
+  return best;
+}
+
+}  // namespace collx::inline abi_1::net

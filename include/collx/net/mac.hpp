@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the handshake needs of cryptography, all of it OpenSSL's: HMAC-SHA-256, comparison in constant time, random bytes.
+#pragma once
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/rand.h>
+
+#include <span>
+
+#include "collx/net/secret.hpp"
+
+namespace collx::inline abi_1::net {
+
+// An authentication code, or a key derived as one.
+struct digest {
+  static constexpr std::size_t bytes_count = 32;
+  std::byte bytes[bytes_count] = {};
+};
+
+// False if OpenSSL fails; `out` is zero then. OpenSSL allocates within, and gives it back.
+[[nodiscard]] inline bool hmac_sha256(std::span<std::byte const> key, std::span<std::byte const> text,
+                                      digest& out) noexcept {
+  unsigned length = 0;
+  out = digest{};
+  bool const well = HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+                         reinterpret_cast<unsigned char const*>(text.data()), text.size(),
+                         reinterpret_cast<unsigned char*>(out.bytes), &length) != nullptr &&
+                    length == digest::bytes_count;
+  if (!well) out = digest{};
+  return well;
+}
+
+// Takes the same time wherever the first difference is.
+[[nodiscard]] inline bool same(std::byte const* a, std::byte const* b, std::size_t bytes) noexcept {
+  return CRYPTO_memcmp(a, b, bytes) == 0;
+}
+
+// Bytes that nobody can foresee. False if the system has none.
+[[nodiscard]] inline bool random_bytes(std::span<std::byte> out) noexcept {
+  return RAND_bytes(reinterpret_cast<unsigned char*>(out.data()), static_cast<int>(out.size())) == 1;
+}
+
+}  // namespace collx::inline abi_1::net
