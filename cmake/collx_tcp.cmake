@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# Defines collx::tcp, for programs whose ranks meet over a network (collx/transport/tcp.hpp, collx/bootstrap/network.hpp),
-# where OpenSSL is installed (Debian: libssl-dev). Part of the installed package too: find_package(collx COMPONENTS tcp).
+# Defines collx::tcp, for programs whose ranks meet over a network (collx/bootstrap/network.hpp and what stands on
+# it), where OpenSSL is installed (Debian: libssl-dev). Part of the installed package: find_package(collx COMPONENTS tcp).
 
-if(NOT TARGET collx::tcp)
-  find_package(OpenSSL 1.1.1 QUIET COMPONENTS Crypto)
-  if(TARGET OpenSSL::Crypto)
-    add_library(collx::tcp INTERFACE IMPORTED GLOBAL)
-    set_target_properties(collx::tcp PROPERTIES INTERFACE_LINK_LIBRARIES "collx::collx;OpenSSL::Crypto")
-  endif()
+find_package(OpenSSL 1.1.1 QUIET COMPONENTS Crypto)
+if(OPENSSL_CRYPTO_LIBRARY AND NOT TARGET collx::tcp)
+  # Not OpenSSL::Crypto: a project that adds collx to its own build cannot see what was found down here.
+  add_library(collx::tcp INTERFACE IMPORTED GLOBAL)
+  set_target_properties(collx::tcp PROPERTIES
+    INTERFACE_INCLUDE_DIRECTORIES "${OPENSSL_INCLUDE_DIR}"
+    INTERFACE_LINK_LIBRARIES "collx::collx;${OPENSSL_CRYPTO_LIBRARY};${CMAKE_DL_LIBS}")
 endif()
