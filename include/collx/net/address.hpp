@@ -15,10 +15,10 @@ namespace collx::inline abi_1::net {
 
 // A socket's address as a value. Bytes are in the order of the network, numbers in that of the host.
 struct address {
-  std::uint8_t version = 0;      // 4 or 6; 0: no address
+  std::uint8_t version = 0;  // 4 or 6; 0: no address
   std::uint16_t port = 0;
-  std::uint32_t scope = 0;       // the interface of a link-local IPv6 address; means something on this host only
-  std::uint8_t bytes[16] = {};   // the first 4, or all
+  std::uint32_t scope = 0;  // the interface of a link-local IPv6 address; means something on this host only
+  std::uint8_t bytes[16] = {};  // the first 4, or all
 
   static constexpr std::size_t wire_bytes = 24;
 

@@ -13,9 +13,9 @@ enum class unanswered : std::uint8_t {
   means_lost,  // it has listened before, so its process is gone
 };
 
-// Call progress() when fd() is ready for reading (or writing, where wants_write() says so), and at due_us(). Each
-// attempt has a socket of its own, so fd() changes; it is -1 in the pauses between attempts. Allocates nothing
-// (OpenSSL does, within each code it computes).
+// Call progress() when fd() is ready for reading (or writing, where wants_write() says so), and at due_us().
+// Each attempt has a socket of its own, so fd() changes; it is -1 in the pauses between attempts. Allocates
+// nothing (OpenSSL does, within each code it computes).
 class caller {
  public:
   // `whom`: tried in turn. Nothing is dialled before the first progress().
@@ -24,13 +24,12 @@ class caller {
                     unanswered policy = unanswered::retry) noexcept
       : whom_(whom), who_(who), keys_(mine), chosen_(chosen), deadline_us_(deadline_us), policy_(policy) {}
 
-  // pending, or how it ended: ok (take the socket); timeout (nobody answered before the deadline); peer_lost (nobody
-  // listens there any more); mismatch (refusal() says why); system_failure (no descriptor, or no random bytes).
+  // pending, or how it ended: ok (take the socket); timeout (nobody answered before the deadline); peer_lost
+  // (nobody listens there any more); mismatch (refusal() says why); system_failure (no descriptor, or no
+  // random bytes).
   [[nodiscard]] status progress() noexcept {
     while (outcome_ == status::pending) {
-      bool const goes_on = state_ == state::pause     ? dial()
-                           : state_ == state::connect ? greet()
-                                                      : talk();
+      bool const goes_on = state_ == state::pause ? dial() : state_ == state::connect ? greet() : talk();
       if (!goes_on) break;
     }
     if (outcome_ == status::pending && now_us() >= deadline_us_) finish(status::timeout);
@@ -42,7 +41,9 @@ class caller {
     return state_ == state::connect || (state_ == state::talk && !talk_.to_send().empty());
   }
   // When to call progress() even if the descriptor is silent.
-  [[nodiscard]] std::uint64_t due_us() const noexcept { return wake_us_ < deadline_us_ ? wake_us_ : deadline_us_; }
+  [[nodiscard]] std::uint64_t due_us() const noexcept {
+    return wake_us_ < deadline_us_ ? wake_us_ : deadline_us_;
+  }
 
   // The connection, after progress() returned ok. Does not block; nothing beyond the handshake has been read.
   [[nodiscard]] owned_fd take() noexcept { return std::move(socket_); }
@@ -89,8 +90,9 @@ class caller {
   [[nodiscard]] bool talk() noexcept {
     std::span<std::byte const> const say = talk_.to_send();
     std::span<std::byte> const room = talk_.to_receive();
-    ssize_t const moved = say.empty() ? recv(socket_.get(), room.data(), room.size(), MSG_DONTWAIT)
-                                      : send(socket_.get(), say.data(), say.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    ssize_t const moved = say.empty()
+                              ? recv(socket_.get(), room.data(), room.size(), MSG_DONTWAIT)
+                              : send(socket_.get(), say.data(), say.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     if (moved < 0 && errno == EINTR) return true;
     if (moved < 0 && errno == EAGAIN) return false;
     if (moved <= 0) return again(moved < 0 ? errno : 0);

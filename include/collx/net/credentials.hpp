@@ -13,9 +13,9 @@ namespace collx::inline abi_1::net {
   return hash;
 }
 
-// The keys of the two sides of a handshake, derived with HKDF (RFC 5869) from the secret, which is not kept. They
-// differ, so that nothing that one side said can be said back to it. Without a secret the keys are known to all:
-// the same code runs, and keeps out mistakes, not people.
+// The keys of the two sides of a handshake, derived with HKDF (RFC 5869) from the secret, which is not kept.
+// They differ, so that nothing that one side said can be said back to it. Without a secret the keys are known
+// to all: the same code runs, and keeps out mistakes, not people.
 class credentials {
  public:
   // No keys yet; of no use until assigned to.

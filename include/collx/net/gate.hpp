@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lets in who belongs to the job: a listening socket, and the strangers and friends who are still in the handshake.
+// Lets in who belongs to the job: a listening socket, and the strangers and friends who are still in the
+// handshake.
 #pragma once
-
-#include <sys/epoll.h>
 
 #include "collx/core/array.hpp"
 #include "collx/net/handshake.hpp"
+#include "collx/net/poller.hpp"
 #include "collx/net/socket.hpp"
 
 namespace collx::inline abi_1::net {
 
-// Somebody who has proved to belong to the job: a socket that does not block, from which nothing has been read
-// beyond the handshake.
+// Somebody who has proved to belong to the job: a socket that does not block, from which nothing has been
+// read beyond the handshake.
 struct guest {
   introduction who;
   owned_fd socket;
 };
 
-// A gate never blocks, and allocates nothing after construction (OpenSSL does, within each code it computes). Its
-// descriptor becomes readable when poll() has work: it fits into another epoll set.
+// A gate never blocks, and allocates nothing after construction (OpenSSL does, within each code it computes).
+// Its descriptor becomes readable when poll() has work: it fits into another epoll set.
 class gate {
  public:
-  static constexpr std::size_t guests_max = 64;   // in handshake at once; a further one takes the oldest's place
+  static constexpr std::size_t guests_max =
+      64;  // in handshake at once; a further one takes the oldest's place
   static constexpr int accepts_max = 16, steps_max = 32;  // for each call of poll
 
   struct counters {
@@ -33,18 +34,25 @@ class gate {
   // Closed: its descriptor is -1, and nobody comes.
   gate() = default;
 
-  // `listening`: of listen_at(). `patience_us`: how long a handshake may take; time in which nobody called poll does
-  // not count. Throws error (system_failure) if the system has no descriptors left.
+  // `listening`: of listen_at(). `patience_us`: how long a handshake may take; time in which nobody called
+  // poll does not count. Throws error (system_failure) if the system has no descriptors left.
   COLLX_COLD gate(owned_fd listening, credentials const& mine, expectation const& whom,
                   socket_settings const& chosen = {}, std::uint64_t patience_us = 5'000'000)
-      : listening_(std::move(listening)), set_(epoll_create1(EPOLL_CLOEXEC)), keys_(mine), slots_(guests_max),
-        expected_(whom), chosen_(chosen), patience_us_(patience_us), looked_us_(now_us()) {
-    if (!set_ || !watch(listening_.get(), guests_max))
-      throw error(status::system_failure, "a gate needs two descriptors; raise their limit (ulimit -n)");
+      : listening_(std::move(listening)),
+        set_(poller::create()),
+        keys_(mine),
+        slots_(guests_max),
+        expected_(whom),
+        chosen_(chosen),
+        patience_us_(patience_us),
+        looked_us_(now_us()) {
+    if (!set_.add(listening_.get(), guests_max))
+      throw error(status::bad_argument,
+                  "a gate was made of a socket that does not listen; make it with listen_at()");
   }
 
   // Readable when poll() has work (level-triggered).
-  [[nodiscard]] int fd() const noexcept { return set_.get(); }
+  [[nodiscard]] int fd() const noexcept { return set_.fd(); }
   // Where it listens, with the port that the system chose.
   [[nodiscard]] address where() const noexcept { return local_address(listening_.get()); }
   [[nodiscard]] counters const& count() const noexcept { return count_; }
@@ -53,19 +61,17 @@ class gate {
   // When poll() should be called even if the descriptor is silent: somebody may be late then.
   [[nodiscard]] std::uint64_t due_us() const noexcept { return due_us_; }
 
-  // Goes on with handshakes as far as that is possible without waiting. True if one has ended well: `out` is its
-  // guest, and there may be more, so call again.
+  // Goes on with handshakes as far as that is possible without waiting. True if one has ended well: `out` is
+  // its guest, and there may be more, so call again.
   [[nodiscard]] bool poll(guest& out) noexcept {
-    if (!set_) return false;
+    if (set_.fd() < 0) return false;
     std::uint64_t const now = now_us();
     // Whoever waited while nobody looked is not late.
     if (now - looked_us_ > patience_us_ / 4) grant(now - looked_us_);
     looked_us_ = now;
-    epoll_event ready[steps_max];
-    int const count = epoll_wait(set_.get(), ready, steps_max, 0);
     bool knock = false;
-    for (int i = 0; i < count; ++i) {
-      std::uint64_t const which = ready[i].data.u64;
+    for (epoll_event const& each : set_.ready<steps_max>()) {
+      std::uint64_t const which = each.data.u64;
       if (which == guests_max) knock = true;
       else if (step(slots_[which], out)) return true;  // the other events are told again
     }
@@ -80,7 +86,7 @@ class gate {
     for (slot& each : slots_) each.socket.reset();
     open_ = 0;
     listening_.reset();
-    set_.reset();
+    set_ = poller();
   }
 
  private:
@@ -89,13 +95,6 @@ class gate {
     std::uint64_t until_us = 0;
     listening_side talk;
   };
-
-  [[nodiscard]] bool watch(int fd, std::uint64_t which) noexcept {
-    epoll_event wanted{};
-    wanted.events = EPOLLIN;
-    wanted.data.u64 = which;
-    return epoll_ctl(set_.get(), EPOLL_CTL_ADD, fd, &wanted) == 0;
-  }
 
   void dismiss(slot& whom, std::uint64_t& counter) noexcept {
     ++counter;
@@ -127,7 +126,7 @@ class gate {
   }
 
   void let_in(slot& at, guest& out) noexcept {
-    (void)epoll_ctl(set_.get(), EPOLL_CTL_DEL, at.socket.get(), nullptr);
+    set_.remove(at.socket.get());
     out.who = at.talk.who();
     out.socket = std::move(at.socket);
     ++count_.welcomed;
@@ -149,7 +148,7 @@ class gate {
       if (open_ == guests_max) dismiss(oldest(), count_.strangers);
       std::size_t which = 0;
       while (slots_[which].socket) ++which;
-      if (!watch(socket.get(), which)) return;
+      if (!set_.add(socket.get(), which)) return;
       slots_[which].socket = std::move(socket);
       slots_[which].until_us = now + patience_us_;
       slots_[which].talk = listening_side(expected_, nonce);
@@ -180,7 +179,8 @@ class gate {
 
   static constexpr std::uint64_t never = ~std::uint64_t{0};
 
-  owned_fd listening_, set_;
+  owned_fd listening_;
+  poller set_;
   credentials keys_;
   array<slot> slots_;
   std::size_t open_ = 0;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How two processes prove to each other that they belong to one job, as a pure function of bytes: no socket, no
-// clock, no allocation of ours. docs/bootstrap.md says what it protects from.
+// How two processes prove to each other that they belong to one job, as a pure function of bytes: no socket,
+// no clock, no allocation of ours. docs/bootstrap.md says what it protects from.
 #pragma once
 
 #include "collx/core/types.hpp"
+#include "collx/net/bytes.hpp"
 #include "collx/net/credentials.hpp"
 
 namespace collx::inline abi_1::net {
@@ -36,7 +37,7 @@ struct expectation {
 enum class verdict : std::uint32_t {
   undecided = 0,
   welcome,
-  not_collx,      // something else speaks; never sent
+  not_collx,  // something else speaks; never sent
   wrong_version,
   wrong_secret,
   wrong_job,
@@ -54,38 +55,22 @@ enum class verdict : std::uint32_t {
       return "it has another secret; give all ranks the same COLLX_SECRET_FILE or COLLX_SECRET";
     case verdict::wrong_job: return "it belongs to another job; give each job a port of its own";
     case verdict::wrong_size: return "it was started with another number of ranks; give all ranks the same";
-    case verdict::wrong_rank: return "it has another rank, or this one is out of range; give each process its own";
-    case verdict::wrong_purpose: return "it expects another kind of connection; use one version and the same settings";
+    case verdict::wrong_rank:
+      return "it has another rank, or this one is out of range; give each process its own";
+    case verdict::wrong_purpose:
+      return "it expects another kind of connection; use one version and the same settings";
     default: return "it gave no reason";
   }
 }
 
-namespace detail {
-
-inline void put_u32(std::byte* at, std::uint32_t value) noexcept {
-  for (int i = 3; i >= 0; --i, value >>= 8) at[i] = static_cast<std::byte>(value & 0xff);
-}
-inline void put_u64(std::byte* at, std::uint64_t value) noexcept {
-  for (int i = 7; i >= 0; --i, value >>= 8) at[i] = static_cast<std::byte>(value & 0xff);
-}
-[[nodiscard]] inline std::uint32_t get_u32(std::byte const* at) noexcept {
-  std::uint32_t value = 0;
-  for (int i = 0; i < 4; ++i) value = value << 8 | static_cast<std::uint32_t>(at[i]);
-  return value;
-}
-[[nodiscard]] inline std::uint64_t get_u64(std::byte const* at) noexcept {
-  return std::uint64_t{get_u32(at)} << 32 | get_u32(at + 4);
-}
-
-}  // namespace detail
-
-// The whole conversation lies in one buffer. Four turns of fixed length; the sides take turns, the dialler begins:
+// The whole conversation lies in one buffer. Four turns of fixed length; the sides take turns, the dialler
+// begins:
 //   hello      magic 8, version 4, purpose 4, job 8, from 4, to 4, size 4, flow 4, nonce 32
 //   challenge  magic 8, version 4, verdict 4 (undecided, or wrong_version and the end), nonce 32
 //   proof      the dialler's code of everything before it
 //   welcome    verdict 4, the listener's code of everything before this code
-// Numbers are in the order of the network. A side reads exactly the bytes of the turn, so what follows the handshake
-// stays in the socket. A listener tells a stranger nothing but its version and a random number.
+// Numbers are in the order of the network. A side reads exactly the bytes of the turn, so what follows the
+// handshake stays in the socket. A listener tells a stranger nothing but its version and a random number.
 class conversation {
  public:
   static constexpr std::uint64_t magic = 0x636f'6c6c'7874'6370ull;  // "collxtcp"
@@ -99,7 +84,8 @@ class conversation {
   }
   // Where what is received next belongs.
   [[nodiscard]] std::span<std::byte> to_receive() noexcept {
-    return open_ && !my_turn() ? std::span<std::byte>(said_ + at_, turn_end[turn_] - at_) : std::span<std::byte>();
+    return open_ && !my_turn() ? std::span<std::byte>(said_ + at_, turn_end[turn_] - at_)
+                               : std::span<std::byte>();
   }
   // undecided while the conversation goes on.
   [[nodiscard]] verdict outcome() const noexcept { return open_ ? verdict::undecided : decided_; }
@@ -129,13 +115,14 @@ class conversation {
   }
 
   void put_magic(std::size_t at) noexcept {
-    detail::put_u64(said_ + at, magic);
-    detail::put_u32(said_ + at + 8, version);
+    put_u64(said_ + at, magic);
+    put_u32(said_ + at + 8, version);
   }
-  // Of the turn that begins at `begin`: whether what is there so far can be ours. Nonsense need not be waited for.
+  // Of the turn that begins at `begin`: whether what is there so far can be ours. Nonsense need not be waited
+  // for.
   [[nodiscard]] bool begins_like_ours(std::size_t begin) const noexcept {
     std::byte expected[8];
-    detail::put_u64(expected, magic);
+    put_u64(expected, magic);
     std::size_t const have = at_ - begin < sizeof expected ? at_ - begin : sizeof expected;
     return std::memcmp(said_ + begin, expected, have) == 0;
   }
@@ -148,7 +135,8 @@ class conversation {
   }
   void put_code(std::size_t at, digest const& key) noexcept {
     digest code;
-    if (!code_of(at, key, code)) return end(verdict::wrong_secret);  // never a code of zeros that was not computed
+    if (!code_of(at, key, code))
+      return end(verdict::wrong_secret);  // never a code of zeros that was not computed
     std::memcpy(said_ + at, code.bytes, digest::bytes_count);
   }
 
@@ -169,15 +157,16 @@ class dialling_side : public conversation {
   dialling_side() noexcept : conversation(true) { end(verdict::undecided); }
 
   // `nonce`: 32 random bytes, never used twice.
-  dialling_side(credentials const& mine, introduction const& who, std::span<std::byte const, nonce_bytes> nonce) noexcept
+  dialling_side(credentials const& mine, introduction const& who,
+                std::span<std::byte const, nonce_bytes> nonce) noexcept
       : conversation(true) {
     put_magic(0);
-    detail::put_u32(said_ + 12, static_cast<std::uint32_t>(who.what));
-    detail::put_u64(said_ + 16, mine.job());
-    detail::put_u32(said_ + 24, static_cast<std::uint32_t>(who.from));
-    detail::put_u32(said_ + 28, static_cast<std::uint32_t>(who.to));
-    detail::put_u32(said_ + 32, static_cast<std::uint32_t>(who.size));
-    detail::put_u32(said_ + 36, who.flow);
+    put_u32(said_ + 12, static_cast<std::uint32_t>(who.what));
+    put_u64(said_ + 16, mine.job());
+    put_u32(said_ + 24, static_cast<std::uint32_t>(who.from));
+    put_u32(said_ + 28, static_cast<std::uint32_t>(who.to));
+    put_u32(said_ + 32, static_cast<std::uint32_t>(who.size));
+    put_u32(said_ + 36, who.flow);
     std::memcpy(said_ + 40, nonce.data(), nonce_bytes);
   }
 
@@ -194,13 +183,13 @@ class dialling_side : public conversation {
  private:
   void prove(credentials const& mine) noexcept {
     std::byte const* const said = said_ + turn_end[hello];
-    if (detail::get_u32(said + 8) != version || detail::get_u32(said + 12) != 0) return end(verdict::wrong_version);
+    if (get_u32(said + 8) != version || get_u32(said + 12) != 0) return end(verdict::wrong_version);
     put_code(proof_at, mine.dials());
   }
 
   // A refusal without a right code comes from a listener with another secret. It is never a welcome.
   void judge(credentials const& mine) noexcept {
-    std::uint32_t const said = detail::get_u32(said_ + verdict_at);
+    std::uint32_t const said = get_u32(said_ + verdict_at);
     bool const proven = has_code(verdict_at + 4, mine.listens());
     bool const known = said >= static_cast<std::uint32_t>(verdict::welcome) &&
                        said <= static_cast<std::uint32_t>(verdict::wrong_purpose);
@@ -221,7 +210,8 @@ class listening_side : public conversation {
     std::memcpy(said_ + turn_end[hello] + 16, nonce.data(), nonce_bytes);
   }
 
-  // So many bytes of to_send() have been sent, or have been received into to_receive(). `mine`: the same each time.
+  // So many bytes of to_send() have been sent, or have been received into to_receive(). `mine`: the same each
+  // time.
   void moved(std::size_t bytes, credentials const& mine) noexcept {
     bool const complete = advance(bytes);
     if (now() == hello && !begins_like_ours(0)) return end(verdict::not_collx);
@@ -235,19 +225,19 @@ class listening_side : public conversation {
   // Believe it only after a welcome.
   [[nodiscard]] introduction who() const noexcept {
     introduction found;
-    found.what = static_cast<purpose>(detail::get_u32(said_ + 12));
-    found.from = static_cast<rank_t>(detail::get_u32(said_ + 24));
-    found.to = static_cast<rank_t>(detail::get_u32(said_ + 28));
-    found.size = static_cast<rank_t>(detail::get_u32(said_ + 32));
-    found.flow = detail::get_u32(said_ + 36);
+    found.what = static_cast<purpose>(get_u32(said_ + 12));
+    found.from = static_cast<rank_t>(get_u32(said_ + 24));
+    found.to = static_cast<rank_t>(get_u32(said_ + 28));
+    found.size = static_cast<rank_t>(get_u32(said_ + 32));
+    found.flow = get_u32(said_ + 36);
     return found;
   }
 
  private:
   // Told with the challenge, without a proof: another version may know no proof of ours.
   void compare_versions() noexcept {
-    if (detail::get_u32(said_ + 8) == version) return;
-    detail::put_u32(said_ + turn_end[hello] + 12, static_cast<std::uint32_t>(verdict::wrong_version));
+    if (get_u32(said_ + 8) == version) return;
+    put_u32(said_ + turn_end[hello] + 12, static_cast<std::uint32_t>(verdict::wrong_version));
     decide(verdict::wrong_version);
   }
 
@@ -255,19 +245,20 @@ class listening_side : public conversation {
   void judge(credentials const& mine) noexcept {
     bool const proven = has_code(proof_at, mine.dials());
     verdict const say = proven ? opinion(mine) : verdict::wrong_secret;
-    detail::put_u32(said_ + verdict_at, static_cast<std::uint32_t>(say));
+    put_u32(said_ + verdict_at, static_cast<std::uint32_t>(say));
     decide(say);
     if (proven) put_code(verdict_at + 4, mine.listens());
   }
 
   [[nodiscard]] verdict opinion(credentials const& mine) const noexcept {
     introduction const them = who();
-    auto const what = detail::get_u32(said_ + 12);
-    if (detail::get_u64(said_ + 16) != mine.job()) return verdict::wrong_job;
+    auto const what = get_u32(said_ + 12);
+    if (get_u64(said_ + 16) != mine.job()) return verdict::wrong_job;
     if (them.size != expected_.size) return verdict::wrong_size;
     if (them.to != expected_.me || them.from < 0 || them.from >= expected_.size || them.from == expected_.me)
       return verdict::wrong_rank;
-    if (what < 1 || what > 3 || (expected_.purposes & mask_of(them.what)) == 0 || them.flow >= expected_.flow_count)
+    if (what < 1 || what > 3 || (expected_.purposes & mask_of(them.what)) == 0 ||
+        them.flow >= expected_.flow_count)
       return verdict::wrong_purpose;
     return verdict::welcome;
   }

@@ -20,8 +20,9 @@ struct interface_address {
 [[nodiscard]] COLLX_COLD inline array<interface_address> local_interfaces() {
   ifaddrs* first = nullptr;
   if (getifaddrs(&first) != 0)
-    throw error(status::system_failure, "getifaddrs: the interfaces of this host cannot be listed; set MASTER_ADDR "
-                                        "to a loopback address if all ranks run on this host");
+    throw error(status::system_failure,
+                "getifaddrs: the interfaces of this host cannot be listed; set MASTER_ADDR "
+                "to a loopback address if all ranks run on this host");
   auto const usable = [](ifaddrs const* each) {
     return each->ifa_addr != nullptr && (each->ifa_flags & IFF_UP) != 0 &&
            address::from_system(each->ifa_addr).version != 0;
@@ -39,11 +40,12 @@ struct interface_address {
   return all;
 }
 
-// Which of `all` a job uses; version 0 if none fits. `wanted`: names of interfaces or how they begin, in the order
-// of preference, parted by commas ("ib0,eth"); a whole name goes before a beginning. Null: the first that is no
-// loopback if `spans_hosts`, else the loopback. `version`: 4 or 6 where the interface has both.
-[[nodiscard]] COLLX_COLD inline address choose_interface(array<interface_address> const& all, char const* wanted,
-                                                         bool spans_hosts, std::uint8_t version = 4) noexcept {
+// Which of `all` a job uses; version 0 if none fits. `wanted`: names of interfaces or how they begin, in the
+// order of preference, parted by commas ("ib0,eth"); a whole name goes before a beginning. Null: the first
+// that is no loopback if `spans_hosts`, else the loopback. `version`: 4 or 6 where the interface has both.
+[[nodiscard]] COLLX_COLD inline address choose_interface(array<interface_address> const& all,
+                                                         char const* wanted, bool spans_hosts,
+                                                         std::uint8_t version = 4) noexcept {
   address best;
   int best_grade = 0;
   auto const consider = [&](interface_address const& each, int grade) {

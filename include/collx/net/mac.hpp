@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the handshake needs of cryptography, all of it OpenSSL's: HMAC-SHA-256, comparison in constant time, random bytes.
+// What the handshake needs of cryptography, all of it OpenSSL's: HMAC-SHA-256, comparison in constant time,
+// random bytes.
 #pragma once
 
 #include <openssl/crypto.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The secret that all ranks of a job share, from a file or the environment; wiped when it is no longer needed.
+// The secret that all ranks of a job share, from a file or the environment; wiped when it is no longer
+// needed.
 #pragma once
 
 #include <fcntl.h>
@@ -29,8 +30,10 @@ class secret {
   secret& operator=(secret&&) = delete;
   ~secret() { forget(); }
 
-  // Of the bytes of a test or of a program that has its own ways. Throws error (bad_argument) for a wrong length.
-  [[nodiscard]] COLLX_COLD static secret of(std::span<char const> bytes, char const* source = "the job's secret") {
+  // Of the bytes of a test or of a program that has its own ways. Throws error (bad_argument) for a wrong
+  // length.
+  [[nodiscard]] COLLX_COLD static secret of(std::span<char const> bytes,
+                                            char const* source = "the job's secret") {
     secret made;
     if (bytes.size() < bytes_min || bytes.size() > bytes_max) {
       char text[200];
@@ -45,8 +48,9 @@ class secret {
     return made;
   }
 
-  // From the file that COLLX_SECRET_FILE names, else from COLLX_SECRET, else none. White space at the end does
-  // not count. Throws error (bad_argument) if the file cannot be read, or can be by others than its owner.
+  // From the file that COLLX_SECRET_FILE names, else from COLLX_SECRET, else none. White space at the end
+  // does not count. Throws error (bad_argument) if the file cannot be read, or can be by others than its
+  // owner.
   [[nodiscard]] COLLX_COLD static secret from_environment() {
     if (char const* const path = std::getenv("COLLX_SECRET_FILE")) return from_file(path);
     char const* const text = std::getenv("COLLX_SECRET");
@@ -56,13 +60,14 @@ class secret {
   [[nodiscard]] COLLX_COLD static secret from_file(char const* path) {
     owned_fd const file(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     if (!file) refuse(path, std::strerror(errno), "name a file that this process can read");
-    struct stat found{};
+    struct stat found {};
     if (fstat(file.get(), &found) != 0 || !S_ISREG(found.st_mode))
       refuse(path, "it is no plain file", "name a file that holds the secret");
     // Root's, for secrets that an orchestrator mounts.
     if (found.st_uid != geteuid() && found.st_uid != 0)
       refuse(path, "it belongs to another user", "copy it, so that this user owns it");
-    if ((found.st_mode & 077) != 0) refuse(path, "others than its owner may read or write it", "chmod 600 it");
+    if ((found.st_mode & 077) != 0)
+      refuse(path, "others than its owner may read or write it", "chmod 600 it");
     struct wiped {
       char text[bytes_max + 2];
       ~wiped() { wipe(text, sizeof text); }

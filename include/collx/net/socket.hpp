@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TCP sockets as collx wants them: never blocking, without delay, with a limit on how long a silent host is believed.
+// TCP sockets as collx wants them: never blocking, without delay, with a limit on how long a silent host is
+// believed.
 #pragma once
 
 #include <fcntl.h>
@@ -13,21 +14,22 @@ namespace collx::inline abi_1::net {
 
 // How sockets are set up. What is not set here is left to the kernel.
 struct socket_settings {
-  char congestion[16] = {};            // COLLX_TCP_CONGESTION: "cubic", "reno", ...; empty: the system's
-  std::size_t buffer_bytes = 0;        // COLLX_TCP_BUFFER_BYTES: of each direction; 0: the kernel sizes them
+  char congestion[16] = {};      // COLLX_TCP_CONGESTION: "cubic", "reno", ...; empty: the system's
+  std::size_t buffer_bytes = 0;  // COLLX_TCP_BUFFER_BYTES: of each direction; 0: the kernel sizes them
   std::uint64_t silence_us = 30'000'000;  // a host that acknowledges nothing for so long is lost
 
   // `timeout_us`: the job's; it becomes silence_us. Throws error (bad_argument) naming the variable.
   [[nodiscard]] COLLX_COLD static socket_settings from_environment(std::uint64_t timeout_us) {
     socket_settings chosen;
     chosen.silence_us = timeout_us;
-    chosen.buffer_bytes = static_cast<std::size_t>(
-        environment::number("COLLX_TCP_BUFFER_BYTES", 0, 0, std::int64_t{1} << 30));
+    chosen.buffer_bytes =
+        static_cast<std::size_t>(environment::number("COLLX_TCP_BUFFER_BYTES", 0, 0, std::int64_t{1} << 30));
     char const* const named = std::getenv("COLLX_TCP_CONGESTION");
     if (named == nullptr) return chosen;
     if (std::strlen(named) >= sizeof chosen.congestion || named[0] == '\0')
-      throw error(status::bad_argument, "COLLX_TCP_CONGESTION is no name of a congestion control; set it to one that "
-                                        "`sysctl net.ipv4.tcp_available_congestion_control` lists, or unset it");
+      throw error(status::bad_argument,
+                  "COLLX_TCP_CONGESTION is no name of a congestion control; set it to one that "
+                  "`sysctl net.ipv4.tcp_available_congestion_control` lists, or unset it");
     std::strcpy(chosen.congestion, named);
     return chosen;
   }
@@ -36,7 +38,8 @@ struct socket_settings {
 // For set-up only: "what ADDRESS: why; advice".
 [[noreturn]] COLLX_COLD inline void throw_socket(char const* what, address const& where, char const* advice) {
   char text[400];
-  std::snprintf(text, sizeof text, "%s %s: %s; %s", what, address_text(where).text, std::strerror(errno), advice);
+  std::snprintf(text, sizeof text, "%s %s: %s; %s", what, address_text(where).text, std::strerror(errno),
+                advice);
   throw error(status::system_failure, text);
 }
 
@@ -44,11 +47,12 @@ struct socket_settings {
   return setsockopt(fd, level, option, &value, sizeof value) == 0;
 }
 
-// Sets up a socket that is, or will be, connected. False, with errno, if the system refuses the congestion control
-// that was asked for; everything else is an improvement that can be done without.
+// Sets up a socket that is, or will be, connected. False, with errno, if the system refuses the congestion
+// control that was asked for; everything else is an improvement that can be done without.
 [[nodiscard]] inline bool prepare(int fd, socket_settings const& chosen) noexcept {
   (void)set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-  // A host that vanished sends no word. What is sent to it times out, and an idle connection is asked three times.
+  // A host that vanished sends no word. What is sent to it times out, and an idle connection is asked three
+  // times.
   std::uint64_t const silence_ms = chosen.silence_us / 1000;
   int const patience_ms = static_cast<int>(silence_ms < 2'000'000'000 ? silence_ms : 2'000'000'000);
   int const third_s = patience_ms / 3000 < 1 ? 1 : patience_ms / 3000 > 32767 ? 32767 : patience_ms / 3000;
@@ -89,8 +93,8 @@ struct congestion_name {
   return getpeername(fd, where, &length) == 0 ? address::from_system(where) : address{};
 }
 
-// A socket that listens at `where` (port 0: the system chooses one) and never blocks. No socket, with errno, if
-// that cannot be.
+// A socket that listens at `where` (port 0: the system chooses one) and never blocks. No socket, with errno,
+// if that cannot be.
 [[nodiscard]] COLLX_COLD inline owned_fd try_listen_at(address const& where, socket_settings const& chosen,
                                                        int backlog = 1024) noexcept {
   int const family = where.version == 4 ? AF_INET : AF_INET6;
@@ -115,7 +119,7 @@ struct congestion_name {
   owned_fd fd = try_listen_at(where, chosen, backlog);
   if (!fd)
     throw_socket("listening at", where,
-                 errno == ENOENT       ? "set COLLX_TCP_CONGESTION to a congestion control that this system has"
+                 errno == ENOENT ? "set COLLX_TCP_CONGESTION to a congestion control that this system has"
                  : errno == EADDRINUSE ? "give this job a port of its own"
                  : errno == EADDRNOTAVAIL
                      ? "this host has no such address; start rank 0 on the host that has it, or name another"

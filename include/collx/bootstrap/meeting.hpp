@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank's part in a meeting over a network: it registers with rank 0, dials its parent in the tree, and
+// gets the table of all ranks from it.
+#pragma once
+
+#include <sys/resource.h>
+
+#include "collx/bootstrap/host_identity.hpp"
+#include "collx/bootstrap/membership.hpp"
+#include "collx/bootstrap/tree.hpp"
+#include "collx/bootstrap/whereabouts.hpp"
+#include "collx/net/caller.hpp"
+
+namespace collx::inline abi_1::bootstrap {
+
+// Waits until one of two descriptors (-1: none) is ready, or until a time.
+inline void wait_for(pollfd const& one, pollfd const& other, std::uint64_t until_us) noexcept {
+  pollfd both[2] = {one, other};
+  std::uint64_t const now = now_us();
+  std::uint64_t const rest_us = until_us > now ? until_us - now : 0;
+  timespec const rest{static_cast<time_t>(rest_us / 1'000'000),
+                      static_cast<long>(rest_us % 1'000'000 * 1000)};
+  (void)ppoll(both, 2, &rest, nullptr);
+}
+
+[[nodiscard]] inline pollfd readable(int fd) noexcept { return {fd, POLLIN, 0}; }
+[[nodiscard]] inline pollfd ready_for(net::caller const& call) noexcept {
+  return {call.fd(), static_cast<short>(call.wants_write() ? POLLOUT : POLLIN), 0};
+}
+
+// One rank's part in a meeting.
+class meeting {
+ public:
+  meeting(launch const& me, network_settings const& chosen, net::secret const& shared)
+      : me_(me),
+        chosen_(chosen),
+        place_(meeting_place::of(me)),
+        has_secret_(!shared.empty()),
+        keys_(shared, net::job_number(me.job)),
+        deadline_us_(now_us() + chosen.timeout_us),
+        where_{me_, place_, chosen_.interfaces, chosen_.sockets, has_secret_} {}
+  meeting(meeting const&) = delete;
+
+  [[nodiscard]] COLLX_COLD network_membership alone() {
+    open_gates(net::address::loopback(0));
+    network_membership all = membership();
+    all.addresses[0] = mine_.entry.gate;
+    all.hosts[0] = mine_.entry.host;
+    return all;
+  }
+
+  [[nodiscard]] COLLX_COLD network_membership host() {
+    allow_descriptors();
+    net::owned_fd listening = where_.listen();
+    net::address const at = net::local_address(listening.get());
+    open_gates(where_.own(at));
+    session_ = random_number();
+    std::uint64_t const token = place_.file == nullptr ? 0 : random_number();
+    store serves(
+        net::gate(std::move(listening), keys_for(token), expect(net::purpose::store), chosen_.sockets),
+        me_.size, mine_, session_, deadline_us_);
+    tree below(net::gate(std::move(tree_socket_), keys_.for_job(session_), expect(net::purpose::tree),
+                         chosen_.sockets),
+               0, me_.size);
+    where_.write_file(at.is_any() ? mine_.tree_gate.with_port(at.port) : at, token);
+    struct remover {
+      char const* file;
+      ~remover() {
+        if (file != nullptr) unlink(file);
+      }
+    } const removes{place_.file};
+    for (status now = status::pending; now != status::ok; now = below.progress()) {
+      serves.progress();
+      if (serves.is_complete() && !below.has_table())
+        below.set_table([&](rank_t r) { return serves.entry(r); });
+      if (now != status::pending) {
+        serves.tell_all(below.failure());
+        throw_news(below.failure());
+      }
+      if (now_us() >= deadline_us_) {
+        news const bad =
+            serves.is_complete() ? news{news_kind::never_came, below.missing_child(), 1} : serves.missing();
+        serves.tell_all(bad);
+        below.fail(bad);
+        throw_news(bad);
+      }
+      wait_for(readable(serves.fd()), readable(below.fd()), soonest(serves.due_us(), below.due_us()));
+    }
+    messages_ += serves.messages();
+    return result(below);
+  }
+
+  [[nodiscard]] COLLX_COLD network_membership join() {
+    net::owned_fd to_store = reach_store();
+    open_gates(where_.own(net::local_address(to_store.get())));
+    register_at(to_store.get());
+    tree around(net::gate(std::move(tree_socket_), keys_.for_job(session_), expect(net::purpose::tree),
+                          chosen_.sockets),
+                me_.rank, me_.size);
+    net::address const parent = learn_parent(to_store.get(), around);
+    to_store.reset();
+    net::caller call(parent, to(tree_parent(me_.rank), net::purpose::tree), keys_.for_job(session_),
+                     chosen_.sockets, deadline_us_);
+    for (status now = around.progress(); now != status::ok; now = around.progress()) {
+      if (now != status::pending) throw_news(around.failure());
+      status const reached = has_parent_ ? status::pending : call.progress();
+      if (reached == status::ok) {
+        has_parent_ = true;
+        count_call();
+        around.set_parent(call.take());
+        continue;
+      }
+      if (reached != status::pending) {
+        around.fail({news_kind::left, tree_parent(me_.rank), 1});
+        throw_call(call, reached, tree_parent(me_.rank));
+      }
+      if (now_us() >= deadline_us_) {
+        bool const below = around.has_table();
+        throw_meeting(status::timeout,
+                      "rank %d has not %s; look at its own output, or raise COLLX_TIMEOUT_US",
+                      below ? around.missing_child() : tree_parent(me_.rank),
+                      below ? "come to its parent in the tree" : "sent the table of all ranks");
+      }
+      wait_for(has_parent_ ? readable(-1) : ready_for(call), readable(around.fd()),
+               soonest(around.due_us(), has_parent_ ? deadline_us_ : call.due_us()));
+    }
+    return result(around);
+  }
+
+ private:
+  // Only what was received is believed: the table is of this rank's own size.
+  [[nodiscard]] network_membership membership() {
+    network_membership all;
+    all.rank = me_.rank;
+    all.size = me_.size;
+    all.addresses = array<net::address>(static_cast<std::size_t>(me_.size));
+    all.hosts = array<std::uint64_t>(static_cast<std::size_t>(me_.size));
+    all.credentials = keys_.for_job(session_);
+    net::expectation links = expect(net::purpose::link);
+    links.flow_count = chosen_.flow_count;
+    all.gate = net::gate(std::move(link_socket_), all.credentials, links, chosen_.sockets);
+    all.messages = messages_;
+    all.dialled = dialled_;
+    return all;
+  }
+
+  [[nodiscard]] network_membership result(tree& around) {
+    messages_ += around.messages();
+    network_membership all = membership();
+    for (rank_t r = 0; r < me_.size; ++r) {
+      table_entry line;
+      if (!around.entry(r, line))
+        throw_meeting(status::mismatch, "the table of all ranks is broken; use one version");
+      all.addresses[static_cast<std::size_t>(r)] = line.gate;
+      all.hosts[static_cast<std::size_t>(r)] = line.host;
+    }
+    all.parent = around.take_parent();
+    all.children = array<net::owned_fd>(around.child_count());
+    for (std::size_t i = 0; i < around.child_count(); ++i) all.children[i] = around.take_child(i);
+    return all;
+  }
+
+  void open_gates(net::address const& at) {
+    link_socket_ = net::listen_at(at, chosen_.sockets);
+    tree_socket_ = net::listen_at(at, chosen_.sockets);
+    mine_.entry.gate = net::local_address(link_socket_.get());
+    mine_.entry.host = host_identity();
+    mine_.tree_gate = net::local_address(tree_socket_.get());
+  }
+
+  // Goes on until rank 0 has let this rank in: its name, its file and its process may all come later than
+  // this rank.
+  [[nodiscard]] net::owned_fd reach_store() {
+    char const* why = "";
+    std::uint64_t pause_us = 500;
+    for (;;) {
+      std::uint64_t token = 0;
+      net::address_list const found = where_.look(token, why);
+      if (found.count != 0) {
+        net::caller call(found, to(0, net::purpose::store), keys_for(token), chosen_.sockets, deadline_us_);
+        net::owned_fd reached = dial(call, now_us() + 1'000'000);
+        if (reached) return reached;
+      } else {
+        wait_for(readable(-1), readable(-1), now_us() + pause_us);
+        pause_us = pause_us < 50'000 ? pause_us * 3 / 2 : pause_us;
+      }
+      if (now_us() >= deadline_us_)
+        throw_meeting(status::timeout,
+                      "rank 0 is not to be found%s%s; start it with the same settings, or raise "
+                      "COLLX_TIMEOUT_US",
+                      why[0] == '\0' ? "" : ": ", why);
+    }
+  }
+
+  // No connection: by then, nobody has answered, and whoever it is may be elsewhere now.
+  [[nodiscard]] net::owned_fd dial(net::caller& call, std::uint64_t look_again_us) {
+    for (;;) {
+      status const now = call.progress();
+      if (now == status::ok) {
+        count_call();
+        return call.take();
+      }
+      // What a file left behind names may be another job's by now.
+      bool const is_stale = place_.file != nullptr && now == status::mismatch && now_us() < deadline_us_;
+      if (!is_stale && now != status::pending) throw_call(call, now, 0);
+      if (is_stale) {
+        wait_for(readable(-1), readable(-1), now_us() + 20'000);
+        return {};
+      }
+      if (call.fd() < 0 && now_us() >= look_again_us) return {};
+      wait_for(ready_for(call), readable(-1), call.due_us());
+    }
+  }
+
+  void register_at(int to_store) {
+    std::byte text[registration::bytes_count], answer[receipt::bytes_count];
+    mine_.encode(text);
+    if (send(to_store, text, sizeof text, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof text)) throw_store();
+    std::size_t have = 0;
+    while (have < sizeof answer) {
+      if (now_us() >= deadline_us_)
+        throw_meeting(status::timeout, "rank 0 does not answer; look at its own output");
+      if (!hear(to_store, answer, sizeof answer, have)) throw_store();
+      if (have < sizeof answer) wait_for(readable(to_store), readable(-1), deadline_us_);
+    }
+    receipt what;
+    if (!receipt::decode(answer, what))
+      throw_meeting(status::mismatch, "rank 0 answers nonsense; use one version");
+    if (what.what.kind != news_kind::good) throw_news(what.what);
+    session_ = what.session;
+    messages_ += 2;
+    // Rank 0's clock decides, and says who is missing; this rank waits a little longer, to hear that.
+    std::uint64_t const rest_us = what.rest_us < chosen_.timeout_us ? what.rest_us : chosen_.timeout_us;
+    deadline_us_ = now_us() + rest_us + grace_us;
+  }
+
+  // Waits for the second answer; children may come meanwhile.
+  [[nodiscard]] net::address learn_parent(int to_store, tree& around) {
+    std::byte answer[direction::bytes_count];
+    std::size_t have = 0;
+    for (;;) {
+      if (!hear(to_store, answer, sizeof answer, have)) throw_store();
+      if (have == sizeof answer) break;
+      if (around.progress() != status::pending) throw_news(around.failure());
+      if (now_us() >= deadline_us_)
+        throw_meeting(status::timeout, "rank 0 fell silent; look at its own output");
+      wait_for(readable(to_store), readable(around.fd()), soonest(around.due_us(), deadline_us_));
+    }
+    ++messages_;
+    direction what;
+    if (!direction::decode(answer, what))
+      throw_meeting(status::mismatch, "rank 0 answers nonsense; use one version");
+    if (what.what.kind != news_kind::good) {
+      around.fail(what.what);
+      throw_news(what.what);
+    }
+    return what.parent;
+  }
+
+  // Receives what is there. False if the other side has gone.
+  [[nodiscard]] static bool hear(int from, std::byte* text, std::size_t bytes, std::size_t& have) noexcept {
+    ssize_t const got = recv(from, text + have, bytes - have, MSG_DONTWAIT);
+    if (got > 0) have += static_cast<std::size_t>(got);
+    return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
+  }
+
+  // Rank 0 holds a connection for each rank that waits for its parent.
+  void allow_descriptors() const {
+    rlimit allowed{};
+    auto const needed = static_cast<rlim_t>(me_.size) + 100;
+    if (getrlimit(RLIMIT_NOFILE, &allowed) != 0 || allowed.rlim_cur >= needed) return;
+    allowed.rlim_cur = needed < allowed.rlim_max ? needed : allowed.rlim_max;
+    if (allowed.rlim_cur < needed || setrlimit(RLIMIT_NOFILE, &allowed) != 0)
+      throw_meeting(status::system_failure, "rank 0 needs %d descriptors; raise the hard limit (ulimit -Hn)",
+                    static_cast<int>(needed));
+  }
+
+  [[nodiscard]] net::credentials keys_for(std::uint64_t token) const noexcept {
+    return keys_.for_job(keys_.job() ^ token);
+  }
+  [[nodiscard]] net::expectation expect(net::purpose what) const noexcept {
+    return {me_.rank, me_.size, net::mask_of(what), 1};
+  }
+  [[nodiscard]] net::introduction to(rank_t whom, net::purpose what) const noexcept {
+    return {what, me_.rank, whom, me_.size, 0};
+  }
+  void count_call() noexcept {
+    ++dialled_;
+    messages_ += 4;  // of the handshake
+  }
+
+  [[nodiscard]] std::uint64_t soonest(std::uint64_t one_us, std::uint64_t other_us) const noexcept {
+    std::uint64_t const first = one_us < other_us ? one_us : other_us;
+    return first < deadline_us_ ? first : deadline_us_;
+  }
+
+  [[nodiscard]] std::uint64_t random_number() const {
+    std::byte bytes[8];
+    if (!net::random_bytes(bytes)) throw_meeting(status::system_failure, "the system has no random numbers");
+    return net::get_u64(bytes);
+  }
+
+  template <class... Arguments>
+  [[noreturn]] COLLX_COLD void throw_meeting(status code, char const* format, Arguments... arguments) const {
+    char text[600];
+    int const used =
+        place_.file != nullptr
+            ? std::snprintf(text, sizeof text, "meeting by %.150s, rank %d of %d: ", place_.file, me_.rank,
+                            me_.size)
+            : std::snprintf(text, sizeof text, "meeting at %.150s:%u, rank %d of %d: ", place_.at.host,
+                            place_.at.port, me_.rank, me_.size);
+    std::size_t const rest = sizeof text - static_cast<std::size_t>(used);
+    if constexpr (sizeof...(Arguments) == 0) std::snprintf(text + used, rest, "%s", format);
+    else std::snprintf(text + used, rest, format, arguments...);
+    throw error(code, text);
+  }
+
+  [[noreturn]] COLLX_COLD void throw_news(news const& bad) const {
+    if (bad.kind == news_kind::rank_taken)
+      throw_meeting(status::bad_argument,
+                    "another process is rank %d already; give every process a rank of its own", me_.rank);
+    if (bad.kind == news_kind::left)
+      throw_meeting(status::peer_lost, "rank %d was lost before everybody had met; look at its own output",
+                    bad.rank);
+    if (bad.count > 1)
+      throw_meeting(status::timeout,
+                    "rank %d never came, nor did %u others; start all %d ranks, with the same "
+                    "settings, or raise COLLX_TIMEOUT_US",
+                    bad.rank, bad.count - 1, me_.size);
+    throw_meeting(status::timeout,
+                  "rank %d never came; start all %d ranks, with the same settings, or raise "
+                  "COLLX_TIMEOUT_US",
+                  bad.rank, me_.size);
+  }
+
+  [[noreturn]] COLLX_COLD void throw_store() const {
+    throw_meeting(status::peer_lost, "rank 0 was lost before everybody had met; look at its own output");
+  }
+
+  [[noreturn]] COLLX_COLD void throw_call(net::caller const& call, status how, rank_t whom) const {
+    net::address_text const at(call.whom());
+    if (how == status::mismatch)
+      throw_meeting(status::bad_argument, "rank %d at %s refused this process: %s", whom, at.text,
+                    net::advice(call.refusal()));
+    if (how == status::system_failure)
+      throw_meeting(how,
+                    "no socket for rank %d at %s: %s; raise the limit on descriptors, or choose another "
+                    "COLLX_TCP_CONGESTION",
+                    whom, at.text, std::strerror(call.why()));
+    throw_meeting(how,
+                  "rank %d at %s does not answer (%s); start it with the same settings, or raise "
+                  "COLLX_TIMEOUT_US",
+                  whom, at.text, call.why() == 0 ? "it closes the connection" : std::strerror(call.why()));
+  }
+
+  static constexpr std::uint64_t grace_us = 2'000'000;
+
+  launch const& me_;
+  network_settings const& chosen_;
+  meeting_place place_;
+  bool has_secret_;
+  net::credentials keys_;
+  std::uint64_t deadline_us_;
+  whereabouts where_;
+  net::owned_fd link_socket_, tree_socket_;
+  registration mine_;
+  std::uint64_t session_ = 0, messages_ = 0;
+  std::uint32_t dialled_ = 0;
+  bool has_parent_ = false;
+};
+
+}  // namespace collx::inline abi_1::bootstrap

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes into a meeting over a network, and what comes out of it.
+#pragma once
+
+#include "collx/bootstrap/launcher.hpp"
+#include "collx/core/array.hpp"
+#include "collx/net/gate.hpp"
+
+namespace collx::inline abi_1::bootstrap {
+
+struct network_settings {
+  std::uint64_t timeout_us = 30'000'000;  // COLLX_TIMEOUT_US: until everybody has come
+  char const* interfaces = nullptr;       // COLLX_INTERFACE: "ib0,eth"; null: the one that leads to rank 0
+  std::uint32_t flow_count = 1;  // connections of purpose link that a peer may open: 0 .. flow_count-1
+  net::socket_settings sockets;
+
+  // Throws error (bad_argument) naming the variable that is wrong.
+  [[nodiscard]] COLLX_COLD static network_settings from_environment() {
+    network_settings chosen;
+    chosen.timeout_us = transport::settings::from_environment().timeout_us;
+    chosen.interfaces = std::getenv("COLLX_INTERFACE");
+    chosen.sockets = net::socket_settings::from_environment(chosen.timeout_us);
+    return chosen;
+  }
+};
+
+// What a rank knows and holds when everybody has come. Can be moved.
+struct network_membership {
+  rank_t rank = 0, size = 1;
+  array<net::address> addresses;  // where each rank's gate listens
+  array<std::uint64_t> hosts;     // equal numbers: one host, and one network namespace
+  net::gate gate;                 // this rank's; lets in purpose link
+  net::credentials credentials;   // for callers to other gates
+  net::owned_fd parent;           // the connection to the rank above in the tree; none at rank 0
+  array<net::owned_fd> children;  // to those below: ranks first_tree_child(rank) and on
+  std::uint64_t messages = 0;     // sent and received while meeting, handshakes included
+  std::uint32_t dialled = 0;      // connections that this rank opened: at most 2
+};
+
+}  // namespace collx::inline abi_1::bootstrap

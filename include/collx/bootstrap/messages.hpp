@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ranks tell each other while they meet, byte by byte. Every message has a length that both sides know
+// beforehand; numbers are in the order of the network.
+#pragma once
+
+#include "collx/net/address.hpp"
+#include "collx/net/bytes.hpp"
+
+namespace collx::inline abi_1::bootstrap {
+
+// How a meeting goes on.
+enum class news_kind : std::uint32_t {
+  good = 1,    // what was asked for follows
+  never_came,  // `rank` did, and with it `count` ranks in all
+  left,        // `rank` did, before everybody had come
+  rank_taken,  // another process is `rank` already
+};
+
+struct news {
+  news_kind kind = news_kind::good;
+  rank_t rank = no_rank;
+  std::uint32_t count = 0;
+
+  static constexpr std::size_t bytes_count = 16;
+
+  void encode(std::byte* out) const noexcept {
+    net::put_u32(out, static_cast<std::uint32_t>(kind));
+    net::put_u32(out + 4, static_cast<std::uint32_t>(rank));
+    net::put_u32(out + 8, count);
+    net::put_u32(out + 12, 0);
+  }
+  // False for anything that encode() does not write.
+  [[nodiscard]] static bool decode(std::byte const* in, news& out) noexcept {
+    std::uint32_t const kind = net::get_u32(in);
+    if (kind < 1 || kind > 4 || net::get_u32(in + 12) != 0) return false;
+    out = {static_cast<news_kind>(kind), static_cast<rank_t>(net::get_u32(in + 4)), net::get_u32(in + 8)};
+    return true;
+  }
+};
+
+// A rank's line of the table that everybody gets: where its gate is, and on which host.
+struct table_entry {
+  net::address gate;
+  std::uint64_t host = 0;
+
+  static constexpr std::size_t bytes_count = net::address::wire_bytes + 8;
+
+  friend bool operator==(table_entry const&, table_entry const&) = default;
+
+  void encode(std::byte* out) const noexcept {
+    gate.encode(out);
+    net::put_u64(out + net::address::wire_bytes, host);
+  }
+  [[nodiscard]] static bool decode(std::byte const* in, table_entry& out) noexcept {
+    out.host = net::get_u64(in + net::address::wire_bytes);
+    return net::address::decode(in, out.gate);
+  }
+};
+
+// To the store: who I am is in the introduction; this is where I am.
+struct registration {
+  table_entry entry;
+  net::address tree_gate;  // where this rank's children in the tree will find it
+
+  static constexpr std::size_t bytes_count = table_entry::bytes_count + net::address::wire_bytes;
+
+  friend bool operator==(registration const&, registration const&) = default;
+
+  void encode(std::byte* out) const noexcept {
+    entry.encode(out);
+    tree_gate.encode(out + table_entry::bytes_count);
+  }
+  [[nodiscard]] static bool decode(std::byte const* in, registration& out) noexcept {
+    return table_entry::decode(in, out.entry) &&
+           net::address::decode(in + table_entry::bytes_count, out.tree_gate);
+  }
+};
+
+// The store's first answer, at once.
+struct receipt {
+  news what;
+  std::uint64_t session = 0;  // this meeting's number, which rank 0 drew; it tells the gates of jobs apart
+  std::uint64_t rest_us = 0;  // how long rank 0 goes on waiting
+
+  static constexpr std::size_t bytes_count = news::bytes_count + 16;
+
+  void encode(std::byte* out) const noexcept {
+    what.encode(out);
+    net::put_u64(out + 16, session);
+    net::put_u64(out + 24, rest_us);
+  }
+  [[nodiscard]] static bool decode(std::byte const* in, receipt& out) noexcept {
+    out.session = net::get_u64(in + 16);
+    out.rest_us = net::get_u64(in + 24);
+    return news::decode(in, out.what);
+  }
+};
+
+// The store's second answer, as soon as the parent has registered.
+struct direction {
+  news what;
+  net::address parent;  // its tree gate; only with good news
+
+  static constexpr std::size_t bytes_count = news::bytes_count + net::address::wire_bytes;
+
+  void encode(std::byte* out) const noexcept {
+    what.encode(out);
+    parent.encode(out + news::bytes_count);
+  }
+  [[nodiscard]] static bool decode(std::byte const* in, direction& out) noexcept {
+    return news::decode(in, out.what) &&
+           (out.what.kind != news_kind::good || net::address::decode(in + news::bytes_count, out.parent));
+  }
+};
+
+}  // namespace collx::inline abi_1::bootstrap

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// The store of rank 0: every other rank registers here, and learns who its parent in the tree is.
+#pragma once
+
+#include "collx/bootstrap/messages.hpp"
+#include "collx/net/gate.hpp"
+
+namespace collx::inline abi_1::bootstrap {
+
+// The tree of a meeting. Four children each: 512 ranks are five steps deep, and rank 0 sends the table four
+// times.
+inline constexpr rank_t tree_arity = 4;
+[[nodiscard]] constexpr rank_t tree_parent(rank_t rank) noexcept { return (rank - 1) / tree_arity; }
+[[nodiscard]] constexpr rank_t first_tree_child(rank_t rank) noexcept { return rank * tree_arity + 1; }
+[[nodiscard]] constexpr rank_t tree_child_count(rank_t rank, rank_t size) noexcept {
+  // In 64 bits: the first child of a high rank may be beyond what a rank can be.
+  std::int64_t const left = std::int64_t{size} - (std::int64_t{rank} * tree_arity + 1);
+  return left < 0 ? 0 : left < tree_arity ? static_cast<rank_t>(left) : tree_arity;
+}
+
+// Serves any number of ranks at once without ever waiting for one of them.
+class store {
+ public:
+  // `door` lets in purpose store. `mine`: rank 0's own registration. `session`: what receipts tell.
+  COLLX_COLD store(net::gate door, rank_t size, registration const& mine, std::uint64_t session,
+                   std::uint64_t deadline_us)
+      : door_(std::move(door)),
+        set_(net::poller::create()),
+        ranks_(static_cast<std::size_t>(size)),
+        visitors_(static_cast<std::size_t>(size) + spare),
+        size_(size),
+        session_(session),
+        deadline_us_(deadline_us) {
+    ranks_[0].what = mine;
+    ranks_[0].came = true;
+    if (!set_.add(door_.fd(), visitors_.size()))
+      throw error(status::system_failure,
+                  "the store of rank 0 cannot watch its gate; raise the limit on descriptors");
+  }
+
+  [[nodiscard]] int fd() const noexcept { return set_.fd(); }
+  [[nodiscard]] bool is_complete() const noexcept { return came_ == size_; }
+  [[nodiscard]] table_entry const& entry(rank_t rank) const noexcept { return at(rank).what.entry; }
+  [[nodiscard]] net::gate const& door() const noexcept { return door_; }
+  [[nodiscard]] std::uint64_t messages() const noexcept { return messages_; }
+
+  // Answers whoever has something to say, without waiting.
+  COLLX_COLD void progress() noexcept {
+    for (epoll_event const& each : set_.ready<64>())
+      if (each.data.u64 != visitors_.size()) listen_to(visitors_[each.data.u64]);
+    net::guest one;
+    while (door_.poll(one)) welcome(one);
+  }
+
+  // Who has not come: the first, and how many.
+  [[nodiscard]] news missing() const noexcept {
+    rank_t first = 0;
+    while (first < size_ && at(first).came) ++first;
+    return {news_kind::never_came, first, static_cast<std::uint32_t>(size_ - came_)};
+  }
+
+  // Tells everybody who still waits for the address of a parent that it will not come.
+  COLLX_COLD void tell_all(news const& bad) noexcept {
+    std::byte text[direction::bytes_count] = {};
+    bad.encode(text);
+    for (visitor& each : visitors_)
+      if (each.socket && each.bytes_read == registration::bytes_count) say(each, text, sizeof text);
+  }
+
+  // When progress() should be called even if the descriptor is silent.
+  [[nodiscard]] std::uint64_t due_us() const noexcept { return door_.due_us(); }
+
+ private:
+  // A connection, from its handshake until the other side closes it.
+  struct visitor {
+    net::owned_fd socket;
+    rank_t rank = no_rank;
+    std::uint8_t bytes_read = 0;
+    std::byte heard[registration::bytes_count];
+  };
+  struct member {
+    bool came = false;
+    visitor* waits = nullptr;  // for the address of its parent
+    registration what;
+  };
+  static constexpr std::size_t spare = 64;  // room for processes whose rank is taken
+
+  [[nodiscard]] member& at(rank_t rank) noexcept { return ranks_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] member const& at(rank_t rank) const noexcept {
+    return ranks_[static_cast<std::size_t>(rank)];
+  }
+
+  void welcome(net::guest& one) noexcept {
+    messages_ += 4;  // of the handshake
+    for (std::size_t tried = 0; tried < visitors_.size(); ++tried, ++next_) {
+      if (next_ >= visitors_.size()) next_ = 0;
+      visitor& free = visitors_[next_];
+      if (free.socket) continue;
+      if (!set_.add(one.socket.get(), next_)) return;
+      free.socket = std::move(one.socket);
+      free.rank = one.who.from;
+      free.bytes_read = 0;
+      return listen_to(free);  // its registration is often there already
+    }
+  }
+
+  void listen_to(visitor& who) noexcept {
+    std::size_t const rest = sizeof who.heard - who.bytes_read;
+    std::byte beyond;  // a registered rank has nothing more to say, and leaves
+    ssize_t const got = recv(who.socket.get(), rest == 0 ? &beyond : who.heard + who.bytes_read,
+                             rest == 0 ? 1 : rest, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (got <= 0 || rest == 0) return dismiss(who);
+    who.bytes_read = static_cast<std::uint8_t>(who.bytes_read + got);
+    if (who.bytes_read == sizeof who.heard) enter(who);
+  }
+
+  void dismiss(visitor& who) noexcept {
+    if (at(who.rank).waits == &who) at(who.rank).waits = nullptr;
+    who.socket.reset();
+  }
+
+  // The same registration again is the same process, which has tried again.
+  void enter(visitor& who) noexcept {
+    ++messages_;
+    member& its = at(who.rank);
+    registration what;
+    if (!registration::decode(who.heard, what)) return dismiss(who);
+    bool const taken = its.came && !(its.what == what);
+    receipt answer;
+    answer.what.kind = taken ? news_kind::rank_taken : news_kind::good;
+    answer.session = session_;
+    std::uint64_t const now = now_us();
+    answer.rest_us = now < deadline_us_ ? deadline_us_ - now : 0;
+    std::byte text[receipt::bytes_count];
+    answer.encode(text);
+    if (!say(who, text, sizeof text) || taken) return;
+    if (!its.came) ++came_;
+    its.came = true;
+    its.what = what;
+    its.waits = &who;
+    direct(its);
+    rank_t const child = first_tree_child(who.rank), count = tree_child_count(who.rank, size_);
+    for (rank_t i = 0; i < count; ++i) direct(at(child + i));
+  }
+
+  // Tells a rank that waits where its parent is, if that is known.
+  void direct(member& its) noexcept {
+    if (its.waits == nullptr || !at(tree_parent(its.waits->rank)).came) return;
+    direction answer;
+    answer.parent = at(tree_parent(its.waits->rank)).what.tree_gate;
+    std::byte text[direction::bytes_count];
+    answer.encode(text);
+    visitor& who = *std::exchange(its.waits, nullptr);
+    (void)say(who, text, sizeof text);
+  }
+
+  // A new connection has room for so few bytes; one that has not is broken.
+  bool say(visitor& who, std::byte const* text, std::size_t bytes) noexcept {
+    ++messages_;
+    bool const said =
+        send(who.socket.get(), text, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) == static_cast<ssize_t>(bytes);
+    if (!said) dismiss(who);
+    return said;
+  }
+
+  net::gate door_;
+  net::poller set_;
+  array<member> ranks_;
+  array<visitor> visitors_;
+  std::size_t next_ = 0;
+  rank_t size_, came_ = 1;
+  std::uint64_t session_, deadline_us_, messages_ = 0;
+};
+
+}  // namespace collx::inline abi_1::bootstrap

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tree of a meeting: the table of all ranks goes down it, and word of a rank that was lost goes up and
+// down.
+#pragma once
+
+#include "collx/bootstrap/messages.hpp"
+#include "collx/bootstrap/store.hpp"
+
+namespace collx::inline abi_1::bootstrap {
+
+// One rank's place in the tree. The table passes through as its bytes arrive: nobody waits for the whole of
+// it.
+class tree {
+ public:
+  // `door` lets in purpose tree.
+  COLLX_COLD tree(net::gate door, rank_t rank, rank_t size)
+      : door_(std::move(door)),
+        set_(net::poller::create()),
+        children_(static_cast<std::size_t>(tree_child_count(rank, size))),
+        table_(news::bytes_count + static_cast<std::size_t>(size) * table_entry::bytes_count),
+        rank_(rank),
+        size_(size) {
+    if (!set_.add(door_.fd(), tag_door))
+      throw error(status::system_failure,
+                  "a rank cannot watch its gate; raise the limit on descriptors (ulimit -n)");
+  }
+
+  [[nodiscard]] int fd() const noexcept { return set_.fd(); }
+  [[nodiscard]] std::uint64_t due_us() const noexcept { return door_.due_us(); }
+
+  // The connection to the rank above.
+  COLLX_COLD void set_parent(net::owned_fd parent) noexcept {
+    parent_ = std::move(parent);
+    if (!set_.add(parent_.get(), tag_parent)) fail({news_kind::left, rank_, 1});
+  }
+
+  // Rank 0 has the table: entry_of(rank) for each rank.
+  template <class EntryOf>
+  void set_table(EntryOf const& entry_of) noexcept {
+    news{}.encode(table_.data());
+    for (rank_t r = 0; r < size_; ++r) entry_of(r).encode(entry_at(r));
+    filled_ = table_.size();
+    for (std::size_t i = 0; i < children_.size(); ++i) pass_on(i);
+  }
+
+  // Goes on without waiting. pending; ok: this rank has the table, and so have its children; anything else:
+  // failure() says what happened, and everybody who can be reached has been told.
+  [[nodiscard]] COLLX_COLD status progress() noexcept {
+    for (epoll_event const& each : set_.ready<16>()) {
+      if (each.data.u64 == tag_door) continue;
+      if (each.data.u64 == tag_parent) hear_parent();
+      else attend(each.data.u64, (each.events & EPOLLOUT) != 0);
+    }
+    net::guest one;
+    while (door_.poll(one)) adopt(one);
+    if (failed_) return failure_.kind == news_kind::never_came ? status::timeout : status::peer_lost;
+    if (filled_ != table_.size()) return status::pending;
+    for (child const& each : children_)
+      if (each.sent != table_.size()) return status::pending;
+    return status::ok;
+  }
+
+  // Tells everybody below, and above, that this meeting has failed.
+  COLLX_COLD void fail(news const& bad) noexcept {
+    if (failed_) return;
+    failed_ = true;
+    failure_ = bad;
+    std::byte text[news::bytes_count];
+    bad.encode(text);
+    // Who has begun to read the table learns of it when this end closes.
+    for (child& each : children_)
+      if (each.socket && each.sent == 0) tell(each.socket.get(), text);
+    if (parent_) tell(parent_.get(), text);
+  }
+
+  [[nodiscard]] news const& failure() const noexcept { return failure_; }
+  // A child that has not come; no_rank if all have.
+  [[nodiscard]] rank_t missing_child() const noexcept {
+    for (std::size_t i = 0; i < children_.size(); ++i)
+      if (!children_[i].socket) return rank_of(i);
+    return no_rank;
+  }
+  [[nodiscard]] bool has_table() const noexcept { return filled_ == table_.size(); }
+
+  // Of the table, once it is here. False if a rank has said nonsense.
+  [[nodiscard]] bool entry(rank_t rank, table_entry& out) noexcept {
+    return table_entry::decode(entry_at(rank), out);
+  }
+  [[nodiscard]] net::owned_fd take_parent() noexcept { return release(parent_); }
+  [[nodiscard]] net::owned_fd take_child(std::size_t i) noexcept { return release(children_[i].socket); }
+  [[nodiscard]] std::size_t child_count() const noexcept { return children_.size(); }
+  [[nodiscard]] rank_t rank_of(std::size_t child_index) const noexcept {
+    return first_tree_child(rank_) + static_cast<rank_t>(child_index);
+  }
+  [[nodiscard]] net::gate const& door() const noexcept { return door_; }
+  [[nodiscard]] std::uint64_t messages() const noexcept { return messages_; }
+
+ private:
+  struct child {
+    net::owned_fd socket;
+    std::size_t sent = 0;  // of the table
+    std::uint8_t bytes_read = 0;
+    std::byte heard[news::bytes_count];
+    bool waits = false;  // for room to send in
+  };
+  static constexpr std::uint64_t tag_door = 1000, tag_parent = 1001;
+
+  [[nodiscard]] std::byte* entry_at(rank_t rank) noexcept {
+    return table_.data() + news::bytes_count + static_cast<std::size_t>(rank) * table_entry::bytes_count;
+  }
+
+  [[nodiscard]] net::owned_fd release(net::owned_fd& socket) noexcept {
+    if (socket) set_.remove(socket.get());
+    return std::move(socket);
+  }
+
+  void tell(int fd, std::byte const* text) noexcept {
+    ++messages_;
+    (void)!send(fd, text, news::bytes_count, MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+
+  void adopt(net::guest& one) noexcept {
+    messages_ += 4;  // of the handshake
+    std::int64_t const i = std::int64_t{one.who.from} - first_tree_child(rank_);
+    if (i < 0 || i >= static_cast<std::int64_t>(children_.size())) return;
+    auto const index = static_cast<std::size_t>(i);
+    child& its = children_[index];
+    if (its.socket || !set_.add(one.socket.get(), index)) return;
+    its.socket = std::move(one.socket);
+    if (!failed_) return pass_on(index);
+    std::byte text[news::bytes_count];
+    failure_.encode(text);
+    tell(its.socket.get(), text);
+  }
+
+  void attend(std::size_t i, bool has_room) noexcept {
+    child& its = children_[i];
+    if (has_room) pass_on(i);
+    ssize_t const got =
+        recv(its.socket.get(), its.heard + its.bytes_read, sizeof its.heard - its.bytes_read, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (got <= 0) return lose(its, i);
+    its.bytes_read = static_cast<std::uint8_t>(its.bytes_read + got);
+    if (its.bytes_read < sizeof its.heard) return;
+    ++messages_;
+    news word;
+    bool const known = news::decode(its.heard, word) && word.kind != news_kind::good;
+    lose(its, i);
+    fail(known ? word : news{news_kind::left, rank_of(i), 1});
+  }
+
+  // A child that has the whole table may go its way, and even end.
+  void lose(child& its, std::size_t i) noexcept {
+    set_.remove(its.socket.get());
+    if (its.sent != table_.size()) fail({news_kind::left, rank_of(i), 1});
+  }
+
+  void hear_parent() noexcept {
+    if (failed_) return;
+    bool const begins = filled_ < news::bytes_count;
+    std::size_t const end = begins ? news::bytes_count : table_.size();
+    std::byte beyond;  // the table is here: only the parent's end can follow, which is others' to notice
+    bool const complete = filled_ == table_.size();
+    ssize_t const got = recv(parent_.get(), complete ? &beyond : table_.data() + filled_,
+                             complete ? 1 : end - filled_, MSG_DONTWAIT | (complete ? MSG_PEEK : 0));
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (complete) return set_.remove(parent_.get());
+    if (got <= 0) {
+      set_.remove(parent_.get());
+      return fail({news_kind::left, tree_parent(rank_), 1});
+    }
+    filled_ += static_cast<std::size_t>(got);
+    if (begins && filled_ == news::bytes_count) {
+      ++messages_;
+      news word;
+      if (!news::decode(table_.data(), word)) word = {news_kind::left, tree_parent(rank_), 1};
+      if (word.kind != news_kind::good) {
+        filled_ = 0;  // it is no table
+        return fail(word);
+      }
+    }
+    // The first line alone is passed on, too: it tells that the table comes.
+    if (filled_ >= news::bytes_count)
+      for (std::size_t i = 0; i < children_.size(); ++i) pass_on(i);
+  }
+
+  // Sends a child what is here and what it lacks, as far as there is room.
+  void pass_on(std::size_t i) noexcept {
+    child& its = children_[i];
+    if (!its.socket || failed_ || filled_ < news::bytes_count) return;
+    while (its.sent < filled_) {
+      ssize_t const sent =
+          send(its.socket.get(), table_.data() + its.sent, filled_ - its.sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+      if (sent < 0 && errno == EINTR) continue;
+      if (sent < 0 && errno == EAGAIN) break;
+      if (sent <= 0) return lose(its, i);
+      ++messages_;
+      its.sent += static_cast<std::size_t>(sent);
+    }
+    bool const waits = its.sent < filled_;
+    if (waits != its.waits) set_.watch_writable(its.socket.get(), i, waits);
+    its.waits = waits;
+  }
+
+  net::gate door_;
+  net::poller set_;
+  net::owned_fd parent_;
+  array<child> children_;
+  array<std::byte> table_;  // good news, then an entry for each rank
+  std::size_t filled_ = 0;  // bytes of the table that are here
+  rank_t rank_, size_;
+  bool failed_ = false;
+  news failure_;
+  std::uint64_t messages_ = 0;
+};
+
+}  // namespace collx::inline abi_1::bootstrap

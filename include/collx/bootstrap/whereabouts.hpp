@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the name of a meeting place to sockets: where rank 0 listens, where the others look for it, and which
+// of its addresses a rank gives to its peers.
+#pragma once
+
+#include <cinttypes>
+
+#include "collx/bootstrap/place.hpp"
+#include "collx/net/interfaces.hpp"
+#include "collx/net/secret.hpp"
+#include "collx/net/socket.hpp"
+
+namespace collx::inline abi_1::bootstrap {
+
+// What a meeting's sockets depend on.
+struct whereabouts {
+  launch const& me;
+  meeting_place const& place;
+  char const* interfaces;  // COLLX_INTERFACE, or null
+  net::socket_settings const& sockets;
+  bool has_secret;
+
+  // Where to look for rank 0 now. An empty list: not known yet, and `why` says why. `token`: what a file says
+  // besides; it tells this job's file from one that was left behind. Throws error (bad_argument) if only a
+  // secret would let this rank go there.
+  [[nodiscard]] COLLX_COLD net::address_list look(std::uint64_t& token, char const*& why) const {
+    net::host_and_port at = place.at;
+    token = 0;
+    if (place.file != nullptr && !read_file(at, token)) {
+      why = "its file is not there yet";
+      return {};
+    }
+    net::address_list const all = net::resolve(at.host, at.port, &why);
+    net::address_list usable;
+    for (std::size_t i = 0; i < all.count; ++i)
+      if (has_secret || all.at[i].is_loopback()) usable.add(all.at[i]);
+    if (usable.count == 0 && all.count != 0) throw_secret(at.host);
+    return usable;
+  }
+
+  // Rank 0's side: a socket at which the others will look. Throws error that says what to do.
+  [[nodiscard]] COLLX_COLD net::owned_fd listen() const {
+    if (place.file != nullptr) return net::listen_at(own(net::address::loopback(0)), sockets, backlog());
+    char const* why = "";
+    std::uint64_t unused = 0;
+    net::address_list const known = look(unused, why);
+    if (known.count == 0) {
+      char text[400];
+      std::snprintf(text, sizeof text,
+                    "%s is \"%.200s\", which is no name this host knows: %s; set it to the name or "
+                    "address of the host of rank 0",
+                    place.told_by, place.at.host, why);
+      throw error(status::bad_argument, text);
+    }
+    // A name may stand for this host only here (Debian calls it 127.0.1.1), or for an address in front of it:
+    // then every address will do, and the handshake keeps strangers out.
+    bool const is_elsewhere = spans_hosts() && known.at[0].is_loopback();
+    for (std::size_t i = 0; i < known.count && !is_elsewhere; ++i) {
+      net::owned_fd fd = net::try_listen_at(known.at[i], sockets, backlog());
+      if (fd) return fd;
+      if (errno != EADDRNOTAVAIL) return net::listen_at(known.at[i], sockets, backlog());  // which throws
+    }
+    if (!has_secret)
+      return net::listen_at(known.at[0], sockets, backlog());  // not for all the world without one
+    net::owned_fd fd = net::try_listen_at(net::address::any(place.at.port, 6), sockets, backlog());
+    return fd ? std::move(fd) : net::listen_at(net::address::any(place.at.port, 4), sockets, backlog());
+  }
+
+  // The address, with port 0, under which peers reach this rank; `towards_store` is its own end of its
+  // connection to rank 0 (at rank 0: where the store listens). Throws error (bad_argument).
+  [[nodiscard]] COLLX_COLD net::address own(net::address const& towards_store) const {
+    net::address found = towards_store.with_port(0);
+    bool const is_vague = found.is_any() || found.is_loopback();
+    if (interfaces != nullptr || (is_vague && spans_hosts()) || found.is_any()) {
+      array<net::interface_address> const all = net::local_interfaces();
+      net::address const chosen = net::choose_interface(all, interfaces, spans_hosts(),
+                                                        found.is_any() ? std::uint8_t{4} : found.version);
+      if (chosen.version != 0) found = chosen;
+      else if (interfaces != nullptr) throw_interfaces(all);
+      else found = net::address::loopback(0);
+    }
+    if (!has_secret && !found.is_loopback()) throw_secret(net::address_text(found).text);
+    return found;
+  }
+
+  // Rank 0: tells the others where it listens, all at once or not at all. Throws error (system_failure).
+  COLLX_COLD void write_file(net::address const& at, std::uint64_t token) const {
+    if (place.file == nullptr) return;
+    char draft[4096], text[160];
+    int const fits = std::snprintf(draft, sizeof draft, "%s.%d", place.file, static_cast<int>(getpid()));
+    int const length =
+        std::snprintf(text, sizeof text, "collx 1 %s %016" PRIx64 "\n", net::address_text(at).text, token);
+    net::owned_fd const file(open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
+    bool const written = fits < static_cast<int>(sizeof draft) && file &&
+                         write(file.get(), text, static_cast<std::size_t>(length)) == length;
+    if (written && rename(draft, place.file) == 0) return;
+    char words[500];
+    std::snprintf(words, sizeof words,
+                  "COLLX_RENDEZVOUS: %.200s cannot be written: %s; name a file in a folder that all "
+                  "ranks can reach",
+                  place.file, std::strerror(errno));
+    unlink(draft);
+    throw error(status::system_failure, words);
+  }
+
+  // Whether ranks are, or may be, on several hosts.
+  [[nodiscard]] bool spans_hosts() const noexcept {
+    if (me.is_many_hosts()) return true;
+    char const* const host = place.at.host;
+    bool const says_loopback = std::strcmp(host, "localhost") == 0 || std::strncmp(host, "127.", 4) == 0 ||
+                               std::strcmp(host, "::1") == 0;
+    return has_secret && !me.is_one_host() && !says_loopback;
+  }
+
+ private:
+  [[nodiscard]] int backlog() const noexcept { return me.size < 1024 ? 1024 : me.size; }
+
+  [[nodiscard]] COLLX_COLD bool read_file(net::host_and_port& at, std::uint64_t& token) const {
+    char text[160] = {}, where[96] = {};
+    net::owned_fd const file(open(place.file, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (!file || read(file.get(), text, sizeof text - 1) <= 0) return false;
+    return std::sscanf(text, "collx 1 %95s %" SCNx64, where, &token) == 2 &&
+           net::host_and_port::parse(where, at);
+  }
+
+  [[noreturn]] COLLX_COLD static void throw_secret(char const* where) {
+    char text[500];
+    std::snprintf(
+        text, sizeof text,
+        "this job would use the network (%.100s) without a secret; set COLLX_SECRET_FILE to a file that only "
+        "you can read, with the same 16 or more random bytes for all ranks (head -c 32 /dev/urandom | "
+        "base64), "
+        "or COLLX_SECRET to its content; on one host, set MASTER_ADDR=127.0.0.1 instead",
+        where);
+    throw error(status::bad_argument, text);
+  }
+
+  [[noreturn]] COLLX_COLD void throw_interfaces(array<net::interface_address> const& all) const {
+    char text[500];
+    int used = std::snprintf(text, sizeof text,
+                             "COLLX_INTERFACE is \"%.100s\", and no interface of this host that has an "
+                             "address begins so; it has",
+                             interfaces);
+    for (net::interface_address const& each : all)
+      if (used < static_cast<int>(sizeof text) - 20) used += std::snprintf(text + used, 20, " %s", each.name);
+    throw error(status::bad_argument, text);
+  }
+};
+
+}  // namespace collx::inline abi_1::bootstrap
