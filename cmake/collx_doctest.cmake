@@ -33,7 +33,8 @@ endfunction()
 
 # Every DIRECTORY/NAME.cpp becomes test_DIRECTORY_NAME. A line "// ctest: PROPERTY VALUE" in the source
 # sets a property of the test (RUN_SERIAL ON for one that measures time, say). A line "// thread sanitizer: no"
-# keeps a test that takes minutes under it, and gains nothing, out of that stage.
+# keeps a test that takes minutes under it, and gains nothing, out of that stage. A line "// component: NAME" links
+# collx::NAME; where that is missing, the test is skipped, visibly.
 function(collx_add_test_directory directory)
   file(GLOB sources CONFIGURE_DEPENDS ${directory}/*.cpp)
   get_filename_component(group ${directory} NAME)
@@ -43,7 +44,18 @@ function(collx_add_test_directory directory)
     if(not_for_threads AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")
       continue()
     endif()
+    file(STRINGS ${source} component REGEX "^// component: ")
+    string(REGEX REPLACE "^// component: " "" component "${component}")
+    if(component AND NOT TARGET collx::${component})
+      add_test(NAME test_${group}_${name} COMMAND ${CMAKE_COMMAND} -E echo
+               "SKIPPED: no collx::${component}; scripts/test.sh installs what it needs")
+      set_tests_properties(test_${group}_${name} PROPERTIES SKIP_REGULAR_EXPRESSION "SKIPPED:")
+      continue()
+    endif()
     collx_add_test(test_${group}_${name} ${source})
+    if(component)
+      target_link_libraries(test_${group}_${name} PRIVATE collx::${component})
+    endif()
     file(STRINGS ${source} properties REGEX "^// ctest: ")
     foreach(property IN LISTS properties)
       string(REGEX MATCH "^// ctest: ([A-Z_]+) (.+)$" _ "${property}")
