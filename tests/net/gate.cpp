@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// A gate among callers and strangers: who belongs to the job gets in, whatever the others do.
+// component: tcp
+#include "collx/net/gate.hpp"
+
+#include <cstdlib>
+#include <new>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "collx/core/random.hpp"
+#include "collx/net/caller.hpp"
+
+namespace {
+std::size_t allocations = 0;
+}  // namespace
+
+void* operator new(std::size_t bytes) {
+  ++allocations;
+  if (void* p = std::malloc(bytes)) return p;
+  throw std::bad_alloc();
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+
+namespace {
+
+using namespace collx::net;
+using collx::now_us;
+using collx::rank_t;
+using collx::status;
+
+constexpr std::uint64_t long_us = 20'000'000;
+
+credentials keys(char const* text = "the secret of these tests") {
+  return {secret::of(std::span(text, std::strlen(text))), 7};
+}
+
+gate open_gate(std::uint64_t patience_us = long_us, std::uint8_t version = 4) {
+  return {listen_at(address::loopback(0, version), {}), keys(),
+          expectation{0, 100, mask_of(purpose::link), 4}, {}, patience_us};
+}
+
+caller call(address const& where, rank_t from, credentials const& with = keys(), std::uint64_t timeout_us = long_us,
+            unanswered policy = unanswered::retry) {
+  return {where, introduction{purpose::link, from, 0, 100, 1}, with, {}, now_us() + timeout_us, policy};
+}
+
+// A connection that proves nothing.
+owned_fd stranger(address const& where) {
+  owned_fd fd = begin_connect(where, {});
+  REQUIRE(fd);
+  REQUIRE(ready_before(fd.get(), POLLOUT, now_us() + long_us));
+  return fd;
+}
+
+void say(owned_fd const& to, std::string const& text) {
+  (void)!send(to.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+// Runs both until the caller has ended.
+status let_in(gate& by, caller& one, guest& who) {
+  bool came = false;
+  for (std::uint64_t const until = now_us() + long_us; now_us() < until;) {
+    status const now = one.progress();
+    came = by.poll(who) || came;
+    if (now != status::pending && (now != status::ok || came)) return now;
+  }
+  return status::timeout;
+}
+
+bool is_closed(owned_fd const& fd) {
+  char c;
+  return recv(fd.get(), &c, 1, MSG_DONTWAIT) == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+}
+
+}  // namespace
+
+TEST_CASE("a caller is let in, and what follows the handshake is left in the socket") {
+  for (std::uint8_t const version : {std::uint8_t{4}, std::uint8_t{6}}) {
+    gate door = open_gate(long_us, version);
+    CHECK(door.where().is_loopback());
+    caller one = call(door.where(), 42);
+    guest who;
+    REQUIRE(let_in(door, one, who) == status::ok);
+    CHECK(who.who.from == 42);
+    CHECK(who.who.flow == 1);
+    owned_fd const mine = one.take();
+    say(mine, "and this");
+    REQUIRE(ready_before(who.socket.get(), POLLIN, now_us() + long_us));
+    char text[16] = {};
+    CHECK(recv(who.socket.get(), text, sizeof text, 0) == 8);
+    CHECK(std::string(text) == "and this");
+    CHECK((fcntl(who.socket.get(), F_GETFL) & O_NONBLOCK) != 0);
+    CHECK((fcntl(mine.get(), F_GETFL) & O_NONBLOCK) != 0);
+    CHECK(door.count().welcomed == 1);
+    CHECK(door.count().strangers == 0);
+    CHECK(door.in_handshake() == 0);
+  }
+}
+
+TEST_CASE("many at once are all let in, each once; the descriptor tells when there is work") {
+  gate door = open_gate();
+  std::vector<caller> callers;
+  for (rank_t r = 1; r < 100; ++r) callers.push_back(call(door.where(), r));
+  std::vector<int> came(100);
+  std::vector<owned_fd> kept;
+  std::size_t in = 0, ended = 0;
+  for (std::uint64_t const until = now_us() + long_us; (in < 99 || ended < 99) && now_us() < until;) {
+    ended = 0;
+    for (caller& one : callers) ended += one.progress() == status::ok;
+    pollfd const readable{door.fd(), POLLIN, 0};
+    pollfd asked = readable;
+    if (poll(&asked, 1, 0) == 0) continue;
+    guest who;
+    while (door.poll(who)) {
+      ++came[static_cast<std::size_t>(who.who.from)];
+      kept.push_back(std::move(who.socket));
+      ++in;
+    }
+  }
+  CHECK(ended == 99);
+  for (std::size_t r = 1; r < 100; ++r) CHECK(came[r] == 1);
+  CHECK(door.count().welcomed == 99);
+}
+
+TEST_CASE("strangers of every kind are dropped and counted, and a caller gets in among them") {
+  gate door = open_gate(300'000);
+  guest who;
+  std::vector<owned_fd> strangers;
+  collx::replayable_random random(1);
+  for (std::size_t const size : {std::size_t{1}, std::size_t{4}, std::size_t{72}, std::size_t{1000}}) {
+    strangers.push_back(stranger(door.where()));
+    std::string nonsense(size, '\0');
+    for (char& each : nonsense) each = static_cast<char>(1 + random.below(60));
+    say(strangers.back(), nonsense);
+  }
+  strangers.push_back(stranger(door.where()));
+  say(strangers.back(), "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  for (int i = 0; i < 3; ++i) stranger(door.where());  // gone at once
+  std::size_t const talkers = strangers.size();
+  strangers.push_back(stranger(door.where()));  // says nothing
+  strangers.push_back(stranger(door.where()));  // begins as we do, and then says nothing
+  say(strangers.back(), "collxtcp");
+  caller one = call(door.where(), 1);
+  REQUIRE(let_in(door, one, who) == status::ok);
+  for (std::uint64_t const until = now_us() + long_us; door.count().late < 2 && now_us() < until;) {
+    CHECK_FALSE(door.poll(who));
+    pollfd readable{door.fd(), POLLIN, 0};
+    poll(&readable, 1, 10);
+  }
+  CHECK(door.count().welcomed == 1);
+  CHECK(door.count().strangers == talkers + 3);
+  CHECK(door.count().late == 2);
+  CHECK(door.in_handshake() == 0);
+  for (owned_fd const& each : strangers) CHECK(is_closed(each));
+}
+
+TEST_CASE("one byte at a time does not make the time longer") {
+  gate door = open_gate(200'000);
+  guest who;
+  owned_fd const slow = stranger(door.where());
+  std::string const greeting = "collxtcp" + std::string("\0\0\0\1", 4) + std::string(60, '\0');
+  std::size_t said = 0;
+  std::uint64_t const began_us = now_us();
+  while (door.count().late == 0 && now_us() < began_us + long_us) {
+    if (said < greeting.size() - 1) say(slow, greeting.substr(said++, 1));
+    CHECK_FALSE(door.poll(who));
+    pollfd readable{door.fd(), POLLIN, 0};
+    poll(&readable, 1, 5);
+  }
+  CHECK(door.count().late == 1);
+  CHECK(now_us() - began_us >= 200'000);
+  CHECK(is_closed(slow));
+}
+
+TEST_CASE("time in which nobody looks is no one's delay") {
+  gate door = open_gate(100'000);
+  guest who;
+  caller one = call(door.where(), 1);
+  owned_fd const waits = stranger(door.where());
+  while (door.in_handshake() < 2) {
+    (void)one.progress();
+    CHECK_FALSE(door.poll(who));
+  }
+  poll(nullptr, 0, 300);  // this rank computes
+  REQUIRE(let_in(door, one, who) == status::ok);
+  CHECK(door.count().late == 0);
+}
+
+TEST_CASE("a full house drops who has been there longest, and callers still get in") {
+  gate door = open_gate();
+  guest who;
+  std::vector<owned_fd> silent;
+  for (std::size_t i = 0; i < 2 * gate::guests_max; ++i) silent.push_back(stranger(door.where()));
+  for (int looks = 0; looks < 100; ++looks) CHECK_FALSE(door.poll(who));
+  CHECK(door.in_handshake() == gate::guests_max);
+  CHECK(door.count().strangers == gate::guests_max);
+  for (std::size_t i = 0; i < silent.size(); ++i) CHECK(is_closed(silent[i]) == (i < gate::guests_max));
+  caller one = call(door.where(), 1);
+  CHECK(let_in(door, one, who) == status::ok);
+}
+
+TEST_CASE("one look accepts few, however many knock") {
+  gate door = open_gate();
+  guest who;
+  std::vector<owned_fd> silent;
+  for (int i = 0; i < 3 * gate::accepts_max; ++i) silent.push_back(stranger(door.where()));
+  CHECK_FALSE(door.poll(who));
+  CHECK(door.in_handshake() == static_cast<std::size_t>(gate::accepts_max));
+}
+
+TEST_CASE("looking allocates nothing") {
+  gate door = open_gate();
+  std::vector<caller> callers;
+  for (rank_t r = 1; r <= 3; ++r) callers.push_back(call(door.where(), r));
+  owned_fd const rude = stranger(door.where());
+  say(rude, "nonsense");
+  guest who;
+  std::size_t const before = allocations;
+  std::size_t in = 0;
+  for (std::uint64_t const until = now_us() + long_us; in < 3 && now_us() < until;) {
+    for (caller& one : callers) (void)one.progress();
+    in += door.poll(who);
+  }
+  CHECK(allocations == before);
+  CHECK(in == 3);
+}
+
+TEST_CASE("who has another secret, job, or version is told so at once") {
+  gate door = open_gate();
+  guest who;
+  caller wrong = call(door.where(), 1, keys("another secret of 24 bytes"));
+  CHECK(let_in(door, wrong, who) == status::mismatch);
+  CHECK(wrong.refusal() == verdict::wrong_secret);
+  caller other = call(door.where(), 1, keys().for_job(8));
+  CHECK(let_in(door, other, who) == status::mismatch);
+  CHECK(other.refusal() == verdict::wrong_job);
+  owned_fd const newer = stranger(door.where());
+  say(newer, "collxtcp" + std::string("\0\0\0\2", 4) + std::string(60, '\0'));
+  for (std::uint64_t const until = now_us() + long_us; door.count().strangers < 3 && now_us() < until;)
+    CHECK_FALSE(door.poll(who));
+  std::byte told[100];
+  REQUIRE(recv(newer.get(), told, sizeof told, 0) == 48);
+  CHECK(get_u32(told + 12) == static_cast<std::uint32_t>(verdict::wrong_version));
+  CHECK(door.count().welcomed == 0);
+}
+
+TEST_CASE("a caller waits for a gate that is not there yet, or says that it is gone") {
+  gate door = open_gate();
+  address const where = door.where();
+  door.close();
+  CHECK(door.fd() == -1);
+  caller gone = call(where, 1, keys(), long_us, unanswered::means_lost);
+  while (gone.progress() == status::pending) {}
+  CHECK(gone.progress() == status::peer_lost);
+  CHECK(gone.fd() == -1);
+  caller brief = call(where, 1, keys(), 50'000);
+  while (brief.progress() == status::pending) poll(nullptr, 0, 1);
+  CHECK(brief.progress() == status::timeout);
+  CHECK(brief.attempts() > 3);
+  CHECK(brief.why() == ECONNREFUSED);
+  caller patient = call(where, 1);
+  for (int i = 0; i < 20; ++i) {
+    CHECK(patient.progress() == status::pending);
+    poll(nullptr, 0, 1);
+  }
+  gate late(listen_at(where, {}), keys(), expectation{0, 100, mask_of(purpose::link), 4});
+  guest who;
+  CHECK(let_in(late, patient, who) == status::ok);
+}
+
+TEST_CASE("a caller tries every address it was given") {
+  gate door = open_gate();
+  gate shut = open_gate();
+  address_list both(shut.where());
+  both.add(door.where());
+  shut.close();
+  caller one(both, introduction{purpose::link, 1, 0, 100, 1}, keys(), {}, now_us() + long_us);
+  guest who;
+  CHECK(let_in(door, one, who) == status::ok);
+  CHECK(one.whom() == door.where());
+}
+
+TEST_CASE("a caller that meets a listener of another kind says so") {
+  owned_fd const web = listen_at(address::loopback(0), {});
+  caller one = call(local_address(web.get()), 1);
+  while (one.progress() == status::pending && !ready_before(web.get(), POLLIN, now_us() + 1000)) {}
+  owned_fd const accepted(accept4(web.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  say(accepted, "HTTP/1.1 400 Bad Request\r\n\r\n" + std::string(100, ' '));
+  while (one.progress() == status::pending) {}
+  CHECK(one.progress() == status::mismatch);
+  CHECK(one.refusal() == verdict::not_collx);
+}
