@@ -78,14 +78,15 @@ TEST_CASE("the system's form and back is the same address") {
 TEST_CASE("host:port is parsed, and nothing else") {
   auto const parsed = [](char const* text) {
     collx::net::host_and_port out;
-    return collx::net::host_and_port::parse(text, out) ? out.host + std::string("|") + std::to_string(out.port)
-                                                       : std::string();
+    return collx::net::host_and_port::parse(text, out)
+               ? out.host + std::string("|") + std::to_string(out.port)
+               : std::string();
   };
   CHECK(parsed("node7:29500") == "node7|29500");
   CHECK(parsed("10.0.0.1:1") == "10.0.0.1|1");
   CHECK(parsed("[::1]:65535") == "::1|65535");
-  for (char const* wrong : {"", ":", "node", "node:", ":80", "node:0", "node:65536", "node:8x", "node:-1", "::1:80",
-                            "[::1]", "[]:80", "[::1:80", "node: 80", "node:99999999999999999999"})
+  for (char const* wrong : {"", ":", "node", "node:", ":80", "node:0", "node:65536", "node:8x", "node:-1",
+                            "::1:80", "[::1]", "[]:80", "[::1:80", "node: 80", "node:99999999999999999999"})
     CHECK_MESSAGE(parsed(wrong).empty(), wrong);
   CHECK(parsed((std::string(255, 'x') + ":1").c_str()).size() == 257);
   CHECK(parsed((std::string(256, 'x') + ":1").c_str()).empty());

@@ -39,12 +39,15 @@ credentials keys(char const* text = "the secret of these tests") {
 }
 
 gate open_gate(std::uint64_t patience_us = long_us, std::uint8_t version = 4) {
-  return {listen_at(address::loopback(0, version), {}), keys(),
-          expectation{0, 100, mask_of(purpose::link), 4}, {}, patience_us};
+  return {listen_at(address::loopback(0, version), {}),
+          keys(),
+          expectation{0, 100, mask_of(purpose::link), 4},
+          {},
+          patience_us};
 }
 
-caller call(address const& where, rank_t from, credentials const& with = keys(), std::uint64_t timeout_us = long_us,
-            unanswered policy = unanswered::retry) {
+caller call(address const& where, rank_t from, credentials const& with = keys(),
+            std::uint64_t timeout_us = long_us, unanswered policy = unanswered::retry) {
   return {where, introduction{purpose::link, from, 0, 100, 1}, with, {}, now_us() + timeout_us, policy};
 }
 
@@ -127,7 +130,7 @@ TEST_CASE("many at once are all let in, each once; the descriptor tells when the
 }
 
 TEST_CASE("strangers of every kind are dropped and counted, and a caller gets in among them") {
-  gate door = open_gate(300'000);
+  gate door = open_gate(60'000);
   guest who;
   std::vector<owned_fd> strangers;
   collx::replayable_random random(1);
@@ -159,7 +162,7 @@ TEST_CASE("strangers of every kind are dropped and counted, and a caller gets in
 }
 
 TEST_CASE("one byte at a time does not make the time longer") {
-  gate door = open_gate(200'000);
+  gate door = open_gate(60'000);
   guest who;
   owned_fd const slow = stranger(door.where());
   std::string const greeting = "collxtcp" + std::string("\0\0\0\1", 4) + std::string(60, '\0');
@@ -172,12 +175,12 @@ TEST_CASE("one byte at a time does not make the time longer") {
     poll(&readable, 1, 5);
   }
   CHECK(door.count().late == 1);
-  CHECK(now_us() - began_us >= 200'000);
+  CHECK(now_us() - began_us >= 60'000);
   CHECK(is_closed(slow));
 }
 
 TEST_CASE("time in which nobody looks is no one's delay") {
-  gate door = open_gate(100'000);
+  gate door = open_gate(40'000);
   guest who;
   caller one = call(door.where(), 1);
   owned_fd const waits = stranger(door.where());
@@ -185,7 +188,7 @@ TEST_CASE("time in which nobody looks is no one's delay") {
     (void)one.progress();
     CHECK_FALSE(door.poll(who));
   }
-  poll(nullptr, 0, 300);  // this rank computes
+  poll(nullptr, 0, 100);  // this rank computes
   REQUIRE(let_in(door, one, who) == status::ok);
   CHECK(door.count().late == 0);
 }
@@ -254,7 +257,8 @@ TEST_CASE("a caller waits for a gate that is not there yet, or says that it is g
   door.close();
   CHECK(door.fd() == -1);
   caller gone = call(where, 1, keys(), long_us, unanswered::means_lost);
-  while (gone.progress() == status::pending) {}
+  while (gone.progress() == status::pending) {
+  }
   CHECK(gone.progress() == status::peer_lost);
   CHECK(gone.fd() == -1);
   caller brief = call(where, 1, keys(), 50'000);
@@ -287,10 +291,12 @@ TEST_CASE("a caller tries every address it was given") {
 TEST_CASE("a caller that meets a listener of another kind says so") {
   owned_fd const web = listen_at(address::loopback(0), {});
   caller one = call(local_address(web.get()), 1);
-  while (one.progress() == status::pending && !ready_before(web.get(), POLLIN, now_us() + 1000)) {}
+  while (one.progress() == status::pending && !ready_before(web.get(), POLLIN, now_us() + 1000)) {
+  }
   owned_fd const accepted(accept4(web.get(), nullptr, nullptr, SOCK_CLOEXEC));
   say(accepted, "HTTP/1.1 400 Bad Request\r\n\r\n" + std::string(100, ' '));
-  while (one.progress() == status::pending) {}
+  while (one.progress() == status::pending) {
+  }
   CHECK(one.progress() == status::mismatch);
   CHECK(one.refusal() == verdict::not_collx);
 }

@@ -50,7 +50,8 @@ struct exchange {
   exchange& run() {
     dialling_side one(dials, who, nonce(seed));
     listening_side other(whom, nonce(seed + 1));
-    while (move(one, other, dials, listens) || move(other, one, listens, dials)) {}
+    while (move(one, other, dials, listens) || move(other, one, listens, dials)) {
+    }
     at_dialler = one.outcome();
     at_listener = other.outcome();
     introduced = other.who();
@@ -121,7 +122,8 @@ TEST_CASE("without a secret the same conversation takes place") {
   CHECK(talk.at_listener == verdict::welcome);
 }
 
-TEST_CASE("whichever bit is changed on the way, the dialler is not welcomed; nor does the listener let it in") {
+TEST_CASE(
+    "whichever bit is changed on the way, the dialler is not welcomed; nor does the listener let it in") {
   for (std::size_t bit = 0; bit < all_bytes * 8; ++bit) {
     exchange talk;
     talk.alter = [bit](std::size_t place, std::byte& each) {
@@ -136,9 +138,9 @@ TEST_CASE("whichever bit is changed on the way, the dialler is not welcomed; nor
 }
 
 TEST_CASE("another secret, or none, is refused, and both sides know why") {
-  for (auto const& [one, other] : {std::pair("the secret of these tests", "the secret of these tesTs"),
-                                   std::pair("", "the secret of these tests"),
-                                   std::pair("the secret of these tests", "")}) {
+  for (auto const& [one, other] :
+       {std::pair("the secret of these tests", "the secret of these tesTs"),
+        std::pair("", "the secret of these tests"), std::pair("the secret of these tests", "")}) {
     exchange talk;
     talk.dials = keys(one);
     talk.listens = keys(other);
@@ -213,7 +215,8 @@ TEST_CASE("what a side said is no answer when it is said back to it") {
   exchange talk;
   bytes own;
   talk.alter = [&](std::size_t place, std::byte& each) {
-    if (place >= hello_bytes + 16 && place < conversation::proof_at) each = talk.wire[place - hello_bytes - 16 + 40];
+    if (place >= hello_bytes + 16 && place < conversation::proof_at)
+      each = talk.wire[place - hello_bytes - 16 + 40];
     if (place == conversation::verdict_at + 3) each = std::byte{1};
     if (place >= conversation::verdict_at + 4) each = talk.wire[place - conversation::verdict_at - 4 + 120];
   };
@@ -265,9 +268,9 @@ TEST_CASE("keys of different secrets, jobs and sides differ as they should") {
 TEST_CASE("the code is that of the standard") {
   constexpr char key[] = {'J', 'e', 'f', 'e'};
   constexpr char text[] = "what do ya want for nothing?";
-  constexpr std::array<unsigned char, 32> right{0x5b, 0xdc, 0xc1, 0x46, 0xbf, 0x60, 0x75, 0x4e, 0x6a, 0x04, 0x24,
-                                                0x26, 0x08, 0x95, 0x75, 0xc7, 0x5a, 0x00, 0x3f, 0x08, 0x9d, 0x27,
-                                                0x39, 0x83, 0x9d, 0xec, 0x58, 0xb9, 0x64, 0xec, 0x38, 0x43};
+  constexpr std::array<unsigned char, 32> right{
+      0x5b, 0xdc, 0xc1, 0x46, 0xbf, 0x60, 0x75, 0x4e, 0x6a, 0x04, 0x24, 0x26, 0x08, 0x95, 0x75, 0xc7,
+      0x5a, 0x00, 0x3f, 0x08, 0x9d, 0x27, 0x39, 0x83, 0x9d, 0xec, 0x58, 0xb9, 0x64, 0xec, 0x38, 0x43};
   digest code;
   REQUIRE(hmac_sha256(std::as_bytes(std::span(key)), std::as_bytes(std::span(text, sizeof text - 1)), code));
   CHECK(std::memcmp(code.bytes, right.data(), 32) == 0);

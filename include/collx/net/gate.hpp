@@ -34,8 +34,8 @@ class gate {
   // Closed: its descriptor is -1, and nobody comes.
   gate() = default;
 
-  // `listening`: of listen_at(). `patience_us`: how long a handshake may take; time in which nobody called
-  // poll does not count. Throws error (system_failure) if the system has no descriptors left.
+  // `listening`: of listen_at(). `patience_us`: how long a handshake may take, if poll() is called
+  // at least four times meanwhile. Throws error (system_failure) if the system has no descriptors left.
   COLLX_COLD gate(owned_fd listening, credentials const& mine, expectation const& whom,
                   socket_settings const& chosen = {}, std::uint64_t patience_us = 5'000'000)
       : listening_(std::move(listening)),
@@ -66,8 +66,9 @@ class gate {
   [[nodiscard]] bool poll(guest& out) noexcept {
     if (set_.fd() < 0) return false;
     std::uint64_t const now = now_us();
-    // Whoever waited while nobody looked is not late.
-    if (now - looked_us_ > patience_us_ / 4) grant(now - looked_us_);
+    // Whoever waited while nobody looked is not late: from one look to the next, guests age by no more than a
+    // quarter of the patience.
+    if (now - looked_us_ > patience_us_ / 4) grant(now - looked_us_ - patience_us_ / 4);
     looked_us_ = now;
     bool knock = false;
     for (epoll_event const& each : set_.ready<steps_max>()) {

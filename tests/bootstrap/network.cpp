@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forked processes meet over the loopback interface: in any order, late, missing, doubled, wrong, and among
+// strangers. component: tcp
+#include "collx/bootstrap/network.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "collx/core/random.hpp"
+
+namespace {
+
+namespace bootstrap = collx::bootstrap;
+namespace net = collx::net;
+using collx::now_us;
+using collx::rank_t;
+using collx::status;
+
+constexpr char const* the_secret = "the secret of these tests";
+
+// How a process differs from an ordinary rank.
+struct plan {
+  rank_t rank = 0, size = 1;
+  std::string place;                // COLLX_RENDEZVOUS
+  std::string secret = the_secret;  // empty: none
+  std::uint64_t timeout_us = 20'000'000;
+};
+
+std::uint64_t sum_of(bootstrap::network_membership const& all) {
+  std::uint64_t sum = 0;
+  for (net::address const& each : all.addresses) {
+    std::byte wire[net::address::wire_bytes];
+    each.encode(wire);
+    for (std::byte const byte : wire) sum = sum * 31 + static_cast<std::uint64_t>(byte);
+  }
+  for (std::uint64_t const each : all.hosts) sum = sum * 31 + each;
+  return sum;
+}
+
+void require(bool good, char const* what) {
+  if (!good) throw std::runtime_error(what);
+}
+
+// Sums the ranks up the tree, over the connections that the meeting left open.
+rank_t sum_up_the_tree(bootstrap::network_membership& all) {
+  rank_t sum = all.rank;
+  for (net::owned_fd const& each : all.children) {
+    rank_t below = 0;
+    require(net::ready_before(each.get(), POLLIN, now_us() + 20'000'000), "a child is silent");
+    require(recv(each.get(), &below, sizeof below, 0) == sizeof below, "a child has gone");
+    sum += below;
+  }
+  if (all.rank != 0)
+    require(send(all.parent.get(), &sum, sizeof sum, MSG_NOSIGNAL) == sizeof sum, "the parent has gone");
+  return sum;
+}
+
+// Every rank dials the next one, and lets in the one before.
+void shake_hands(bootstrap::network_membership& all, net::socket_settings const& sockets) {
+  rank_t const next = (all.rank + 1) % all.size, before = (all.rank + all.size - 1) % all.size;
+  net::caller call(all.addresses[static_cast<std::size_t>(next)],
+                   {net::purpose::link, all.rank, next, all.size, 0}, all.credentials, sockets,
+                   now_us() + 20'000'000, net::unanswered::means_lost);
+  net::guest who;
+  bool came = false;
+  status reached = status::pending;
+  while (reached == status::pending || !came) {
+    reached = call.progress();
+    came = all.gate.poll(who) || came;
+    require(reached == status::pending || reached == status::ok, "the next rank does not let this one in");
+    if (reached == status::pending || !came)
+      bootstrap::wait_for(bootstrap::ready_for(call), bootstrap::readable(all.gate.fd()), now_us() + 50'000);
+  }
+  require(who.who.from == before, "somebody else came");
+}
+
+// A process that meets the others, and what became of it.
+class process {
+ public:
+  explicit process(plan const& its) {
+    int ends[2];
+    REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+    pid_ = fork();
+    REQUIRE(pid_ >= 0);
+    if (pid_ == 0) live(its, ends[1]);
+    close(ends[1]);
+    text_.reset(ends[0]);
+  }
+  process(process&& other) noexcept : pid_(std::exchange(other.pid_, 0)), text_(std::move(other.text_)) {}
+  process& operator=(process&&) = delete;
+  ~process() {
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+
+  [[nodiscard]] int text() const { return text_.get(); }
+  void kill_it() const { kill(pid_, SIGKILL); }
+
+  // Waits for its end and returns what it said: "RANK of SIZE knows TABLE", or its error.
+  std::string said() {
+    std::string all;
+    char part[512];
+    for (ssize_t got; (got = read(text_.get(), part, sizeof part)) > 0;)
+      all.append(part, static_cast<std::size_t>(got));
+    waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+    return all;
+  }
+
+ private:
+  [[noreturn]] static void live(plan const& its, int out) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    alarm(60);
+    std::string text;
+    try {
+      setenv("COLLX_RENDEZVOUS", its.place.c_str(), 1);
+      bootstrap::launch me;
+      me.rank = its.rank;
+      me.size = its.size;
+      me.rendezvous = std::getenv("COLLX_RENDEZVOUS");
+      bootstrap::network_settings chosen;
+      chosen.timeout_us = its.timeout_us;
+      auto all = bootstrap::meet_over_network(
+          me, chosen,
+          its.secret.empty() ? net::secret()
+                             : net::secret::of(std::span(its.secret.data(), its.secret.size())));
+      require(all.rank == its.rank && all.size == its.size, "another rank or size");
+      require(all.dialled <= 2, "too many connections");
+      for (std::uint64_t const host : all.hosts) require(host == all.hosts[0], "hosts differ");
+      if (all.size > 1) shake_hands(all, chosen.sockets);
+      require(sum_up_the_tree(all) == all.size * (all.size - 1) / 2 || all.rank != 0, "another sum");
+      text = std::to_string(all.rank) + " of " + std::to_string(all.size) + " knows " +
+             std::to_string(sum_of(all));
+    } catch (std::exception const& failure) {
+      text = failure.what();
+    }
+    (void)!write(out, text.data(), text.size());
+    _exit(0);
+  }
+
+  pid_t pid_ = 0;
+  net::owned_fd text_;
+};
+
+// A port that nobody has; it stays free until the next that this program asks for.
+std::string free_place(std::uint8_t version = 4) {
+  auto const listening = net::listen_at(net::address::loopback(0, version), {});
+  return std::string("tcp:") + net::address_text(net::local_address(listening.get())).text;
+}
+
+plan ordinary(rank_t rank, rank_t size, std::string const& place) {
+  plan its;
+  its.rank = rank;
+  its.size = size;
+  its.place = place;
+  return its;
+}
+
+bool holds(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
+
+// Checks that all said they know the same table.
+void check_met(std::vector<process>& ranks, std::vector<rank_t> const& order, rank_t size) {
+  std::string table;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    std::string const said = ranks[i].said();
+    std::string const begin = std::to_string(order[i]) + " of " + std::to_string(size) + " knows ";
+    CHECK_MESSAGE(said.starts_with(begin), said);
+    if (table.empty()) table = said.substr(begin.size());
+    CHECK(said.substr(begin.size()) == table);
+  }
+}
+
+void check_all_meet(std::string const& place, std::vector<rank_t> const& order, std::string const& secret) {
+  std::vector<process> ranks;
+  auto const size = static_cast<rank_t>(order.size());
+  for (rank_t const r : order) {
+    plan its = ordinary(r, size, place);
+    its.secret = secret;
+    ranks.emplace_back(its);
+  }
+  check_met(ranks, order, size);
+}
+
+class folder {
+ public:
+  folder() {
+    char name[] = "/tmp/collx_network_XXXXXX";
+    REQUIRE(mkdtemp(name) != nullptr);
+    path_ = name;
+  }
+  folder(folder const&) = delete;
+  ~folder() {
+    (void)unlink(at("meet").c_str());
+    rmdir(path_.c_str());
+  }
+  [[nodiscard]] std::string at(char const* name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace
+
+TEST_CASE("meet_over_network: ranks in any order meet, and can reach each other") {
+  collx::replayable_random random(1);
+  for (rank_t const size : {1, 2, 3, 6, 22}) {
+    std::vector<rank_t> order;
+    for (rank_t r = 0; r < size; ++r)
+      order.insert(order.begin() + random.below(static_cast<std::uint32_t>(r) + 1), r);
+    check_all_meet(free_place(), order, the_secret);
+  }
+}
+
+TEST_CASE("meet_over_network: over IPv6, by name, and on one host without a secret") {
+  check_all_meet(free_place(6), {1, 0, 2}, the_secret);
+  std::string const place = free_place();
+  check_all_meet("tcp:localhost" + place.substr(place.rfind(':')), {0, 1, 2}, "");
+}
+
+TEST_CASE("meet_over_network: by a file, of which an old one is in nobody's way") {
+  folder const here;
+  check_all_meet("file:" + here.at("meet"), {2, 1, 0}, "");
+  CHECK(access(here.at("meet").c_str(), F_OK) != 0);
+  // Somebody else's gate, and nobody's.
+  auto const other = net::listen_at(net::address::loopback(0), {});
+  for (std::string const& old :
+       {"collx 1 " + std::string(net::address_text(net::address::loopback(1)).text) + " 0",
+        std::string("nonsense"), std::string()}) {
+    std::ofstream(here.at("meet")) << old;
+    check_all_meet("file:" + here.at("meet"), {1, 2, 0}, the_secret);
+  }
+}
+
+TEST_CASE("meet_over_network: rank 0 may come last") {
+  std::string const place = free_place();
+  std::vector<process> ranks;
+  for (rank_t const r : {1, 2, 3, 0}) {
+    if (r == 0) poll(nullptr, 0, 60);  // the others have been refused by then, or will be
+    ranks.emplace_back(ordinary(r, 4, place));
+  }
+  check_met(ranks, {1, 2, 3, 0}, 4);
+}
+
+TEST_CASE("meet_over_network: everybody is told which rank never came") {
+  std::string const place = free_place();
+  std::vector<process> ranks;
+  // Rank 1 has children that wait for its address, and others are in the tree already.
+  for (rank_t const r : {0, 2, 3, 5, 6, 10}) {
+    plan its = ordinary(r, 11, place);
+    its.timeout_us = 400'000;
+    ranks.emplace_back(its);
+  }
+  for (process& each : ranks) {
+    std::string const said = each.said();
+    CHECK_MESSAGE(holds(said, "rank 1 never came, nor did 4 others; start all 11 ranks"), said);
+  }
+}
+
+TEST_CASE("meet_over_network: without rank 0 the others say so") {
+  plan its = ordinary(1, 2, free_place());
+  its.timeout_us = 100'000;
+  std::string const said = process(its).said();
+  CHECK_MESSAGE(holds(said, "rank 1 of 2: rank 0 at 127.0.0.1:"), said);
+  CHECK_MESSAGE(holds(said, "does not answer (Connection refused)"), said);
+  folder const here;
+  its.place = "file:" + here.at("meet");
+  CHECK(holds(process(its).said(), "rank 0 is not to be found: its file is not there yet"));
+}
+
+TEST_CASE("meet_over_network: who does not belong is told why, and the job goes on waiting") {
+  std::string const place = free_place();
+  std::vector<process> ranks;
+  ranks.emplace_back(ordinary(0, 3, place));
+  ranks.emplace_back(ordinary(1, 3, place));
+  plan wrong = ordinary(2, 3, place);
+  wrong.secret = "another secret of 24 bytes";
+  CHECK(holds(process(wrong).said(), "it has another secret; give all ranks the same COLLX_SECRET_FILE"));
+  wrong.secret = "";
+  CHECK(holds(process(wrong).said(), "it has another secret"));
+  CHECK(holds(process(ordinary(2, 4, place)).said(), "another number of ranks; give all ranks the same"));
+  // One of the two is refused: the other has registered before.
+  process again(ordinary(1, 3, place));
+  pollfd both[] = {{ranks[1].text(), POLLIN, 0}, {again.text(), POLLIN, 0}};
+  REQUIRE(poll(both, 2, -1) == 1);
+  bool const first_refused = both[0].revents != 0;
+  std::string const said = (first_refused ? ranks[1] : again).said();
+  CHECK_MESSAGE(holds(said, "another process is rank 1 already; give every process a rank of its own"), said);
+  process right(ordinary(2, 3, place));
+  std::vector<process> met;
+  met.push_back(std::move(ranks[0]));
+  met.push_back(std::move(first_refused ? again : ranks[1]));
+  met.push_back(std::move(right));
+  check_met(met, {0, 1, 2}, 3);
+}
+
+TEST_CASE("meet_over_network: a rank that is killed while the others meet is named") {
+  std::string const place = free_place();
+  std::vector<process> ranks;
+  for (rank_t const r : {0, 1}) ranks.emplace_back(ordinary(r, 3, place));
+  poll(nullptr, 0, 300);  // rank 1 is in the tree by then; if it is not, it never came
+  ranks[1].kill_it();
+  plan last = ordinary(2, 3, place);
+  last.timeout_us = 1'000'000;
+  ranks.emplace_back(last);
+  std::string const zero = ranks[0].said();
+  CHECK_MESSAGE((holds(zero, "rank 1 was lost") || holds(zero, "rank 1 never came")), zero);
+}
+
+TEST_CASE("meet_over_network: the network is not used without a secret") {
+  for (rank_t const r : {0, 1}) {
+    plan its = ordinary(r, 2, "tcp:192.0.2.77:9999");  // an address for documentation: nobody is there
+    its.secret = "";
+    std::string const said = process(its).said();
+    CHECK_MESSAGE(holds(said, "would use the network (192.0.2.77) without a secret; set COLLX_SECRET_FILE"),
+                  said);
+  }
+}
+
+TEST_CASE("meet_over_network: 10,000 strangers change nothing") {
+  std::string const place = free_place();
+  net::host_and_port at;
+  REQUIRE(net::host_and_port::parse(place.c_str() + 4, at));
+  net::address const door = net::address::loopback(at.port);
+  std::vector<process> ranks;
+  std::vector<rank_t> order;
+  for (rank_t r = 0; r < 7; ++r) {
+    ranks.emplace_back(ordinary(r, 8, place));
+    order.push_back(r);
+  }
+  while (net::connect_outcome(net::begin_connect(door, {}).get()) != 0) sched_yield();
+  collx::replayable_random random(8);
+  std::vector<net::owned_fd> lingering(100);
+  for (int i = 0; i < 10'000; ++i) {
+    net::owned_fd one = net::begin_connect(door, {});
+    if (!one) continue;
+    std::byte nonsense[200];
+    for (std::byte& each : nonsense) each = static_cast<std::byte>(random.next());
+    if (i % 3 == 0) std::memcpy(nonsense, "collxtcp\0\0\0\1", 12);
+    (void)!send(one.get(), nonsense, random.below(sizeof nonsense), MSG_NOSIGNAL | MSG_DONTWAIT);
+    linger const at_once{1, 0};  // leaves no connection that waits for its end
+    setsockopt(one.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    lingering[static_cast<std::size_t>(i) % lingering.size()] = std::move(one);
+  }
+  ranks.emplace_back(ordinary(7, 8, place));
+  order.push_back(7);
+  check_met(ranks, order, 8);
+}
