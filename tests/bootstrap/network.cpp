@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forked processes meet over the loopback interface: in any order, late, missing, doubled, wrong, and among
-// strangers. component: tcp
+// Forked processes meet over the loopback interface: in any order, late, missing, doubled, among strangers.
+// component: tcp
 #include "collx/bootstrap/network.hpp"
 
 #include <algorithm>
@@ -81,6 +81,60 @@ void shake_hands(bootstrap::network_membership& all, net::socket_settings const&
   require(who.who.from == before, "somebody else came");
 }
 
+net::credentials keys() {
+  return {net::secret::of(std::span(the_secret, std::strlen(the_secret))), net::job_number("")};
+}
+
+// The socket of a caller that is let in.
+net::owned_fd reach(net::caller call) {
+  while (call.progress() == status::pending)
+    bootstrap::wait_for(bootstrap::ready_for(call), bootstrap::readable(-1), call.due_us());
+  require(call.progress() == status::ok, "not let in");
+  return call.take();
+}
+
+template <class Message>
+Message heard(net::owned_fd const& from) {
+  std::byte text[Message::bytes_count];
+  require(net::ready_before(from.get(), POLLIN, now_us() + 20'000'000), "silence");
+  require(recv(from.get(), text, sizeof text, MSG_WAITALL) == static_cast<ssize_t>(sizeof text),
+          "the other end has gone");
+  Message what;
+  require(Message::decode(text, what), "nonsense");
+  return what;
+}
+
+// By hand, what a rank does until rank 0 has its registration. The connection to it.
+net::owned_fd register_by_hand(rank_t rank, rank_t size, std::string const& place) {
+  auto const listening = net::listen_at(net::address::loopback(0), {});
+  bootstrap::registration mine;
+  mine.entry = {net::local_address(listening.get()), bootstrap::host_identity()};
+  mine.tree_gate = mine.entry.gate;
+  std::byte said[bootstrap::registration::bytes_count];
+  mine.encode(said);
+  net::host_and_port at;
+  require(net::host_and_port::parse(place.c_str() + 4, at), "no place");
+  auto to_store = reach({net::address::loopback(at.port),
+                         {net::purpose::store, rank, 0, size, 0},
+                         keys(),
+                         {},
+                         now_us() + 20'000'000});
+  require(send(to_store.get(), said, sizeof said, MSG_NOSIGNAL) == sizeof said, "rank 0 has gone");
+  return to_store;
+}
+
+// And until its parent has let it in. The connection to it.
+net::owned_fd enter_tree(rank_t rank, rank_t size, std::string const& place) {
+  auto const to_store = register_by_hand(rank, size, place);
+  auto const session = heard<bootstrap::receipt>(to_store).session;
+  auto const parent = heard<bootstrap::direction>(to_store).parent;
+  return reach({parent,
+                {net::purpose::tree, rank, bootstrap::tree_parent(rank), size, 0},
+                keys().for_job(session),
+                {},
+                now_us() + 20'000'000});
+}
+
 // A process that meets the others, and what became of it.
 class process {
  public:
@@ -102,7 +156,6 @@ class process {
   }
 
   [[nodiscard]] int text() const { return text_.get(); }
-  void kill_it() const { kill(pid_, SIGKILL); }
 
   // Waits for its end and returns what it said: "RANK of SIZE knows TABLE", or its error.
   std::string said() {
@@ -251,17 +304,23 @@ TEST_CASE("meet_over_network: rank 0 may come last") {
 
 TEST_CASE("meet_over_network: everybody is told which rank never came") {
   std::string const place = free_place();
-  std::vector<process> ranks;
-  // Rank 1 has children that wait for its address, and others are in the tree already.
-  for (rank_t const r : {0, 2, 3, 5, 6, 10}) {
-    plan its = ordinary(r, 11, place);
-    its.timeout_us = 400'000;
-    ranks.emplace_back(its);
+  plan its = ordinary(0, 11, place);
+  its.timeout_us = 2'000'000;
+  process zero(its);
+  // Two are in the tree, one waits for the address of rank 1.
+  std::vector<net::owned_fd> told;
+  for (rank_t const r : {2, 3}) told.push_back(enter_tree(r, 11, place));
+  auto const five = register_by_hand(5, 11, place);
+  CHECK(heard<bootstrap::receipt>(five).rest_us <= 2'000'000);
+  for (net::owned_fd const& each : told) {
+    auto const what = heard<bootstrap::news>(each);
+    CHECK(what.kind == bootstrap::news_kind::never_came);
+    CHECK(what.rank == 1);
   }
-  for (process& each : ranks) {
-    std::string const said = each.said();
-    CHECK_MESSAGE(holds(said, "rank 1 never came, nor did 4 others; start all 11 ranks"), said);
-  }
+  CHECK(heard<bootstrap::direction>(five).what.rank == 1);
+  std::string const said = zero.said();
+  CHECK_MESSAGE(holds(said, "rank 0 of 11: rank 1 never came, nor did"), said);
+  CHECK_MESSAGE(holds(said, "others; start all 11 ranks"), said);
 }
 
 TEST_CASE("meet_over_network: without rank 0 the others say so") {
@@ -301,17 +360,31 @@ TEST_CASE("meet_over_network: who does not belong is told why, and the job goes 
   check_met(met, {0, 1, 2}, 3);
 }
 
-TEST_CASE("meet_over_network: a rank that is killed while the others meet is named") {
+TEST_CASE("meet_over_network: a rank that is lost while the others meet is named by all") {
   std::string const place = free_place();
-  std::vector<process> ranks;
-  for (rank_t const r : {0, 1}) ranks.emplace_back(ordinary(r, 3, place));
-  poll(nullptr, 0, 300);  // rank 1 is in the tree by then; if it is not, it never came
-  ranks[1].kill_it();
-  plan last = ordinary(2, 3, place);
-  last.timeout_us = 1'000'000;
-  ranks.emplace_back(last);
-  std::string const zero = ranks[0].said();
-  CHECK_MESSAGE((holds(zero, "rank 1 was lost") || holds(zero, "rank 1 never came")), zero);
+  process zero(ordinary(0, 8, place)), one(ordinary(1, 8, place));
+  // 2, 3 and 4 are children of rank 0; 5 and 6 of rank 1; 7 never comes.
+  std::vector<net::owned_fd> by_hand;
+  for (rank_t const r : {2, 3, 4, 5}) by_hand.push_back(enter_tree(r, 8, place));
+  (void)enter_tree(6, 8, place);  // and leaves
+  for (net::owned_fd const& each : by_hand) {
+    auto const what = heard<bootstrap::news>(each);
+    CHECK(what.kind == bootstrap::news_kind::left);
+    CHECK(what.rank == 6);
+  }
+  for (std::string const& said : {zero.said(), one.said()})
+    CHECK_MESSAGE(holds(said, "rank 6 was lost before everybody had met; look at its own output"), said);
+}
+
+TEST_CASE("meet_over_network: a rank that leaves the store without its answers is lost") {
+  std::string const place = free_place();
+  process zero(ordinary(0, 8, place));
+  auto const two = enter_tree(2, 8, place);
+  auto five = register_by_hand(5, 8, place);  // waits for the address of rank 1
+  CHECK(heard<bootstrap::receipt>(five).what.kind == bootstrap::news_kind::good);
+  five.reset();
+  CHECK(heard<bootstrap::news>(two).rank == 5);
+  CHECK(holds(zero.said(), "rank 5 was lost before everybody had met"));
 }
 
 TEST_CASE("meet_over_network: the network is not used without a secret") {

@@ -69,20 +69,19 @@ class meeting {
         if (file != nullptr) unlink(file);
       }
     } const removes{place_.file};
-    for (status now = status::pending; now != status::ok; now = below.progress()) {
+    for (;;) {
       serves.progress();
+      if (serves.failure().kind != news_kind::good) below.fail(serves.failure());
       if (serves.is_complete() && !below.has_table())
         below.set_table([&](rank_t r) { return serves.entry(r); });
+      if (now_us() >= deadline_us_)
+        below.fail(serves.is_complete() ? news{news_kind::never_came, below.missing_child(), 1}
+                                        : serves.missing());
+      status const now = below.progress();
+      if (now == status::ok) break;
       if (now != status::pending) {
         serves.tell_all(below.failure());
         throw_news(below.failure());
-      }
-      if (now_us() >= deadline_us_) {
-        news const bad =
-            serves.is_complete() ? news{news_kind::never_came, below.missing_child(), 1} : serves.missing();
-        serves.tell_all(bad);
-        below.fail(bad);
-        throw_news(bad);
       }
       wait_for(readable(serves.fd()), readable(below.fd()), soonest(serves.due_us(), below.due_us()));
     }
@@ -102,7 +101,10 @@ class meeting {
     net::caller call(parent, to(tree_parent(me_.rank), net::purpose::tree), keys_.for_job(session_),
                      chosen_.sockets, deadline_us_);
     for (status now = around.progress(); now != status::ok; now = around.progress()) {
-      if (now != status::pending) throw_news(around.failure());
+      if (now != status::pending) {
+        if (!has_parent_) tell_parent(call, around);
+        throw_news(around.failure());
+      }
       status const reached = has_parent_ ? status::pending : call.progress();
       if (reached == status::ok) {
         has_parent_ = true;
@@ -178,7 +180,7 @@ class meeting {
       net::address_list const found = where_.look(token, why);
       if (found.count != 0) {
         net::caller call(found, to(0, net::purpose::store), keys_for(token), chosen_.sockets, deadline_us_);
-        net::owned_fd reached = dial(call, now_us() + 1'000'000);
+        net::owned_fd reached = dial(call, now_us() + (place_.file != nullptr ? 20'000 : 1'000'000));
         if (reached) return reached;
       } else {
         wait_for(readable(-1), readable(-1), now_us() + pause_us);
@@ -255,6 +257,15 @@ class meeting {
       throw_news(what.what);
     }
     return what.parent;
+  }
+
+  // A child was lost before there was a parent to tell: dials on, so that the others learn who it was.
+  void tell_parent(net::caller& call, tree& around) {
+    std::uint64_t const until_us = now_us() + grace_us;
+    status now = call.progress();
+    for (; now == status::pending && now_us() < until_us; now = call.progress())
+      wait_for(ready_for(call), readable(-1), call.due_us() < until_us ? call.due_us() : until_us);
+    if (now == status::ok) around.set_parent(call.take());
   }
 
   // Receives what is there. False if the other side has gone.

@@ -59,12 +59,15 @@ class store {
     return {news_kind::never_came, first, static_cast<std::uint32_t>(size_ - came_)};
   }
 
+  // Not good once a rank that had registered was lost.
+  [[nodiscard]] news const& failure() const noexcept { return failure_; }
+
   // Tells everybody who still waits for the address of a parent that it will not come.
   COLLX_COLD void tell_all(news const& bad) noexcept {
     std::byte text[direction::bytes_count] = {};
     bad.encode(text);
     for (visitor& each : visitors_)
-      if (each.socket && each.bytes_read == registration::bytes_count) say(each, text, sizeof text);
+      if (each.socket && each.bytes_read >= registration::bytes_count) say(each, text, sizeof text);
   }
 
   // When progress() should be called even if the descriptor is silent.
@@ -76,7 +79,7 @@ class store {
     net::owned_fd socket;
     rank_t rank = no_rank;
     std::uint8_t bytes_read = 0;
-    std::byte heard[registration::bytes_count];
+    std::byte heard[registration::bytes_count + news::bytes_count];
   };
   struct member {
     bool came = false;
@@ -105,14 +108,26 @@ class store {
   }
 
   void listen_to(visitor& who) noexcept {
-    std::size_t const rest = sizeof who.heard - who.bytes_read;
-    std::byte beyond;  // a registered rank has nothing more to say, and leaves
-    ssize_t const got = recv(who.socket.get(), rest == 0 ? &beyond : who.heard + who.bytes_read,
-                             rest == 0 ? 1 : rest, MSG_DONTWAIT);
+    bool const registered = who.bytes_read >= registration::bytes_count;
+    std::size_t const end = registered ? sizeof who.heard : registration::bytes_count;
+    ssize_t const got =
+        recv(who.socket.get(), who.heard + who.bytes_read, end - who.bytes_read, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (got <= 0 || rest == 0) return dismiss(who);
+    if (got <= 0) return registered ? part(who) : dismiss(who);
     who.bytes_read = static_cast<std::uint8_t>(who.bytes_read + got);
-    if (who.bytes_read == sizeof who.heard) enter(who);
+    if (who.bytes_read == registration::bytes_count) enter(who);
+    if (who.bytes_read == sizeof who.heard) part(who);
+  }
+
+  // A rank that has all its answers may leave. One that has not has failed, and may have said why.
+  void part(visitor& who) noexcept {
+    news word;
+    bool const said = who.bytes_read == sizeof who.heard &&
+                      news::decode(who.heard + registration::bytes_count, word) &&
+                      word.kind != news_kind::good;
+    if (at(who.rank).waits == &who && failure_.kind == news_kind::good)
+      failure_ = said ? word : news{news_kind::left, who.rank, 1};
+    dismiss(who);
   }
 
   void dismiss(visitor& who) noexcept {
@@ -169,6 +184,7 @@ class store {
   array<member> ranks_;
   array<visitor> visitors_;
   std::size_t next_ = 0;
+  news failure_;
   rank_t size_, came_ = 1;
   std::uint64_t session_, deadline_us_, messages_ = 0;
 };

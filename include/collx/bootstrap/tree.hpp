@@ -31,6 +31,7 @@ class tree {
   // The connection to the rank above.
   COLLX_COLD void set_parent(net::owned_fd parent) noexcept {
     parent_ = std::move(parent);
+    if (failed_) return report(parent_.get());  // what happened below before there was a parent to tell
     if (!set_.add(parent_.get(), tag_parent)) fail({news_kind::left, rank_, 1});
   }
 
@@ -65,19 +66,17 @@ class tree {
     if (failed_) return;
     failed_ = true;
     failure_ = bad;
-    std::byte text[news::bytes_count];
-    bad.encode(text);
     // Who has begun to read the table learns of it when this end closes.
     for (child& each : children_)
-      if (each.socket && each.sent == 0) tell(each.socket.get(), text);
-    if (parent_) tell(parent_.get(), text);
+      if (each.socket && each.sent == 0) report(each.socket.get());
+    if (parent_) report(parent_.get());
   }
 
   [[nodiscard]] news const& failure() const noexcept { return failure_; }
-  // A child that has not come; no_rank if all have.
+  // The first child that has not come, or has not taken the whole table; no_rank if there is none.
   [[nodiscard]] rank_t missing_child() const noexcept {
     for (std::size_t i = 0; i < children_.size(); ++i)
-      if (!children_[i].socket) return rank_of(i);
+      if (!children_[i].socket || children_[i].sent != table_.size()) return rank_of(i);
     return no_rank;
   }
   [[nodiscard]] bool has_table() const noexcept { return filled_ == table_.size(); }
@@ -114,9 +113,11 @@ class tree {
     return std::move(socket);
   }
 
-  void tell(int fd, std::byte const* text) noexcept {
+  void report(int fd) noexcept {
+    std::byte text[news::bytes_count];
+    failure_.encode(text);
     ++messages_;
-    (void)!send(fd, text, news::bytes_count, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)!send(fd, text, sizeof text, MSG_DONTWAIT | MSG_NOSIGNAL);
   }
 
   void adopt(net::guest& one) noexcept {
@@ -127,15 +128,14 @@ class tree {
     child& its = children_[index];
     if (its.socket || !set_.add(one.socket.get(), index)) return;
     its.socket = std::move(one.socket);
-    if (!failed_) return pass_on(index);
-    std::byte text[news::bytes_count];
-    failure_.encode(text);
-    tell(its.socket.get(), text);
+    if (failed_) report(its.socket.get());
+    else pass_on(index);
   }
 
   void attend(std::size_t i, bool has_room) noexcept {
     child& its = children_[i];
     if (has_room) pass_on(i);
+    if (its.sent == table_.size()) return;
     ssize_t const got =
         recv(its.socket.get(), its.heard + its.bytes_read, sizeof its.heard - its.bytes_read, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -145,26 +145,21 @@ class tree {
     ++messages_;
     news word;
     bool const known = news::decode(its.heard, word) && word.kind != news_kind::good;
-    lose(its, i);
+    set_.remove(its.socket.get());
     fail(known ? word : news{news_kind::left, rank_of(i), 1});
   }
 
-  // A child that has the whole table may go its way, and even end.
   void lose(child& its, std::size_t i) noexcept {
     set_.remove(its.socket.get());
-    if (its.sent != table_.size()) fail({news_kind::left, rank_of(i), 1});
+    fail({news_kind::left, rank_of(i), 1});
   }
 
   void hear_parent() noexcept {
-    if (failed_) return;
+    if (failed_ || filled_ == table_.size()) return;
     bool const begins = filled_ < news::bytes_count;
     std::size_t const end = begins ? news::bytes_count : table_.size();
-    std::byte beyond;  // the table is here: only the parent's end can follow, which is others' to notice
-    bool const complete = filled_ == table_.size();
-    ssize_t const got = recv(parent_.get(), complete ? &beyond : table_.data() + filled_,
-                             complete ? 1 : end - filled_, MSG_DONTWAIT | (complete ? MSG_PEEK : 0));
+    ssize_t const got = recv(parent_.get(), table_.data() + filled_, end - filled_, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (complete) return set_.remove(parent_.get());
     if (got <= 0) {
       set_.remove(parent_.get());
       return fail({news_kind::left, tree_parent(rank_), 1});
@@ -179,6 +174,8 @@ class tree {
         return fail(word);
       }
     }
+    // What follows the table is for whoever takes the connection over.
+    if (filled_ == table_.size()) set_.remove(parent_.get());
     // The first line alone is passed on, too: it tells that the table comes.
     if (filled_ >= news::bytes_count)
       for (std::size_t i = 0; i < children_.size(); ++i) pass_on(i);
@@ -197,6 +194,8 @@ class tree {
       ++messages_;
       its.sent += static_cast<std::size_t>(sent);
     }
+    // Who has the whole table has met. What it says from then on is for whoever takes the connection over.
+    if (its.sent == table_.size()) return set_.remove(its.socket.get());
     bool const waits = its.sent < filled_;
     if (waits != its.waits) set_.watch_writable(its.socket.get(), i, waits);
     its.waits = waits;
