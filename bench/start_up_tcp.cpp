@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// start_up_tcp [RANKS_MAX [ROUNDS]]: how long processes of this host take to meet over the loopback interface, and how
-// many messages the busiest of them handles, for 8, 16, ... RANKS_MAX ranks.
+// start_up_tcp [RANKS_MAX [ROUNDS]]: how long forked processes of this host take to meet over the loopback
+// interface, from the moment they are all let loose, and how many messages the busiest handles; for 8, 16,
+// ... RANKS_MAX ranks.
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <string>
@@ -24,7 +26,12 @@ struct outcome {
   std::uint32_t dialled;
 };
 
-[[noreturn]] void live(rank_t rank, rank_t size, bootstrap::network_settings const& chosen, outcome& mine) {
+// Waits until the parent closes its end of the pipe: forking takes longer than meeting.
+[[noreturn]] void live(rank_t rank, rank_t size, int starts, bootstrap::network_settings const& chosen,
+                       outcome& mine) {
+  char never;
+  while (read(starts, &never, 1) < 0) {
+  }
   bootstrap::launch me;
   me.rank = rank;
   me.size = size;
@@ -39,8 +46,8 @@ struct outcome {
 }
 
 struct figures {
-  double first_ms, last_ms;   // from the first fork to the last; to the last rank that has met
-  std::uint64_t messages_max, messages_other;  // of rank 0, and of the busiest of the others
+  double ms;                                    // until the last rank has met
+  std::uint64_t messages_zero, messages_other;  // of rank 0, and of the busiest of the others
   std::uint32_t dialled_max;
   bool well;
 };
@@ -48,21 +55,28 @@ struct figures {
 figures meet(rank_t size, outcome* outcomes) {
   auto const chosen = bootstrap::network_settings::from_environment();
   std::vector<pid_t> ranks;
-  double const began_us = method_now_us();
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return {};
   for (rank_t r = 0; r < size; ++r) {
     pid_t const child = fork();
-    if (child == 0) live(r, size, chosen, outcomes[r]);
+    if (child == 0) {
+      close(ends[1]);
+      live(r, size, ends[0], chosen, outcomes[r]);
+    }
     ranks.push_back(child);
   }
-  figures now{(method_now_us() - began_us) / 1e3, 0, 0, 0, 0, true};
+  figures now{0, 0, 0, 0, true};
+  double const began_us = method_now_us();
+  close(ends[1]);
   for (pid_t const each : ranks) {
     int how = 0;
     now.well = waitpid(each, &how, 0) == each && how == 0 && now.well;
   }
+  close(ends[0]);
   for (rank_t r = 0; r < size; ++r) {
     outcome const& its = outcomes[r];
-    now.last_ms = std::fmax(now.last_ms, (its.met_us - began_us) / 1e3);
-    if (r == 0) now.messages_max = its.messages;
+    now.ms = std::fmax(now.ms, (its.met_us - began_us) / 1e3);
+    if (r == 0) now.messages_zero = its.messages;
     else if (its.messages > now.messages_other) now.messages_other = its.messages;
     if (its.dialled > now.dialled_max) now.dialled_max = its.dialled;
   }
@@ -83,35 +97,35 @@ int main(int argc, char** argv) {
     return 2;
   }
   setenv("MASTER_ADDR", "127.0.0.1", 1);
-  auto* const outcomes = static_cast<outcome*>(
-      mmap(nullptr, sizeof(outcome) * static_cast<std::size_t>(ranks_max), PROT_READ | PROT_WRITE,
-           MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  auto* const outcomes =
+      static_cast<outcome*>(mmap(nullptr, sizeof(outcome) * static_cast<std::size_t>(ranks_max),
+                                 PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   if (outcomes == MAP_FAILED) return 1;
-  std::printf("%5s %12s %12s %16s %16s %10s\n", "ranks", "forked ms", "met ms", "messages rank 0", "of any other",
-              "dialled");
+  std::printf("%5s %12s %12s %12s %16s %16s %8s\n", "ranks", "median ms", "min", "max", "messages rank 0",
+              "of any other", "dialled");
   bool well = true;
   double first_us = 0, last_us = 0;
   int first_ranks = 0, last_ranks = 0;
   for (int ranks = ranks_max < 8 ? ranks_max : 8; ranks <= ranks_max; ranks *= 2) {
-    std::vector<double> forked, met;
+    std::vector<double> met;
     figures last{};
     for (int i = 0; i < rounds; ++i) {
       // A port of its own for each round, from below those that the system hands out.
       setenv("MASTER_PORT", std::to_string(20000 + (getpid() + 31 * i + ranks) % 10000).c_str(), 1);
       last = meet(ranks, outcomes);
-      forked.push_back(last.first_ms);
-      met.push_back(last.last_ms);
+      met.push_back(last.ms);
       well = well && last.well;
     }
     double const ms = median(met);
-    std::printf("%5d %12.1f %12.1f %16llu %16llu %10u%s\n", ranks, median(forked), ms,
-                static_cast<unsigned long long>(last.messages_max),
-                static_cast<unsigned long long>(last.messages_other), last.dialled_max, last.well ? "" : "  FAILED");
+    std::printf("%5d %12.1f %12.1f %12.1f %16llu %16llu %8u%s\n", ranks, ms,
+                *std::min_element(met.begin(), met.end()), *std::max_element(met.begin(), met.end()),
+                static_cast<unsigned long long>(last.messages_zero),
+                static_cast<unsigned long long>(last.messages_other), last.dialled_max,
+                last.well ? "" : "  FAILED");
     if (first_ranks == 0) first_us = ms * 1e3, first_ranks = ranks;
     last_us = ms * 1e3, last_ranks = ranks;
   }
   if (last_ranks > first_ranks)
-    std::printf("slope: %.0f us for each further rank, forks included\n",
-                (last_us - first_us) / (last_ranks - first_ranks));
+    std::printf("slope: %.0f us for each further rank\n", (last_us - first_us) / (last_ranks - first_ranks));
   return well ? 0 : 1;
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the handshake needs of cryptography, all of it OpenSSL's: HMAC-SHA-256, comparison in constant time,
-// random bytes.
+// What the handshake needs of cryptography: codes and comparison from OpenSSL, random bytes from the kernel.
 #pragma once
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <openssl/rand.h>
+#include <sys/random.h>
 
 #include <span>
 
@@ -38,9 +37,15 @@ struct digest {
   return CRYPTO_memcmp(a, b, bytes) == 0;
 }
 
-// Bytes that nobody can foresee. False if the system has none.
+// Bytes that nobody can foresee, from the kernel: OpenSSL would spend half a millisecond on a generator of
+// its own. False if the system has none.
 [[nodiscard]] inline bool random_bytes(std::span<std::byte> out) noexcept {
-  return RAND_bytes(reinterpret_cast<unsigned char*>(out.data()), static_cast<int>(out.size())) == 1;
+  for (std::size_t have = 0; have < out.size();) {
+    ssize_t const got = getrandom(out.data() + have, out.size() - have, 0);
+    if (got < 0 && errno != EINTR) return false;
+    if (got > 0) have += static_cast<std::size_t>(got);
+  }
+  return true;
 }
 
 }  // namespace collx::inline abi_1::net
