@@ -158,6 +158,7 @@ TEST_CASE("strangers of every kind are dropped and counted, and a caller gets in
   CHECK(door.count().strangers == talkers + 3);
   CHECK(door.count().late == 2);
   CHECK(door.in_handshake() == 0);
+  CHECK(door.due_us() > now_us() + long_us);  // nothing to wake up for
   for (owned_fd const& each : strangers) CHECK(is_closed(each));
 }
 

@@ -78,7 +78,7 @@ class gate {
     }
     // Those within first: a crowd at the door must not push out who is about to prove itself.
     if (knock) accept_some(now);
-    if (open_ != 0 && now >= due_us_) dismiss_late(now);
+    if (now >= due_us_) dismiss_late(now);
     return false;
   }
 
