@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // start_up_tcp [RANKS_MAX [ROUNDS]]: how long forked processes of this host take to meet over the loopback
-// interface, from the moment they are all let loose, and how many messages the busiest handles; for 8, 16,
-// ... RANKS_MAX ranks.
+// interface, from the moment they are all let loose; what processor time that takes, exit included, which
+// other work on the machine changes little; and how many messages the busiest handles. For 8, 16, ...
+// RANKS_MAX ranks.
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -47,10 +49,21 @@ struct outcome {
 
 struct figures {
   double ms;                                    // until the last rank has met
+  double processor_ms;                          // of each rank
   std::uint64_t messages_zero, messages_other;  // of rank 0, and of the busiest of the others
   std::uint32_t dialled_max;
   bool well;
 };
+
+// Of all children that have been waited for.
+double processor_ms_of_children() {
+  rusage used{};
+  getrusage(RUSAGE_CHILDREN, &used);
+  auto const ms = [](timeval const& t) {
+    return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_usec) / 1e3;
+  };
+  return ms(used.ru_utime) + ms(used.ru_stime);
+}
 
 figures meet(rank_t size, outcome* outcomes) {
   auto const chosen = bootstrap::network_settings::from_environment();
@@ -65,14 +78,15 @@ figures meet(rank_t size, outcome* outcomes) {
     }
     ranks.push_back(child);
   }
-  figures now{0, 0, 0, 0, true};
-  double const began_us = method_now_us();
+  figures now{0, 0, 0, 0, 0, true};
+  double const used_ms = processor_ms_of_children(), began_us = method_now_us();
   close(ends[1]);
   for (pid_t const each : ranks) {
     int how = 0;
     now.well = waitpid(each, &how, 0) == each && how == 0 && now.well;
   }
   close(ends[0]);
+  now.processor_ms = (processor_ms_of_children() - used_ms) / size;
   for (rank_t r = 0; r < size; ++r) {
     outcome const& its = outcomes[r];
     now.ms = std::fmax(now.ms, (its.met_us - began_us) / 1e3);
@@ -101,25 +115,26 @@ int main(int argc, char** argv) {
       static_cast<outcome*>(mmap(nullptr, sizeof(outcome) * static_cast<std::size_t>(ranks_max),
                                  PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   if (outcomes == MAP_FAILED) return 1;
-  std::printf("%5s %12s %12s %12s %16s %16s %8s\n", "ranks", "median ms", "min", "max", "messages rank 0",
-              "of any other", "dialled");
+  std::printf("%5s %10s %10s %10s %15s %16s %16s %8s\n", "ranks", "median ms", "min", "max", "processor ms",
+              "messages rank 0", "of any other", "dialled");
   bool well = true;
   double first_us = 0, last_us = 0;
   int first_ranks = 0, last_ranks = 0;
   for (int ranks = ranks_max < 8 ? ranks_max : 8; ranks <= ranks_max; ranks *= 2) {
-    std::vector<double> met;
+    std::vector<double> met, used;
     figures last{};
     for (int i = 0; i < rounds; ++i) {
       // A port of its own for each round, from below those that the system hands out.
       setenv("MASTER_PORT", std::to_string(20000 + (getpid() + 31 * i + ranks) % 10000).c_str(), 1);
       last = meet(ranks, outcomes);
       met.push_back(last.ms);
+      used.push_back(last.processor_ms);
       well = well && last.well;
     }
     double const ms = median(met);
-    std::printf("%5d %12.1f %12.1f %12.1f %16llu %16llu %8u%s\n", ranks, ms,
+    std::printf("%5d %10.1f %10.1f %10.1f %15.2f %16llu %16llu %8u%s\n", ranks, ms,
                 *std::min_element(met.begin(), met.end()), *std::max_element(met.begin(), met.end()),
-                static_cast<unsigned long long>(last.messages_zero),
+                median(used), static_cast<unsigned long long>(last.messages_zero),
                 static_cast<unsigned long long>(last.messages_other), last.dialled_max,
                 last.well ? "" : "  FAILED");
     if (first_ranks == 0) first_us = ms * 1e3, first_ranks = ranks;
