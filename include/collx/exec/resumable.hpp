@@ -32,6 +32,14 @@ struct stopped_at {
   std::int32_t peers = 0;
 };
 
+// Whether a call on such an endpoint ends only when the system has everything it sent. Where bytes move by
+// themselves, or the caller has to move them between calls anyway, it ends when its buffers are free.
+template <class Endpoint>
+inline constexpr bool finishes_sends = [] {
+  if constexpr (requires { Endpoint::finishes_sends; }) return Endpoint::finishes_sends;
+  else return false;
+}();
+
 template <class Endpoint>
 class resumable {
  public:

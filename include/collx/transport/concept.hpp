@@ -32,6 +32,8 @@ enum class handover : std::uint8_t {
 //   is_mapped                  peers' memory can be loaded: expect() is not called
 //   fetches                    messages may arrive without data; an endpoint without it need not have
 //                              fetchable, fetch, landing
+//   finishes_sends             optional: unread_by() names those too who have not been sent everything yet,
+//                              and a call ends only when it names nobody
 //   inline_bytes               payloads of up to so many bytes are copied by send() itself
 //   depth()                    messages to one peer on one lane that may be in flight at least
 //   begin(lane, output)        a collective starts on this lane; its output buffer (or null)

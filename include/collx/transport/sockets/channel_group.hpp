@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one rank keeps of one communicator whose messages travel over connections: for every peer and lane
+// what is on its way out, and what has come in. All of it is guarded by the world's lock.
+#pragma once
+
+#include <sys/eventfd.h>
+
+#include "collx/core/array.hpp"
+#include "collx/transport/concept.hpp"
+#include "collx/transport/flows/slice_window.hpp"
+#include "collx/transport/sockets/checksum.hpp"
+#include "collx/transport/sockets/flow.hpp"
+#include "collx/transport/zeroed_pages.hpp"
+
+namespace collx::inline abi_1::transport::sockets {
+
+class channel_group;
+class link;
+
+// One lane between this rank and one peer, both directions.
+struct channel {
+  // Messages that may be on their way to a receiver that has not read them: its credit.
+  static constexpr std::uint32_t depth = 4;
+  static constexpr std::size_t inline_bytes = 64;
+
+  struct posted {
+    std::byte const* payload = nullptr;
+    std::uint32_t bytes = 0;
+    std::uint32_t assigned = 0;  // to flows
+    std::uint32_t written = 0;
+    bool whole = false;          // every slice has been assigned
+    std::byte small[inline_bytes];
+  };
+  struct incoming {
+    std::byte* to = nullptr;
+    std::uint32_t bytes = 0;
+    bool open = false;  // a slice of it has come
+  };
+
+  channel_group* group = nullptr;
+  link* with = nullptr;
+  rank_t peer = no_rank;
+  std::uint8_t lane = 0;
+  bool waits = false;  // in the link's list of those with something to send
+  bool owes = false;   // in its list of those with a receipt to send
+  channel* next_waiting = nullptr;
+  channel* next_owing = nullptr;
+
+  std::uint64_t sent = 0, assigned = 0;
+  std::uint64_t handed = 0;          // the kernel has all of them: their memory is free
+  std::uint64_t known_consumed = 0;  // by the receiver
+  std::uint32_t next_sequence = 0;
+  posted posts[depth];
+
+  std::uint64_t expected = 0, consumed = 0;
+  std::uint64_t acknowledged = 0;    // of those consumed, what the sender has been told
+  std::byte* wanted_at = nullptr;    // where the message expected last goes
+  std::size_t wanted_bytes = 0;
+  incoming window[depth];
+  flows::slice_window order;
+
+  [[nodiscard]] incoming& slot(std::uint64_t message) noexcept { return window[message % depth]; }
+  [[nodiscard]] posted& post(std::uint64_t message) noexcept { return posts[message % depth]; }
+};
+
+class channel_group {
+ public:
+  using answer = flow::answer;
+
+  // `members[i]`: the world rank of rank i. `message_bytes_max`: of one message.
+  COLLX_COLD channel_group(std::uint64_t id, array<rank_t> members, rank_t rank, int lanes,
+                           std::size_t message_bytes_max)
+      : id_(id),
+        rank_(rank),
+        lanes_(lanes),
+        landing_bytes_(message_bytes_max),
+        members_(static_cast<array<rank_t>&&>(members)),
+        made_(members_.size()),
+        unsent_(static_cast<std::size_t>(lanes)),
+        memory_(members_.size() * of_peer_bytes()),
+        bell_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    if (bell_ < 0) throw error(status::system_failure, "eventfd failed; raise the limit on descriptors");
+  }
+  channel_group(channel_group const&) = delete;
+  ~channel_group() { ::close(bell_); }
+
+  [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
+  [[nodiscard]] rank_t rank() const noexcept { return rank_; }
+  [[nodiscard]] rank_t size() const noexcept { return static_cast<rank_t>(members_.size()); }
+  [[nodiscard]] rank_t world_rank(rank_t member) const noexcept {
+    return members_[static_cast<std::size_t>(member)];
+  }
+  [[nodiscard]] std::size_t reserved_bytes() const noexcept { return memory_.size(); }
+
+  // Made when it is first asked for: most ranks talk to few others.
+  [[nodiscard]] channel& at(int lane, rank_t peer) noexcept {
+    auto const index = static_cast<std::size_t>(peer);
+    if (COLLX_UNLIKELY(!made_[index])) make(peer);
+    return channels_of(index)[lane];
+  }
+  [[nodiscard]] bool is_made(rank_t peer) const noexcept { return made_[static_cast<std::size_t>(peer)]; }
+
+  // Messages of a lane that the kernel does not have yet.
+  [[nodiscard]] std::uint32_t& unsent(int lane) noexcept { return unsent_[static_cast<std::size_t>(lane)]; }
+  [[nodiscard]] bool owes_nothing() const noexcept { return owing_ == 0; }
+  void count_owing(int change) noexcept { owing_ += change; }
+
+  // What a frame from `peer` (a world rank) says about this communicator is checked and learnt; see flow.
+  [[nodiscard]] answer begin(rank_t peer, frame const& what, std::byte*& to) noexcept {
+    if (what.from >= members_.size() || members_[what.from] != peer || what.lane >= lanes_)
+      return answer::refuse;
+    channel& c = at(what.lane, static_cast<rank_t>(what.from));
+    std::uint32_t const newly_read = what.consumed - static_cast<std::uint32_t>(c.known_consumed);
+    if (newly_read <= c.handed - c.known_consumed) {
+      c.known_consumed += newly_read;
+      if (newly_read != 0) ring_if_asleep();
+    } else if (newly_read < std::uint32_t{1} << 31) {
+      return answer::refuse;  // it has read what was never sent. Older news than we have is no fault.
+    }
+    if (what.kind != frame_kind::data) return answer::take;
+    std::uint32_t const ahead = what.message - static_cast<std::uint32_t>(c.consumed);
+    if (ahead >= channel::depth || what.message_bytes > landing_bytes_) return answer::refuse;
+    std::uint64_t const message = c.consumed + ahead;
+    channel::incoming& in = c.slot(message);
+    if (!in.open) {
+      bool const straight = c.expected == message + 1 && c.wanted_at != nullptr &&
+                            c.wanted_bytes == what.message_bytes;
+      in = {straight ? c.wanted_at : landing(c, message), what.message_bytes, true};
+    } else if (in.bytes != what.message_bytes) {
+      return answer::refuse;
+    }
+    to = in.to + what.offset;
+    return answer::take;
+  }
+
+  [[nodiscard]] bool end(frame const& what, std::byte const* slice) noexcept {
+    if ((what.flags & frame::is_checked) != 0 && crc32c(slice, what.slice_bytes) != what.checksum)
+      return false;
+    channel& c = at(what.lane, static_cast<rank_t>(what.from));
+    if (!c.order.arrive(what.sequence, (what.flags & frame::ends_message) != 0)) return false;
+    ring_if_asleep();
+    return true;
+  }
+
+  // ---- sleeping: its own descriptor, since a thread with another communicator may read what is for this one.
+
+  [[nodiscard]] int bell() const noexcept { return bell_; }
+  void asleep(bool value) noexcept { asleep_ = value; }
+  void ring_if_asleep() noexcept {
+    if (!asleep_) return;
+    std::uint64_t const one = 1;
+    (void)!::write(bell_, &one, sizeof one);
+  }
+  void hush() noexcept {
+    std::uint64_t rung = 0;
+    (void)!::read(bell_, &rung, sizeof rung);
+  }
+
+  link* watched = nullptr;       // of the peer this rank last looked for in vain
+  channel_group* next = nullptr;
+
+ private:
+  [[nodiscard]] std::size_t channels_bytes() const noexcept {
+    std::size_t const bytes = static_cast<std::size_t>(lanes_) * sizeof(channel);
+    return (bytes + 4095) / 4096 * 4096;
+  }
+  [[nodiscard]] std::size_t of_peer_bytes() const noexcept {
+    return channels_bytes() + static_cast<std::size_t>(lanes_) * channel::depth * landing_bytes_;
+  }
+  [[nodiscard]] channel* channels_of(std::size_t peer) noexcept {
+    return std::launder(reinterpret_cast<channel*>(memory_.data() + peer * of_peer_bytes()));
+  }
+
+  COLLX_NEVER_INLINE void make(rank_t peer) noexcept {
+    auto const index = static_cast<std::size_t>(peer);
+    std::byte* const memory = memory_.data() + index * of_peer_bytes();
+    for (int lane = 0; lane < lanes_; ++lane) {
+      channel* const c = new (memory + static_cast<std::size_t>(lane) * sizeof(channel)) channel;
+      c->group = this;
+      c->peer = peer;
+      c->lane = static_cast<std::uint8_t>(lane);
+    }
+    made_[index] = true;
+  }
+
+  // Where a message goes that is not wanted anywhere yet, or is reduced from where it lies. The first place
+  // that is free: one that is in the cache.
+  [[nodiscard]] std::byte* landing(channel& c, std::uint64_t message) noexcept {
+    std::byte* const base = memory_.data() + static_cast<std::size_t>(c.peer) * of_peer_bytes() +
+                            channels_bytes() + c.lane * channel::depth * landing_bytes_;
+    for (std::uint32_t place = 0; place < channel::depth; ++place) {
+      std::byte* const here = base + place * landing_bytes_;
+      bool taken = false;
+      for (std::uint64_t m = c.consumed; m < c.consumed + channel::depth; ++m)
+        taken = taken || (m != message && c.slot(m).open && c.slot(m).to == here);
+      if (!taken) return here;
+    }
+    return base;  // there are as many places as messages
+  }
+
+  std::uint64_t id_;
+  rank_t rank_;
+  int lanes_;
+  std::size_t landing_bytes_;
+  array<rank_t> members_;
+  array<bool> made_;
+  array<std::uint32_t> unsent_;
+  int owing_ = 0;
+  zeroed_pages memory_;
+  int bell_;
+  bool asleep_ = false;
+};
+
+}  // namespace collx::inline abi_1::transport::sockets

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a world gets its connections from: asked for when a rank first has to do with another, and handed
+// over when they stand and both sides know whom they talk to.
+#pragma once
+
+#include "collx/core/status.hpp"
+#include "collx/core/types.hpp"
+
+namespace collx::inline abi_1::transport::sockets {
+
+// A connected, non-blocking socket; whoever gets it owns it.
+struct connection {
+  rank_t peer = no_rank;
+  int flow = 0;  // 0: for control
+  int fd = -1;
+};
+
+// Set-up only, so that its virtual calls cost nothing that counts.
+class connector {
+ public:
+  connector() = default;
+  connector(connector const&) = delete;
+  virtual ~connector() = default;
+
+  // Begins to connect to a peer of higher rank, with so many flows; lower ones come by themselves.
+  virtual void dial(rank_t peer, int flows) noexcept = 0;
+  // The next connection that stands, without waiting. False: none now.
+  [[nodiscard]] virtual bool poll(connection& next) noexcept = 0;
+  // A descriptor that is readable when poll() may have something to do.
+  [[nodiscard]] virtual int fd() const noexcept = 0;
+  // ok, or why waiting for the first connection with that peer is pointless.
+  [[nodiscard]] virtual status outlook(rank_t peer) noexcept = 0;
+};
+
+}  // namespace collx::inline abi_1::transport::sockets

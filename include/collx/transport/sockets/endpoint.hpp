@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank's end of one communicator over TCP. Posts messages, which the world moves; whatever arrives before
+// it is expected is kept until it is. See transport/concept.hpp for what is asked of it.
+#pragma once
+
+#include "collx/transport/sockets/world.hpp"
+#include "collx/transport/staging_ring.hpp"
+
+namespace collx::inline abi_1::transport {
+
+class tcp_endpoint {
+ public:
+  static constexpr int lane_count = tcp_world::lane_count;
+  static constexpr bool is_mapped = false;
+  static constexpr bool fetches = false;
+  // A call ends when the kernel has all it sent: nothing else would write it while the caller computes.
+  static constexpr bool finishes_sends = true;
+  static constexpr char const* transport_name = tcp_world::transport_name;
+  static constexpr std::size_t inline_bytes = sockets::channel::inline_bytes;
+  using channel = sockets::channel;
+
+  COLLX_COLD tcp_endpoint(tcp_world& world, std::uint64_t id, array<rank_t> members, rank_t rank)
+      : world_(&world),
+        group_(id, static_cast<array<rank_t>&&>(members), rank, lane_count, staging_bytes_of(world) / 2),
+        memory_(static_cast<std::size_t>(lane_count) * per_lane_bytes()),
+        snapshots_(static_cast<std::size_t>(lane_count) * static_cast<std::size_t>(size()) *
+                   staging_ring::mark_count) {
+    for (int lane = 0; lane < lane_count; ++lane)
+      rings_[lane].attach(of_lane(lane), staging_bytes(),
+                          &snapshots_[static_cast<std::size_t>(lane) * static_cast<std::size_t>(size()) *
+                                      staging_ring::mark_count],
+                          size());
+    world.enter(group_);
+  }
+
+  [[nodiscard]] rank_t rank() const noexcept { return group_.rank(); }
+  [[nodiscard]] rank_t size() const noexcept { return group_.size(); }
+  [[nodiscard]] rank_t world_rank(rank_t member) const noexcept { return group_.world_rank(member); }
+  [[nodiscard]] std::uint64_t depth() const noexcept { return channel::depth; }
+  [[nodiscard]] std::size_t staging_bytes() const noexcept { return staging_bytes_of(*world_); }
+  [[nodiscard]] std::size_t reserved_bytes() const noexcept {
+    return memory_.size() + group_.reserved_bytes();
+  }
+  [[nodiscard]] tcp_world& space() const noexcept { return *world_; }
+  COLLX_COLD void leave() noexcept { world_->leave(group_); }
+
+  void begin(int, std::byte*) noexcept {}
+
+  void expect(int lane, rank_t peer, std::byte* destination, std::size_t bytes) noexcept {
+    posix_lock const held(world_->mutex());
+    channel& c = group_.at(lane, peer);
+    c.wanted_at = destination;
+    c.wanted_bytes = bytes;
+    ++c.expected;
+    world_->need(c);
+  }
+
+  [[nodiscard]] bool arrived(int lane, rank_t peer, arrival& what) noexcept {
+    posix_lock const held(world_->mutex());
+    channel& c = group_.at(lane, peer);
+    if (c.order.messages() == c.consumed) {
+      group_.watched = c.with;
+      return false;
+    }
+    channel::incoming const& in = c.slot(c.consumed);
+    what = {in.to, in.bytes};
+    return true;
+  }
+
+  void consume(int lane, rank_t peer) noexcept {
+    posix_lock const held(world_->mutex());
+    channel& c = group_.at(lane, peer);
+    c.slot(c.consumed).open = false;
+    ++c.consumed;
+    // Most receipts travel with messages the other way. In a stream one way the sender must hear in time.
+    if (c.consumed - c.acknowledged >= channel::depth / 2) world_->acknowledge(c);
+  }
+
+  [[nodiscard]] bool can_send(int lane, rank_t peer) noexcept {
+    posix_lock const held(world_->mutex());
+    channel& c = group_.at(lane, peer);
+    if (COLLX_LIKELY(c.sent - c.known_consumed < channel::depth)) return true;
+    group_.watched = nullptr;  // receipts may come on the connection for control
+    return false;
+  }
+  [[nodiscard]] bool reachable(std::byte const*, std::size_t) const noexcept { return true; }
+  [[nodiscard]] std::byte* push_target(int, rank_t) noexcept { return nullptr; }
+
+  [[nodiscard]] std::byte* stage(int lane, std::size_t bytes) noexcept {
+    posix_lock const held(world_->mutex());
+    return rings_[lane].allocate(bytes, [&](rank_t peer, std::uint64_t count) noexcept {
+      return count == 0 || group_.at(lane, peer).handed >= count;
+    });
+  }
+
+  void send(int lane, rank_t peer, std::byte const* payload, std::size_t bytes, handover) noexcept {
+    posix_lock const held(world_->mutex());
+    channel& c = group_.at(lane, peer);
+    channel::posted& post = c.post(c.sent);
+    post.payload = payload;
+    post.bytes = static_cast<std::uint32_t>(bytes);
+    post.assigned = post.written = 0;
+    post.whole = false;
+    if (bytes <= inline_bytes) {
+      if (bytes != 0) std::memcpy(post.small, payload, bytes);
+      post.payload = post.small;
+    }
+    ++c.sent;
+    ++group_.unsent(lane);
+    world_->send(c, lane == lane_count - 1);
+  }
+
+  void end_fragment(int lane) noexcept {
+    posix_lock const held(world_->mutex());
+    rings_[lane].mark([&](rank_t peer) noexcept { return group_.is_made(peer) ? group_.at(lane, peer).sent : 0; });
+  }
+
+  [[nodiscard]] rank_t unread_by(int lane) noexcept {
+    posix_lock const held(world_->mutex());
+    if (COLLX_LIKELY(group_.unsent(lane) == 0)) return no_rank;
+    group_.watched = nullptr;
+    for (rank_t peer = 0; peer < size(); ++peer)
+      if (group_.is_made(peer) && group_.at(lane, peer).handed != group_.at(lane, peer).sent) return peer;
+    return no_rank;
+  }
+
+  [[nodiscard]] std::byte* scratch(int lane) noexcept { return of_lane(lane) + staging_bytes(); }
+
+  void progress() noexcept {
+    posix_lock const held(world_->mutex());
+    world_->progress(group_);
+  }
+  // See exec::sleeping_place.
+  [[nodiscard]] bool prepare_to_sleep() noexcept {
+    posix_lock const held(world_->mutex());
+    world_->prepare_to_sleep(group_);
+    return true;
+  }
+  [[nodiscard]] bool sleep(std::uint64_t at_most_us) noexcept { return world_->sleep(group_, at_most_us); }
+  [[nodiscard]] status interrupted(rank_t peer) noexcept {
+    return world_->interrupted(peer == no_rank ? no_rank : world_rank(peer));
+  }
+
+ private:
+  [[nodiscard]] static std::size_t staging_bytes_of(tcp_world const& world) noexcept {
+    return world.chosen().staging_bytes;
+  }
+  [[nodiscard]] std::size_t per_lane_bytes() const noexcept { return staging_bytes() + staging_bytes() / 2; }
+  [[nodiscard]] std::byte* of_lane(int lane) noexcept {
+    return memory_.data() + static_cast<std::size_t>(lane) * per_lane_bytes();
+  }
+
+  tcp_world* world_;
+  sockets::channel_group group_;
+  zeroed_pages memory_;  // staging and scratch
+  array<std::uint64_t> snapshots_;
+  staging_ring rings_[lane_count];
+};
+
+}  // namespace collx::inline abi_1::transport

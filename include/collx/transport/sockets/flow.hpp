@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// One connection to another rank: writes the frames it is given, in order, and takes incoming ones apart.
+// Never blocks, never allocates. Payloads go from the user's memory to the kernel and from the kernel to
+// where they are wanted, without a copy between.
+#pragma once
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "collx/transport/flows/flow_choice.hpp"
+#include "collx/transport/sockets/frame.hpp"
+
+namespace collx::inline abi_1::transport::sockets {
+
+struct channel;
+
+// A frame on its way out. The payload stays where it is until the frame is written.
+struct outgoing_frame {
+  std::byte head[frame_bytes];
+  std::byte const* payload = nullptr;
+  std::uint32_t payload_bytes = 0;
+  channel* of = nullptr;       // whose message it belongs to; null for control frames
+  std::uint32_t message = 0;
+};
+
+enum class flow_state : std::uint8_t {
+  closed,
+  open,
+  ended,   // the other side writes no more, or does not read any more
+  broken,  // the connection failed, or what came over it is no frame
+};
+
+class flow {
+ public:
+  static constexpr std::uint32_t frames_max = 4;  // on their way out at once
+
+  flow() = default;
+  flow(flow const&) = delete;
+  ~flow() { close(); }
+
+  // Takes over a connected, non-blocking socket.
+  void open(int fd) noexcept {
+    fd_ = fd;
+    state_ = flow_state::open;
+  }
+  void close() noexcept {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
+    state_ = flow_state::closed;
+  }
+
+  [[nodiscard]] int fd() const noexcept { return fd_; }
+  [[nodiscard]] flow_state state() const noexcept { return state_; }
+  [[nodiscard]] bool has_room() const noexcept { return count_ < frames_max; }
+  [[nodiscard]] bool idle() const noexcept { return count_ == 0; }
+
+  [[nodiscard]] bool refers_to(auto const& what) const noexcept {
+    for (std::uint32_t i = 0; i < count_; ++i)
+      if (what(out_[(first_ + i) % frames_max])) return true;
+    return false;
+  }
+
+  // A place for the next frame, to be filled in before write(). Requires has_room().
+  [[nodiscard]] outgoing_frame& push() noexcept { return out_[(first_ + count_++) % frames_max]; }
+
+  // Writes as much as the kernel takes; calls written(frame) for each that is done. Frames for somebody who
+  // does not read any more are never done.
+  template <class Written>
+  void write(Written const& written) noexcept {
+    while (count_ != 0 && state_ == flow_state::open && can_write_) {
+      iovec parts[2 * frames_max];
+      msghdr message{};
+      message.msg_iov = parts;
+      std::size_t const asked = gather(parts, message.msg_iovlen);
+      ssize_t const n = sendmsg(fd_, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+      if (n < 0) {
+        if (errno == EINTR) continue;
+        if (errno == EAGAIN || errno == ENOBUFS) return;
+        // What the other side said before it went may still lie here unread: read() judges.
+        can_write_ = false;
+        if (errno != EPIPE && errno != ECONNRESET) state_ = flow_state::broken;
+        return;
+      }
+      account(static_cast<std::size_t>(n), written);
+      if (static_cast<std::size_t>(n) < asked) return;
+    }
+  }
+
+  // Reads what is there, a bounded amount. `sink` says for each data frame where its slice goes and is told
+  // when it is there:
+  //   answer begin(frame, to)   take: store it at `to`; later: ask again; refuse: the connection is broken
+  //   bool end(frame, from)     the slice is complete and lies at `from`; false: refuse
+  // Other frames have no slice, and are begun only.
+  enum class answer : std::uint8_t { take, later, refuse };
+  template <class Sink>
+  void read(Sink& sink) noexcept {
+    for (int round = 0; round < rounds_max && state_ == flow_state::open; ++round) {
+      if (waits_ && !parse(sink)) return;
+      iovec parts[2];
+      msghdr message{};
+      message.msg_iov = parts;
+      std::size_t asked = 0;
+      if (rest_ != 0) {
+        parts[message.msg_iovlen++] = {to_, rest_};
+        asked += rest_;
+      }
+      parts[message.msg_iovlen++] = {buffer_ + have_, sizeof buffer_ - have_};
+      asked += sizeof buffer_ - have_;
+      ssize_t const n = recvmsg(fd_, &message, MSG_DONTWAIT);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0 && errno == EAGAIN) return;
+      if (n <= 0) {
+        bool const cut = have_ != 0 || rest_ != 0;
+        bool const went = n == 0 || errno == ECONNRESET || errno == EPIPE;
+        state_ = went && !cut ? flow_state::ended : flow_state::broken;
+        return;
+      }
+      if (!take(static_cast<std::size_t>(n), sink)) return;
+      if (static_cast<std::size_t>(n) < asked) return;
+    }
+  }
+
+ private:
+  // Bytes read in one go besides a slice's: the next heads, and slices that are small.
+  static constexpr std::size_t buffer_bytes = 8192;
+  // After so many system calls others get their turn.
+  static constexpr int rounds_max = 8;
+
+  std::size_t gather(iovec* parts, std::size_t& used) noexcept {
+    std::size_t total = 0, skip = written_;
+    used = 0;
+    auto const add = [&](std::byte const* from, std::size_t bytes) noexcept {
+      std::size_t const left = skip < bytes ? bytes - skip : 0;
+      if (left != 0) parts[used++] = {const_cast<std::byte*>(from) + (bytes - left), left};
+      skip -= bytes - left;
+      total += left;
+    };
+    for (std::uint32_t i = 0; i < count_; ++i) {
+      outgoing_frame const& f = out_[(first_ + i) % frames_max];
+      add(f.head, frame_bytes);
+      add(f.payload, f.payload_bytes);
+    }
+    return total;
+  }
+
+  template <class Written>
+  void account(std::size_t bytes, Written const& written) noexcept {
+    written_ += bytes;
+    while (count_ != 0) {
+      outgoing_frame& f = out_[first_];
+      if (written_ < frame_bytes + f.payload_bytes) return;
+      written_ -= frame_bytes + f.payload_bytes;
+      first_ = (first_ + 1) % frames_max;
+      --count_;
+      written(f);
+    }
+  }
+
+  // `bytes` more have been read: first into the slice, the rest into the buffer.
+  template <class Sink>
+  bool take(std::size_t bytes, Sink& sink) noexcept {
+    std::size_t const in_slice = bytes < rest_ ? bytes : rest_;
+    bool const in_between = rest_ != 0;
+    to_ += in_slice;
+    rest_ -= in_slice;
+    have_ += bytes - in_slice;
+    if (in_between && rest_ == 0 && !finish(sink)) return false;
+    return parse(sink);
+  }
+
+  template <class Sink>
+  bool finish(Sink& sink) noexcept {
+    if (sink.end(current_, to_ - current_.slice_bytes)) return true;
+    state_ = flow_state::broken;
+    return false;
+  }
+
+  // Takes the buffer apart. False: it cannot go on for now, or for ever.
+  template <class Sink>
+  bool parse(Sink& sink) noexcept {
+    std::size_t at = 0;
+    bool goes_on = true;
+    waits_ = false;
+    while (goes_on && rest_ == 0 && have_ - at >= frame_bytes) {
+      if (!decode(buffer_ + at, current_)) {
+        state_ = flow_state::broken;
+        return false;
+      }
+      answer const said = sink.begin(current_, to_);
+      waits_ = said == answer::later;
+      if (said == answer::refuse) state_ = flow_state::broken;
+      if (said != answer::take) {
+        goes_on = false;
+        break;
+      }
+      at += frame_bytes;
+      if (current_.kind != frame_kind::data) continue;
+      std::size_t const here = have_ - at < current_.slice_bytes ? have_ - at : current_.slice_bytes;
+      if (here != 0) std::memcpy(to_, buffer_ + at, here);
+      at += here;
+      to_ += here;
+      rest_ = current_.slice_bytes - here;
+      if (rest_ == 0) goes_on = finish(sink);
+    }
+    have_ -= at;
+    if (at != 0 && have_ != 0) std::memmove(buffer_, buffer_ + at, have_);
+    return goes_on;
+  }
+
+  int fd_ = -1;
+  flow_state state_ = flow_state::closed;
+  bool can_write_ = true;
+  bool waits_ = false;          // the head in the buffer could not be dealt with yet
+  std::uint32_t first_ = 0, count_ = 0;
+  std::size_t written_ = 0;     // of the frames that are on their way out
+  std::size_t have_ = 0;        // bytes in the buffer
+  std::size_t rest_ = 0;        // of the slice that is being read
+  std::byte* to_ = nullptr;
+  frame current_{};
+  outgoing_frame out_[frames_max];
+  std::byte buffer_[buffer_bytes];
+};
+
+}  // namespace collx::inline abi_1::transport::sockets

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// What travels between two ranks over a connection: frames, each a head of fixed size and, for data, a slice
+// of a message. Whoever decodes a head believes nothing in it: what it says is compared with what the
+// receiver knows before a byte is stored (channel_group.hpp).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "collx/core/types.hpp"
+
+namespace collx::inline abi_1::transport::sockets {
+
+enum class frame_kind : std::uint8_t {
+  data = 1,  // a slice follows
+  credit,    // `consumed` of the receiver's messages on this channel have been read
+  alarm,     // somebody failed: code in `message`, reporter in `offset`, culprit in `consumed`
+  goodbye,   // the sender has done all it will do on this link
+};
+
+inline constexpr std::size_t frame_bytes = 48;
+
+struct frame {
+  static constexpr std::uint8_t ends_message = 1;  // flags
+  static constexpr std::uint8_t is_checked = 2;    // `checksum` is that of the slice
+
+  frame_kind kind = frame_kind::data;
+  std::uint8_t lane = 0;
+  std::uint8_t flags = 0;
+  std::uint32_t sequence = 0;       // of the slice in its channel, 24 bits
+  std::uint64_t communicator = 0;
+  std::uint32_t from = 0;           // the sender's rank there
+  std::uint32_t message = 0;        // its number in its channel, modulo 2^32
+  std::uint32_t message_bytes = 0;
+  std::uint32_t offset = 0;         // of the slice in its message
+  std::uint32_t slice_bytes = 0;
+  std::uint32_t consumed = 0;       // modulo 2^32
+  std::uint32_t checksum = 0;
+};
+
+namespace detail {
+
+inline constexpr std::uint16_t frame_magic = 0x7863;  // "cx"
+
+// Little endian, whatever the machine: a loop that compilers turn into one store or load.
+template <class Word>
+void put(std::byte*& to, Word value, std::size_t bytes = sizeof(Word)) noexcept {
+  for (std::size_t i = 0; i < bytes; ++i) to[i] = static_cast<std::byte>(value >> (8 * i) & 0xff);
+  to += bytes;
+}
+
+template <class Word>
+void get(std::byte const*& from, Word& value, std::size_t bytes = sizeof(Word)) noexcept {
+  std::uint64_t read = 0;
+  for (std::size_t i = 0; i < bytes; ++i) read |= std::to_integer<std::uint64_t>(from[i]) << (8 * i);
+  value = static_cast<Word>(read);
+  from += bytes;
+}
+
+}  // namespace detail
+
+inline void encode(frame const& what, std::byte* to) noexcept {
+  using detail::put;
+  std::byte* const begin = to;
+  put(to, detail::frame_magic);
+  put(to, static_cast<std::uint8_t>(what.kind));
+  put(to, what.lane);
+  put(to, what.flags);
+  put(to, what.sequence, 3);
+  put(to, what.communicator);
+  put(to, what.from);
+  put(to, what.message);
+  put(to, what.message_bytes);
+  put(to, what.offset);
+  put(to, what.slice_bytes);
+  put(to, what.consumed);
+  put(to, what.checksum);
+  std::memset(to, 0, frame_bytes - static_cast<std::size_t>(to - begin));
+}
+
+// False: this is no frame of ours.
+[[nodiscard]] inline bool decode(std::byte const* from, frame& what) noexcept {
+  using detail::get;
+  std::byte const* const begin = from;
+  std::uint16_t magic = 0;
+  std::uint8_t kind = 0;
+  get(from, magic);
+  get(from, kind);
+  get(from, what.lane);
+  get(from, what.flags);
+  get(from, what.sequence, 3);
+  get(from, what.communicator);
+  get(from, what.from);
+  get(from, what.message);
+  get(from, what.message_bytes);
+  get(from, what.offset);
+  get(from, what.slice_bytes);
+  get(from, what.consumed);
+  get(from, what.checksum);
+  for (; from != begin + frame_bytes; ++from)
+    if (*from != std::byte{0}) return false;
+  if (magic != detail::frame_magic || kind < 1 || kind > static_cast<std::uint8_t>(frame_kind::goodbye))
+    return false;
+  what.kind = static_cast<frame_kind>(kind);
+  bool const is_data = what.kind == frame_kind::data;
+  if ((what.flags & ~(frame::ends_message | frame::is_checked)) != 0) return false;
+  if (!is_data) return what.slice_bytes == 0 && what.flags == 0;
+  // Written so that no sum can overflow.
+  return what.slice_bytes <= what.message_bytes && what.offset <= what.message_bytes - what.slice_bytes;
+}
+
+}  // namespace collx::inline abi_1::transport::sockets

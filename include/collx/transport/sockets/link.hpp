@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything between this process and one other: a connection for control, whose few small frames are never
+// stuck behind data, and one or more for data, over which messages are spread in slices.
+#pragma once
+
+#include "collx/transport/sockets/channel_group.hpp"
+
+namespace collx::inline abi_1::transport::sockets {
+
+// First in, first out, linked through a member of the elements.
+template <channel* channel::*Next, bool channel::*Listed>
+class channel_queue {
+ public:
+  [[nodiscard]] channel* front() const noexcept { return first_; }
+  void push(channel& c) noexcept {
+    if (c.*Listed) return;
+    c.*Listed = true;
+    c.*Next = nullptr;
+    (first_ == nullptr ? first_ : last_->*Next) = &c;
+    last_ = &c;
+  }
+  channel& pop() noexcept {
+    channel& c = *first_;
+    first_ = c.*Next;
+    c.*Listed = false;
+    return c;
+  }
+  void remove_if(auto const& what) noexcept {
+    channel_queue kept;
+    while (first_ != nullptr)
+      if (channel& c = pop(); !what(c)) kept.push(c);
+    *this = kept;
+  }
+
+ private:
+  channel* first_ = nullptr;
+  channel* last_ = nullptr;
+};
+
+class link {
+ public:
+  link(rank_t peer, flows::flow_limits const& limits, bool checks) noexcept
+      : peer_(peer), choice_(limits), data_(static_cast<std::size_t>(limits.flows)), checks_(checks) {}
+
+  [[nodiscard]] rank_t peer() const noexcept { return peer_; }
+  [[nodiscard]] int flow_count() const noexcept { return 1 + choice_.limits().flows; }
+  // 0 is the one for control.
+  [[nodiscard]] flow& at(int index) noexcept {
+    return index == 0 ? control_ : data_[static_cast<std::size_t>(index - 1)];
+  }
+  [[nodiscard]] flows::flow_choice const& choice() const noexcept { return choice_; }
+
+  // Every connection stands.
+  [[nodiscard]] bool is_up() const noexcept { return opened_ == flow_count(); }
+  void open(int index, int fd) noexcept {
+    at(index).open(fd);
+    ++opened_;
+  }
+
+  // The peer has said that it does no more, or has failed.
+  void said_goodbye() noexcept { left_ = true; }
+  [[nodiscard]] bool left() const noexcept { return left_; }
+  // Nothing more will come from the peer. A process that ended without a word closes its control connection.
+  [[nodiscard]] bool is_over() noexcept {
+    if (opened_ == 0) return false;
+    bool ended = control_.state() != flow_state::open;
+    for (flow& f : data_) {
+      if (f.state() == flow_state::broken) return true;
+      ended = ended || (left_ && f.state() == flow_state::ended);
+    }
+    return ended;
+  }
+
+  void wants_to_send(channel& c, bool urgent) noexcept { (urgent ? urgent_ : waiting_).push(c); }
+  void owes_receipt(channel& c) noexcept {
+    if (!c.owes) c.group->count_owing(+1);
+    owing_.push(c);
+  }
+  void tell_alarm(frame const& what) noexcept {
+    alarm_ = what;
+    tells_alarm_ = true;
+  }
+  void tell_goodbye() noexcept { tells_goodbye_ = true; }
+
+  // Something is to be written, and there is somewhere to write it.
+  [[nodiscard]] bool is_busy() noexcept {
+    if (tells_alarm_ || tells_goodbye_ || owing_.front() != nullptr || !control_.idle()) return true;
+    if (waiting_.front() != nullptr || urgent_.front() != nullptr) return true;
+    for (flow const& f : data_)
+      if (!f.idle()) return true;
+    return false;
+  }
+
+  // Writes as much as the kernel takes. True: something was written.
+  bool pump() noexcept {
+    if (!is_up()) return false;
+    bool moved = pump_control();
+    for (bool more = true; more;) {
+      while (assign_one()) {}
+      more = false;
+      for (flow& f : data_) {
+        if (f.idle()) continue;
+        auto const index = static_cast<int>(&f - data_.data());
+        f.write([&](outgoing_frame const& done) noexcept {
+          choice_.returned(index, done.payload_bytes);
+          written(done);
+          more = true;
+        });
+      }
+      moved = moved || more;
+      more = more && (waiting_.front() != nullptr || urgent_.front() != nullptr);
+    }
+    return moved;
+  }
+
+  // A group goes: nothing here refers to it afterwards. A connection in the middle of one of its frames
+  // cannot go on, and is closed.
+  COLLX_COLD void forget(channel_group const& group) noexcept {
+    auto const belongs = [&](channel const& c) noexcept { return c.group == &group; };
+    waiting_.remove_if(belongs);
+    urgent_.remove_if(belongs);
+    owing_.remove_if(belongs);
+    for (flow& f : data_)
+      if (f.refers_to([&](outgoing_frame const& o) noexcept { return o.of != nullptr && o.of->group == &group; }))
+        f.close();
+  }
+
+  link* next_pending = nullptr;
+  bool is_pending = false;
+  bool dialled = false;
+
+ private:
+  bool pump_control() noexcept {
+    while (control_.has_room()) {
+      frame what;
+      if (tells_alarm_) {
+        what = alarm_;
+        tells_alarm_ = false;
+      } else if (owing_.front() != nullptr) {
+        channel& c = owing_.pop();
+        c.group->count_owing(-1);
+        if (c.acknowledged == c.consumed) continue;  // a data frame has said it meanwhile
+        what = frame_for(c, frame_kind::credit);
+      } else if (tells_goodbye_ && is_quiet()) {
+        what.kind = frame_kind::goodbye;
+        tells_goodbye_ = false;
+      } else {
+        break;
+      }
+      outgoing_frame& out = control_.push();
+      out = {};
+      encode(what, out.head);
+    }
+    bool moved = false;
+    if (!control_.idle()) control_.write([&](outgoing_frame const&) noexcept { moved = true; });
+    return moved;
+  }
+
+  [[nodiscard]] bool is_quiet() noexcept {
+    for (flow const& f : data_)
+      if (!f.idle()) return false;
+    return waiting_.front() == nullptr && urgent_.front() == nullptr;
+  }
+
+  [[nodiscard]] frame frame_for(channel& c, frame_kind kind) noexcept {
+    frame what;
+    what.kind = kind;
+    what.lane = c.lane;
+    what.communicator = c.group->id();
+    what.from = static_cast<std::uint32_t>(c.group->rank());
+    c.acknowledged = c.consumed;
+    what.consumed = static_cast<std::uint32_t>(c.consumed);
+    return what;
+  }
+
+  // Gives the next slice of the first channel in turn to a flow. Channels take turns slice by slice, so that
+  // a small message is not stuck behind a large one of another lane; urgent ones go first.
+  bool assign_one() noexcept {
+    bool const urgent = urgent_.front() != nullptr;
+    channel* const c = urgent ? urgent_.front() : waiting_.front();
+    if (c == nullptr) return false;
+    int const index = choice_.pick();
+    if (index < 0) return false;
+    flow& f = data_[static_cast<std::size_t>(index)];
+    if (!f.has_room()) return false;
+    channel::posted& post = c->post(c->assigned);
+    std::uint32_t const rest = post.bytes - post.assigned;
+    std::uint32_t const bytes = rest < choice_.limits().slice_bytes ? rest : choice_.limits().slice_bytes;
+
+    frame what = frame_for(*c, frame_kind::data);
+    what.sequence = c->next_sequence;
+    c->next_sequence = (c->next_sequence + 1) & flows::sequence_mask;
+    what.message = static_cast<std::uint32_t>(c->assigned);
+    what.message_bytes = post.bytes;
+    what.offset = post.assigned;
+    what.slice_bytes = bytes;
+    std::byte const* const slice = bytes == 0 ? nullptr : post.payload + post.assigned;
+    if (checks_) {
+      what.flags |= frame::is_checked;
+      what.checksum = crc32c(slice, bytes);
+    }
+    post.assigned += bytes;
+    post.whole = post.assigned == post.bytes;
+    if (post.whole) what.flags |= frame::ends_message;
+
+    outgoing_frame& out = f.push();
+    encode(what, out.head);
+    out.payload = slice;
+    out.payload_bytes = bytes;
+    out.of = c;
+    out.message = what.message;
+    choice_.given(index, bytes);
+    (void)(urgent ? urgent_ : waiting_).pop();
+    if (post.whole) ++c->assigned;
+    if (c->assigned != c->sent) wants_to_send(*c, urgent);
+    return true;
+  }
+
+  static void written(outgoing_frame const& done) noexcept {
+    channel& c = *done.of;
+    c.post(done.message).written += done.payload_bytes;
+    while (c.handed != c.assigned) {
+      channel::posted const& first = c.post(c.handed);
+      if (!first.whole || first.written != first.bytes) break;
+      ++c.handed;
+      --c.group->unsent(c.lane);
+    }
+  }
+
+  rank_t peer_;
+  flows::flow_choice choice_;
+  flow control_;
+  array<flow> data_;
+  int opened_ = 0;
+  bool checks_;
+  bool left_ = false;
+  bool tells_alarm_ = false, tells_goodbye_ = false;
+  frame alarm_{};
+  channel_queue<&channel::next_waiting, &channel::waits> waiting_, urgent_;
+  channel_queue<&channel::next_owing, &channel::owes> owing_;
+};
+
+}  // namespace collx::inline abi_1::transport::sockets

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// How ranks that talk over TCP become members of a communicator: of the world, or of a part.
+#pragma once
+
+#include "collx/communicator.hpp"
+#include "collx/core/processors.hpp"
+#include "collx/transport/sockets/endpoint.hpp"
+
+namespace collx::inline abi_1::transport::sockets {
+
+template <class Transport>
+struct membership {
+  using endpoint = typename Transport::endpoint;
+  using engine_type = exec::engine<endpoint>;
+
+  // The communicator of everybody. Takes no reference on the world.
+  [[nodiscard]] static engine_type* join_world(tcp_world& world) {
+    array<rank_t> everybody(static_cast<std::size_t>(world.size()));
+    for (rank_t r = 0; r < world.size(); ++r) everybody[static_cast<std::size_t>(r)] = r;
+    return new engine_type(world.chosen().timeout_us, wakefulness_of(world), world, world_id,
+                           static_cast<array<rank_t>&&>(everybody), world.rank());
+  }
+
+  // The first member of a new group numbers it.
+  [[nodiscard]] static std::uint64_t reserve(engine_type& parent, rank_t my_rank, rank_t) {
+    return my_rank != 0 ? 0 : parent.endpoint().space().new_id();
+  }
+  [[nodiscard]] static engine_type* assemble(engine_type& parent, array<rank_t> members, rank_t my_rank,
+                                             array<std::uint64_t> const& tokens) {
+    return new engine_type(parent.timeout_us(), parent.wakefulness(), parent.endpoint().space(), tokens[0],
+                           static_cast<array<rank_t>&&>(members), my_rank);
+  }
+
+ private:
+  static constexpr std::uint64_t world_id = 1;
+
+  // Each look is a system call already: a few, and then the processor goes to whoever wants it.
+  [[nodiscard]] static exec::wakefulness wakefulness_of(tcp_world const& world) {
+    processor_set mine;
+    mine.add_those_of_this_thread();
+    exec::wakefulness how =
+        exec::wakefulness_of(world.ranks_here(), mine.count(), world.chosen().yield_us);
+    if (how.spins != 0) how.spins = looks_before_yield;
+    return how;
+  }
+  static constexpr std::uint32_t looks_before_yield = 32;
+};
+
+}  // namespace collx::inline abi_1::transport::sockets

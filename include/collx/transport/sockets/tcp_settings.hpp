@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a world over TCP is made with; every rank must agree on it.
+#pragma once
+
+#include "collx/transport/flows/flow_choice.hpp"
+#include "collx/transport/settings.hpp"
+
+namespace collx::inline abi_1::transport {
+
+struct tcp_settings {
+  settings common;
+  flows::flow_limits limits{};  // COLLX_TCP_FLOWS, COLLX_TCP_SLICE_BYTES
+  bool checks = false;          // COLLX_TCP_CHECK: 1: slices carry a CRC-32C, which receivers compare
+
+  // Fragments are larger than between processes of one host: a system call costs as much as copying tens of
+  // kilobytes. Measured on loopback (docs/decisions.md).
+  static constexpr std::size_t staging_default = std::size_t{4} << 20;
+
+  // Throws error (bad_argument) naming the variable that is wrong.
+  [[nodiscard]] COLLX_COLD static tcp_settings from_environment() {
+    tcp_settings chosen;
+    chosen.common = settings::from_environment();
+    if (std::getenv("COLLX_STAGING_BYTES") == nullptr) chosen.common.staging_bytes = staging_default;
+    chosen.limits.flows =
+        static_cast<int>(environment::number("COLLX_TCP_FLOWS", 1, 1, flows::flows_max));
+    // With one connection there is nobody to share a message with.
+    std::int64_t const slice_default = chosen.limits.flows == 1 ? std::int64_t{1} << 30 : 256 * 1024;
+    chosen.limits.slice_bytes = static_cast<std::uint32_t>(
+        environment::number("COLLX_TCP_SLICE_BYTES", slice_default, 16 * 1024, std::int64_t{1} << 30));
+    chosen.checks = environment::number("COLLX_TCP_CHECK", 0, 0, 1) != 0;
+    return chosen;
+  }
+};
+
+}  // namespace collx::inline abi_1::transport

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every schedule over sockets: ranks that are threads with worlds of their own. Also with several connections
+// per pair, small slices and checksums.
+// ctest: TIMEOUT 300
+#include <doctest/doctest.h>
+
+#include "collective/each_rank.hpp"
+#include "collx/bootstrap/threads.hpp"
+#include "sample.hpp"
+#include "transport/wired.hpp"
+#include "watchdog.hpp"
+
+using namespace each_rank;
+using collx::transport::tcp;
+using collx::transport::tcp_settings;
+
+namespace {
+
+void walk_all(rank_t size, tcp_settings chosen) {
+  chosen.common.staging_bytes = cases::staging_bytes;
+  std::atomic<std::size_t> done{0};
+  watchdog dog;
+  wired::on_wired_threads(size, chosen, [&](collx::communicator<tcp>& comm) {
+    auto const watched = dog.watch(comm);
+    std::vector<oracle::element> memory(memory_count(size));
+    done += walk<forms::blocking>(comm, memory.data(), [](oracle::setting const&) { return true; });
+  });
+  MESSAGE(size << " ranks: collectives, counted on every rank: " << done.load());
+}
+
+}  // namespace
+
+TEST_CASE("tcp: every schedule of 1 to 6 ranks gives what the reference gives") {
+  (void)oracle::reference::get();
+  for (rank_t size = 1; size <= 6; ++size) walk_all(size, {});
+}
+
+TEST_CASE("tcp: and over three connections per pair, in slices of 1 KiB, with checksums") {
+  (void)oracle::reference::get();
+  tcp_settings chosen;
+  chosen.limits = {.flows = 3, .slice_bytes = 1024, .slices_per_flow = 2};
+  chosen.checks = true;
+  for (rank_t size = 2; size <= 4; ++size) walk_all(size, chosen);
+}

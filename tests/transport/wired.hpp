@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that are threads of one process, each with a tcp_world of its own, joined by socket pairs: the
+// transport without addresses and handshakes.
+#pragma once
+
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <exception>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "collx/transport/tcp.hpp"
+
+namespace wired {
+
+using collx::rank_t;
+using collx::status;
+namespace sockets = collx::transport::sockets;
+
+class cables;
+
+// Hands over both ends of a new pair of sockets when the lower rank dials, as a network would.
+class plug : public sockets::connector {
+ public:
+  plug(cables& all, rank_t rank) : all_(all), rank_(rank), bell_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
+  ~plug() override {
+    for (sockets::connection const& c : ready_) close(c.fd);
+    close(bell_);
+  }
+  void dial(rank_t peer, int flows) noexcept override;
+  bool poll(sockets::connection& next) noexcept override {
+    std::lock_guard const held(mutex_);
+    std::uint64_t rung = 0;
+    (void)!read(bell_, &rung, sizeof rung);
+    if (ready_.empty()) return false;
+    next = ready_.back();
+    ready_.pop_back();
+    return true;
+  }
+  int fd() const noexcept override { return bell_; }
+  status outlook(rank_t) noexcept override { return status::ok; }
+
+  void give(sockets::connection const& c) {
+    std::lock_guard const held(mutex_);
+    ready_.push_back(c);
+    std::uint64_t const one = 1;
+    (void)!write(bell_, &one, sizeof one);
+  }
+
+ private:
+  cables& all_;
+  rank_t rank_;
+  int bell_;
+  std::mutex mutex_;
+  std::vector<sockets::connection> ready_;
+};
+
+class cables {
+ public:
+  explicit cables(rank_t size) : plugs_(static_cast<std::size_t>(size)) {
+    for (rank_t r = 0; r < size; ++r) plugs_[static_cast<std::size_t>(r)] = new plug(*this, r);
+  }
+  // Each belongs to the world that takes it.
+  plug* operator[](rank_t r) { return plugs_[static_cast<std::size_t>(r)]; }
+
+ private:
+  std::vector<plug*> plugs_;
+};
+
+inline void plug::dial(rank_t peer, int flows) noexcept {
+  for (int f = 0; f < flows; ++f) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) return;
+    give({peer, f, ends[0]});
+    all_[peer]->give({rank_, f, ends[1]});
+  }
+}
+
+// Calls rank_main(communicator&) on `size` threads; throws what the first of them threw.
+template <class Transport = collx::transport::tcp, class RankMain>
+void on_wired_threads(rank_t size, collx::transport::tcp_settings const& chosen, RankMain const& rank_main) {
+  cables all(size);
+  std::vector<std::thread> threads;
+  std::mutex mutex;
+  std::exception_ptr first;
+  for (rank_t r = 0; r < size; ++r)
+    threads.emplace_back([&, r] {
+      try {
+        auto comm = collx::transport::tcp::join<Transport>(r, size, chosen, size, all[r]);
+        try {
+          rank_main(comm);
+        } catch (...) {
+          comm.abort();
+          throw;
+        }
+      } catch (...) {
+        std::lock_guard const held(mutex);
+        if (!first) first = std::current_exception();
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  if (first) std::rethrow_exception(first);
+}
+
+}  // namespace wired
