@@ -26,26 +26,25 @@ class cables;
 class plug : public sockets::connector {
  public:
   plug(cables& all, rank_t rank) : all_(all), rank_(rank), bell_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
-  ~plug() override {
-    for (sockets::connection const& c : ready_) close(c.fd);
-    close(bell_);
-  }
+  ~plug() override { close(bell_); }
   void dial(rank_t peer, int flows) noexcept override;
   bool poll(sockets::connection& next) noexcept override {
     std::lock_guard const held(mutex_);
     std::uint64_t rung = 0;
     (void)!read(bell_, &rung, sizeof rung);
     if (ready_.empty()) return false;
-    next = ready_.back();
+    next = std::move(ready_.back());
     ready_.pop_back();
     return true;
   }
   int fd() const noexcept override { return bell_; }
   status outlook(rank_t) noexcept override { return status::ok; }
 
-  void give(sockets::connection const& c) {
+  bool is_dialling() const noexcept override { return false; }
+
+  void give(sockets::connection c) {
     std::lock_guard const held(mutex_);
-    ready_.push_back(c);
+    ready_.push_back(std::move(c));
     std::uint64_t const one = 1;
     (void)!write(bell_, &one, sizeof one);
   }
@@ -74,8 +73,8 @@ inline void plug::dial(rank_t peer, int flows) noexcept {
   for (int f = 0; f < flows; ++f) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) return;
-    give({peer, f, ends[0]});
-    all_[peer]->give({rank_, f, ends[1]});
+    give({peer, f, collx::net::owned_fd(ends[0])});
+    all_[peer]->give({rank_, f, collx::net::owned_fd(ends[1])});
   }
 }
 

@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "collx/net/fd.hpp"
 #include "collx/transport/shm.hpp"
 
 namespace collx::inline abi_1::bootstrap {
@@ -15,12 +16,12 @@ using exit_codes = array<int>;
 
 namespace detail {
 
-// A forked rank's whole life. Never returns into the parent's program.
-template <class Transport, class RankMain>
-[[noreturn]] void live_as_rank(int fd, rank_t rank, RankMain& rank_main) {
+// A forked rank's whole life. `join(rank)` returns its communicator. Never returns into the parent's program.
+template <class Join, class RankMain>
+[[noreturn]] void live_as_rank(rank_t rank, Join const& join, RankMain& rank_main) {
   int code = 0;
   try {
-    auto world = transport::shm::join<Transport>(fd, rank);
+    auto world = join(rank);
     try {
       if constexpr (std::is_same_v<decltype(rank_main(world)), int>) code = rank_main(world);
       else rank_main(world);
@@ -40,6 +41,45 @@ template <class Transport, class RankMain>
   _exit(code);
 }
 
+// Forks `size` processes; each joins and calls rank_main(communicator&). Returns how they ended. `forked()` is
+// called here when all have been.
+template <class Join, class RankMain, class Forked>
+exit_codes fork_ranks(rank_t size, Join const& join, RankMain& rank_main, Forked const& forked) {
+  std::fflush(nullptr);  // or every child prints what is still buffered
+  array<pid_t> ranks(static_cast<std::size_t>(size));
+  pid_t const parent = getpid();
+  for (rank_t r = 0; r < size; ++r) {
+    pid_t const child = fork();
+    if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (getppid() != parent) _exit(1);  // it died before the line above
+      live_as_rank(r, join, rank_main);
+    }
+    if (child < 0) {
+      for (rank_t started = 0; started < r; ++started)
+        kill(ranks[static_cast<std::size_t>(started)], SIGKILL);
+      for (rank_t started = 0; started < r; ++started)
+        waitpid(ranks[static_cast<std::size_t>(started)], nullptr, 0);
+      transport::shared_memory::throw_system("fork", "start fewer ranks or raise the limit on processes");
+    }
+    ranks[static_cast<std::size_t>(r)] = child;
+  }
+  forked();
+  exit_codes codes(static_cast<std::size_t>(size));
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    int how = 0;
+    while (waitpid(ranks[i], &how, 0) < 0 && errno == EINTR) {}
+    codes[i] = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+  }
+  return codes;
+}
+
+COLLX_COLD inline void require_local_size(rank_t size) {
+  if (size < 1 || size > transport::size_max)
+    throw error(status::bad_argument,
+                "on_processes: the number of ranks must be at least 1 and at most 4096");
+}
+
 }  // namespace detail
 
 // Forks `size` processes; each calls rank_main(communicator&) and ends. Returns their exit codes
@@ -51,45 +91,13 @@ template <class Transport, class RankMain>
 template <class Transport = transport::shm, class RankMain>
 exit_codes on_processes(rank_t size, RankMain&& rank_main,
                         transport::settings const& chosen = transport::settings::from_environment()) {
-  if (size < 1 || size > transport::size_max)
-    throw error(status::bad_argument,
-                "on_processes: the number of ranks must be at least 1 and at most 4096");
-  int const fd = transport::shared_memory::segment::create(size, chosen);
-  try {
-    // What does not fit one address space fails here, once, and not in every rank.
-    (void)transport::shared_memory::segment::attach(fd);
-  } catch (...) {
-    close(fd);
-    throw;
-  }
-  std::fflush(nullptr);  // or every child prints what is still buffered
-  array<pid_t> ranks(static_cast<std::size_t>(size));
-  pid_t const parent = getpid();
-  for (rank_t r = 0; r < size; ++r) {
-    pid_t const child = fork();
-    if (child == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      if (getppid() != parent) _exit(1);  // it died before the line above
-      detail::live_as_rank<Transport>(fd, r, rank_main);
-    }
-    if (child < 0) {
-      for (rank_t started = 0; started < r; ++started)
-        kill(ranks[static_cast<std::size_t>(started)], SIGKILL);
-      for (rank_t started = 0; started < r; ++started)
-        waitpid(ranks[static_cast<std::size_t>(started)], nullptr, 0);
-      close(fd);
-      transport::shared_memory::throw_system("fork", "start fewer ranks or raise the limit on processes");
-    }
-    ranks[static_cast<std::size_t>(r)] = child;
-  }
-  close(fd);
-  exit_codes codes(static_cast<std::size_t>(size));
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    int how = 0;
-    while (waitpid(ranks[i], &how, 0) < 0 && errno == EINTR) {}
-    codes[i] = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
-  }
-  return codes;
+  detail::require_local_size(size);
+  net::owned_fd segment(transport::shared_memory::segment::create(size, chosen));
+  // What does not fit one address space fails here, once, and not in every rank.
+  (void)transport::shared_memory::segment::attach(segment.get());
+  return detail::fork_ranks(
+      size, [&](rank_t rank) { return transport::shm::join<Transport>(segment.get(), rank); }, rank_main,
+      [&] { segment.reset(); });
 }
 
 }  // namespace collx::inline abi_1::bootstrap

@@ -5,14 +5,15 @@
 
 #include "collx/core/status.hpp"
 #include "collx/core/types.hpp"
+#include "collx/net/fd.hpp"
 
 namespace collx::inline abi_1::transport::sockets {
 
-// A connected, non-blocking socket; whoever gets it owns it.
+// A connected, non-blocking socket, and whom it leads to.
 struct connection {
   rank_t peer = no_rank;
   int flow = 0;  // 0: for control
-  int fd = -1;
+  net::owned_fd fd;
 };
 
 // Set-up only, so that its virtual calls cost nothing that counts.
@@ -28,6 +29,8 @@ class connector {
   [[nodiscard]] virtual bool poll(connection& next) noexcept = 0;
   // A descriptor that is readable when poll() may have something to do.
   [[nodiscard]] virtual int fd() const noexcept = 0;
+  // Whether poll() should be asked even while fd() is silent: somebody is being dialled.
+  [[nodiscard]] virtual bool is_dialling() const noexcept = 0;
   // ok, or why waiting for the first connection with that peer is pointless.
   [[nodiscard]] virtual status outlook(rank_t peer) noexcept = 0;
 };

@@ -4,11 +4,10 @@
 // where they are wanted, without a copy between.
 #pragma once
 
-#include <errno.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
+#include "collx/net/fd.hpp"
 #include "collx/transport/flows/flow_choice.hpp"
 #include "collx/transport/sockets/frame.hpp"
 
@@ -38,20 +37,18 @@ class flow {
 
   flow() = default;
   flow(flow const&) = delete;
-  ~flow() { close(); }
 
   // Takes over a connected, non-blocking socket.
-  void open(int fd) noexcept {
-    fd_ = fd;
+  void open(net::owned_fd fd) noexcept {
+    fd_ = static_cast<net::owned_fd&&>(fd);
     state_ = flow_state::open;
   }
   void close() noexcept {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
+    fd_.reset();
     state_ = flow_state::closed;
   }
 
-  [[nodiscard]] int fd() const noexcept { return fd_; }
+  [[nodiscard]] int fd() const noexcept { return fd_.get(); }
   [[nodiscard]] flow_state state() const noexcept { return state_; }
   [[nodiscard]] bool has_room() const noexcept { return count_ < frames_max; }
   [[nodiscard]] bool idle() const noexcept { return count_ == 0; }
@@ -74,7 +71,7 @@ class flow {
       msghdr message{};
       message.msg_iov = parts;
       std::size_t const asked = gather(parts, message.msg_iovlen);
-      ssize_t const n = sendmsg(fd_, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+      ssize_t const n = sendmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
       if (n < 0) {
         if (errno == EINTR) continue;
         if (errno == EAGAIN || errno == ENOBUFS) return;
@@ -108,7 +105,7 @@ class flow {
       }
       parts[message.msg_iovlen++] = {buffer_ + have_, sizeof buffer_ - have_};
       asked += sizeof buffer_ - have_;
-      ssize_t const n = recvmsg(fd_, &message, MSG_DONTWAIT);
+      ssize_t const n = recvmsg(fd_.get(), &message, MSG_DONTWAIT);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0 && errno == EAGAIN) return;
       if (n <= 0) {
@@ -209,7 +206,7 @@ class flow {
     return goes_on;
   }
 
-  int fd_ = -1;
+  net::owned_fd fd_;
   flow_state state_ = flow_state::closed;
   bool can_write_ = true;
   bool waits_ = false;          // the head in the buffer could not be dealt with yet

@@ -115,6 +115,7 @@ class tcp_world {
 
   void prepare_to_sleep(channel_group& group) noexcept {
     group.asleep(true);
+    dials_.store(connector_->is_dialling(), std::memory_order_relaxed);
     for (link* l = pending_; l != nullptr; l = l->next_pending)
       for (int f = 0; l->is_up() && f < l->flow_count(); ++f)
         if (!l->at(f).idle() && l->at(f).state() == sockets::flow_state::open)
@@ -125,7 +126,8 @@ class tcp_world {
   [[nodiscard]] bool sleep(channel_group& group, std::uint64_t at_most_us) noexcept {
     pollfd what[2] = {{epoll_, POLLIN, 0}, {group.bell(), POLLIN, 0}};
     std::uint64_t const most_ms = (at_most_us + 999) / 1000;
-    int const got = ::poll(what, 2, static_cast<int>(most_ms < nap_ms_max ? most_ms : nap_ms_max));
+    std::uint64_t const nap_ms = dials_.load(std::memory_order_relaxed) ? nap_ms_dialling : nap_ms_max;
+    int const got = ::poll(what, 2, static_cast<int>(most_ms < nap_ms ? most_ms : nap_ms));
     posix_lock const held(mutex_);
     group.asleep(false);
     if (got > 0 && (what[1].revents & POLLIN) != 0) group.hush();
@@ -161,7 +163,7 @@ class tcp_world {
   static constexpr std::uint32_t looks_per_round = 16;
   static constexpr int events_max = 32;
   // A rank that sleeps looks up so often, whatever happens: a deadline of another thread's may be near.
-  static constexpr std::uint64_t nap_ms_max = 100;
+  static constexpr std::uint64_t nap_ms_max = 100, nap_ms_dialling = 1;
 
   // Says goodbye, and stays until every byte has reached the peers' machines: what is closed before may be
   // lost with the connection.
@@ -276,6 +278,7 @@ class tcp_world {
   }
 
   void look_at_all() noexcept {
+    if (connector_->is_dialling()) accept_connections();
     epoll_event events[events_max];
     int const got = epoll_wait(epoll_, events, events_max, 0);
     for (int i = 0; i < got; ++i) {
@@ -301,11 +304,11 @@ class tcp_world {
     while (connector_->poll(next)) {
       link& l = link_to(next.peer);
       if (next.flow < 0 || next.flow >= l.flow_count() || l.at(next.flow).state() != sockets::flow_state::closed) {
-        ::close(next.fd);
+        next.fd.reset();
         continue;
       }
-      l.open(next.flow, next.fd);
-      watch(next.fd, mark_of(l, next.flow), EPOLLIN, EPOLL_CTL_ADD);
+      l.open(next.flow, static_cast<net::owned_fd&&>(next.fd));
+      watch(l.at(next.flow).fd(), mark_of(l, next.flow), EPOLLIN, EPOLL_CTL_ADD);
       if (!l.is_up()) continue;
       if (alarm_.raised()) l.tell_alarm(alarm_frame());
       pump(l);
@@ -385,6 +388,7 @@ class tcp_world {
   channel_group* groups_ = nullptr;
   link* pending_ = nullptr;  // those with something to write
   std::uint32_t round_ = 0;
+  std::atomic<bool> dials_{false};  // relaxed: it only makes a sleep shorter
   posix_mutex mutex_;
   mapped::alarm alarm_;
   std::atomic<std::uint32_t> ids_{2};  // 1 is the world's communicator
