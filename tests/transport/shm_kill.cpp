@@ -3,151 +3,28 @@
 // survivor gets an error that names the collective, its number and the lost rank, long before the
 // deadline.
 // ctest: TIMEOUT 300
-#include <cstring>
-#include <string>
-#include <vector>
+#include "transport/killing.hpp"
 
-#include <doctest/doctest.h>
-#include <sys/mman.h>
-
-#include "collective/forms.hpp"
-#include "collx/algo/all.hpp"
 #include "collx/bootstrap/processes.hpp"
-#include "collx/transport/faulty.hpp"
 #include "sample.hpp"
-#include "watchdog.hpp"
 
 namespace {
 
-using collx::rank_t;
-using collx::status;
-using faulty_shm = collx::transport::faulty<collx::transport::shm>;
-using communicator = collx::communicator<faulty_shm>;
+using namespace killing_ranks;
 
-constexpr std::uint64_t deadline_us = 20'000'000;
-constexpr std::uint64_t noticed_within_us = 4'000'000;  // on a busy machine; milliseconds otherwise
-
-// What the survivors tell the test, in memory that all processes share.
-struct record {
-  bool failed = false;
-  std::uint64_t took_us = 0;
-  collx::failure_report report;
-  char text[640] = {};
-};
-
-struct shared_records {
-  static constexpr std::size_t bytes = 16 * sizeof(record);
-  shared_records()
-      : all(static_cast<record*>(
-            mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
-    REQUIRE(static_cast<void*>(all) != MAP_FAILED);
-  }
-  shared_records(shared_records const&) = delete;
-  ~shared_records() { munmap(static_cast<void*>(all), bytes); }
-  record& operator[](rank_t rank) { return all[rank]; }
-  void clear() { std::memset(static_cast<void*>(all), 0, bytes); }
-  record* all;
-};
-
-struct killing {
-  rank_t size, victim;
-  std::uint64_t at_send;
-  std::size_t count;
-};
-
-// Calls the collective again and again until it fails, and writes down how.
-template <class Call>
-void call_until_it_fails(communicator& comm, record& out, Call const& call) {
-  for (int i = 0; i < 1000; ++i) {
-    std::uint64_t const before = collx::now_us();
-    try {
-      call(comm);
-    } catch (collx::error const& failure) {
-      out.took_us = collx::now_us() - before;
-      out.report = failure.report();
-      std::snprintf(out.text, sizeof out.text, "%s", failure.what());
-      out.failed = true;
-      return;
-    }
-  }
-}
-
-template <class Call>
-void kill_and_check(killing const& how, char const* collective, Call const& call) {
-  static shared_records records;
-  records.clear();
-  auto const codes = collx::bootstrap::on_processes<faulty_shm>(
-      how.size,
-      [&](communicator& comm) {
-        watchdog dog;
-        auto const watched = dog.watch(comm);
-        collx::barrier(comm);
-        if (comm.rank() == how.victim)
-          comm.engine().endpoint().inject({.stop_at_send = how.at_send, .kill_process = true});
-        call_until_it_fails(comm, records[comm.rank()], call);
-      },
-      {.timeout_us = deadline_us, .staging_bytes = 64 * 1024});
-  for (rank_t r = 0; r < how.size; ++r) {
-    if (r == how.victim) {
-      CHECK(codes[static_cast<std::size_t>(r)] == 128 + SIGKILL);
-      continue;
-    }
-    record const& seen = records[r];
-    std::string const text = seen.text;
-    CAPTURE(r);
-    CAPTURE(text);
-    CHECK(codes[static_cast<std::size_t>(r)] == 0);
-    REQUIRE(seen.failed);
-    CHECK((seen.report.code == status::peer_lost || seen.report.code == status::aborted));
-    CHECK(std::strstr(seen.text, collective) != nullptr);
-    CHECK(text.find("#" + std::to_string(seen.report.sequence) + " ") != std::string::npos);
-    CHECK(seen.report.peer == how.victim);
-    CHECK(text.find("peer " + std::to_string(how.victim)) != std::string::npos);
-    CHECK(seen.took_us < noticed_within_us);
-  }
-}
-
-// Sizes, victims, sends and counts for one schedule.
-struct every_schedule {
-  template <class Algorithm, class Contract, class Schedule>
-  void operator()() {
-    for (rank_t const size : {2, 3, 5}) {
-      if (!collx::supports<Schedule>(size)) continue;
-      // A few elements, and several fragments; the first send, the second, and one further on.
-      for (auto const& [count, at_send] :
-           {std::pair<std::size_t, std::uint64_t>{3, 1}, {3, 4}, {30'000, 2}}) {
-        // In a scan the last rank never sends, and nobody waits for it.
-        rank_t const senders = Contract::contributors({0, size, 0}) == size || !Contract::from_all ? size : 1;
-        killing const how{size, static_cast<rank_t>(at_send) % senders, at_send, count};
-        CAPTURE(Algorithm::name);
-        CAPTURE(how.size);
-        CAPTURE(how.victim);
-        CAPTURE(how.at_send);
-        CAPTURE(how.count);
-        kill_and_check(how, Contract::name,
-                       [&](communicator& comm) { call<Algorithm, Contract>(comm, how); });
-      }
-    }
-  }
-
-  template <class Algorithm, class Contract>
-  static void call(communicator& comm, killing const& how) {
-    static std::vector<int> in, out;
-    in.resize(how.count * static_cast<std::size_t>(how.size));
-    out.resize(in.size());
-    // A rank that never sends would not be killed: the victim must be the root of what comes from the
-    // root, and must not be that of what goes to it.
-    rank_t const other = how.victim == 0 ? 1 : 0;
-    bool const from_root = Contract::output({other, how.size, how.victim}).count != 0;
-    forms::call_with<forms::blocking<Algorithm>, Contract>(comm, from_root ? how.victim : other, how.count,
-                                                           std::span(in), std::span(out), collx::sum);
+struct over_shm {
+  using transport = collx::transport::faulty<collx::transport::shm>;
+  template <class RankMain>
+  static auto run(rank_t size, RankMain const& rank_main, collx::transport::settings const& chosen) {
+    return collx::bootstrap::on_processes<transport>(size, rank_main, chosen);
   }
 };
+using communicator = collx::communicator<over_shm::transport>;
 
 }  // namespace
 
 TEST_CASE("shm: every survivor of a killed rank gets an error that names it, whatever the schedule") {
-  every_schedule all;
+  every_schedule<over_shm> all;
   collx::for_each_schedule<sample::algorithms, collx::contract::all>(all);
 }
 
@@ -155,7 +32,7 @@ TEST_CASE("shm: a rank killed at any of its sends is noticed") {
   for (std::uint64_t at_send = 1; at_send <= 40; ++at_send) {
     killing const how{4, static_cast<rank_t>(at_send % 4), at_send, 30'000};
     CAPTURE(at_send);
-    kill_and_check(how, "all_reduce", [&](communicator& comm) {
+    kill_and_check<over_shm>(how, "all_reduce", [&](communicator& comm) {
       std::vector<int> values(how.count);
       collx::all_reduce<collx::algo::ring>(comm, values);
     });
@@ -166,7 +43,7 @@ TEST_CASE("shm: a rank killed while requests are in flight is noticed by wait an
   for (std::uint64_t at_send = 1; at_send <= 10; ++at_send) {
     killing const how{3, 1, at_send, 1000};
     CAPTURE(at_send);
-    kill_and_check(how, "all_reduce", [&](communicator& comm) {
+    kill_and_check<over_shm>(how, "all_reduce", [&](communicator& comm) {
       std::vector<int> a(how.count), b(how.count), c(how.count);
       auto first = collx::start::all_reduce<collx::algo::ring>(comm, a);
       auto second = collx::start::all_reduce<collx::algo::direct_two_shot>(comm, b);

@@ -27,7 +27,7 @@ class plug : public sockets::connector {
  public:
   plug(cables& all, rank_t rank) : all_(all), rank_(rank), bell_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
   ~plug() override { close(bell_); }
-  void dial(rank_t peer, int flows) noexcept override;
+  void dial(rank_t peer, int first, int end) noexcept override;
   bool poll(sockets::connection& next) noexcept override {
     std::lock_guard const held(mutex_);
     std::uint64_t rung = 0;
@@ -69,8 +69,8 @@ class cables {
   std::vector<plug*> plugs_;
 };
 
-inline void plug::dial(rank_t peer, int flows) noexcept {
-  for (int f = 0; f < flows; ++f) {
+inline void plug::dial(rank_t peer, int first, int end) noexcept {
+  for (int f = first; f < end; ++f) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) return;
     give({peer, f, collx::net::owned_fd(ends[0])});

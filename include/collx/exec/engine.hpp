@@ -209,7 +209,10 @@ class engine {
       report.reported_by = first.reporter;
       if (first.culprit != no_rank) report.peer = first.culprit;
     } else {
-      rank_t const culprit = at.waits_for == no_rank ? no_rank : endpoint_.world_rank(at.waits_for);
+      rank_t culprit = at.waits_for == no_rank ? no_rank : endpoint_.world_rank(at.waits_for);
+      if constexpr (requires { endpoint_.suspect(at.waits_for); })
+        if (outcome == status::timeout && culprit != no_rank)
+          report.peer = culprit = endpoint_.suspect(at.waits_for);
       endpoint_.space().abort(outcome, endpoint_.world_rank(endpoint_.rank()), culprit);
     }
     if (failure_.code == status::ok) failure_ = report;

@@ -23,8 +23,8 @@ class connector {
   connector(connector const&) = delete;
   virtual ~connector() = default;
 
-  // Begins to connect to a peer of higher rank, with so many flows; lower ones come by themselves.
-  virtual void dial(rank_t peer, int flows) noexcept = 0;
+  // Begins to connect to a peer of higher rank, for the flows [first, end); lower ones come by themselves.
+  virtual void dial(rank_t peer, int first, int end) noexcept = 0;
   // The next connection that stands, without waiting. False: none now.
   [[nodiscard]] virtual bool poll(connection& next) noexcept = 0;
   // A descriptor that is readable when poll() may have something to do.

@@ -140,6 +140,7 @@ class tcp_endpoint {
   [[nodiscard]] status interrupted(rank_t peer) noexcept {
     return world_->interrupted(peer == no_rank ? no_rank : world_rank(peer));
   }
+  [[nodiscard]] rank_t suspect(rank_t peer) noexcept { return world_->suspect(world_rank(peer)); }
 
  private:
   [[nodiscard]] static std::size_t staging_bytes_of(tcp_world const& world) noexcept {

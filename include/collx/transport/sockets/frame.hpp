@@ -17,6 +17,9 @@ enum class frame_kind : std::uint8_t {
   credit,    // `consumed` of the receiver's messages on this channel have been read
   alarm,     // somebody failed: code in `message`, reporter in `offset`, culprit in `consumed`
   goodbye,   // the sender has done all it will do on this link
+  lost,      // the process of rank `from` of the world is gone without a goodbye
+  question,  // whom do you wait for?
+  answer,    // for rank `from` of the world, or nobody
 };
 
 inline constexpr std::size_t frame_bytes = 48;
@@ -100,7 +103,7 @@ inline void encode(frame const& what, std::byte* to) noexcept {
   get(from, what.checksum);
   for (; from != begin + frame_bytes; ++from)
     if (*from != std::byte{0}) return false;
-  if (magic != detail::frame_magic || kind < 1 || kind > static_cast<std::uint8_t>(frame_kind::goodbye))
+  if (magic != detail::frame_magic || kind < 1 || kind > static_cast<std::uint8_t>(frame_kind::answer))
     return false;
   what.kind = static_cast<frame_kind>(kind);
   bool const is_data = what.kind == frame_kind::data;

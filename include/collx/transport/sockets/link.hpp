@@ -60,15 +60,20 @@ class link {
   // The peer has said that it does no more, or has failed.
   void said_goodbye() noexcept { left_ = true; }
   [[nodiscard]] bool left() const noexcept { return left_; }
-  // Nothing more will come from the peer. A process that ended without a word closes its control connection.
+  // Nothing more will come from the peer: the connection for data has ended or failed, or there never was one,
+  // and the one for control has.
   [[nodiscard]] bool is_over() noexcept {
-    if (opened_ == 0) return false;
-    bool ended = control_.state() != flow_state::open;
+    bool open = false, ended = false;
     for (flow& f : data_) {
       if (f.state() == flow_state::broken) return true;
-      ended = ended || (left_ && f.state() == flow_state::ended);
+      open = open || f.state() == flow_state::open;
+      ended = ended || f.state() == flow_state::ended;
     }
-    return ended;
+    return !open && (ended || control_has_ended());
+  }
+  [[nodiscard]] bool control_is_open() const noexcept { return control_.state() == flow_state::open; }
+  [[nodiscard]] bool control_has_ended() const noexcept {
+    return control_.state() == flow_state::ended || control_.state() == flow_state::broken;
   }
 
   void wants_to_send(channel& c, bool urgent) noexcept { (urgent ? urgent_ : waiting_).push(c); }
@@ -81,10 +86,18 @@ class link {
     tells_alarm_ = true;
   }
   void tell_goodbye() noexcept { tells_goodbye_ = true; }
+  void ask() noexcept { asks_ = true; }
+  void answer(rank_t blamed) noexcept {
+    answers_ = true;
+    blamed_ = blamed;
+  }
+  // One at a time: a second loss before the first has been written is left to others to tell.
+  void tell_lost(rank_t who) noexcept { lost_ = who; }
 
   // Something is to be written, and there is somewhere to write it.
   [[nodiscard]] bool is_busy() noexcept {
-    if (tells_alarm_ || tells_goodbye_ || owing_.front() != nullptr || !control_.idle()) return true;
+    if (control_has_ended() && !is_up()) return false;
+    if (tells_alarm_ || tells_goodbye_ || asks_ || answers_ || lost_ != no_rank || owing_.front() != nullptr || !control_.idle()) return true;
     if (waiting_.front() != nullptr || urgent_.front() != nullptr) return true;
     for (flow const& f : data_)
       if (!f.idle()) return true;
@@ -93,8 +106,8 @@ class link {
 
   // Writes as much as the kernel takes. True: something was written.
   bool pump() noexcept {
-    if (!is_up()) return false;
-    bool moved = pump_control();
+    bool moved = control_is_open() && pump_control();
+    if (!is_up()) return moved;
     for (bool more = true; more;) {
       while (assign_one()) {}
       more = false;
@@ -127,7 +140,7 @@ class link {
 
   link* next_pending = nullptr;
   bool is_pending = false;
-  bool dialled = false;
+  int dialled = 0;  // flows that this rank has dialled, the first ones
 
  private:
   bool pump_control() noexcept {
@@ -136,6 +149,13 @@ class link {
       if (tells_alarm_) {
         what = alarm_;
         tells_alarm_ = false;
+      } else if (lost_ != no_rank) {
+        what.kind = frame_kind::lost;
+        what.from = static_cast<std::uint32_t>(std::exchange(lost_, no_rank));
+      } else if (asks_ || answers_) {
+        what.kind = answers_ ? frame_kind::answer : frame_kind::question;
+        what.from = static_cast<std::uint32_t>(blamed_);
+        (answers_ ? answers_ : asks_) = false;
       } else if (owing_.front() != nullptr) {
         channel& c = owing_.pop();
         c.group->count_owing(-1);
@@ -235,6 +255,8 @@ class link {
   bool checks_;
   bool left_ = false;
   bool tells_alarm_ = false, tells_goodbye_ = false;
+  bool asks_ = false, answers_ = false;
+  rank_t lost_ = no_rank, blamed_ = no_rank;
   frame alarm_{};
   channel_queue<&channel::next_waiting, &channel::waits> waiting_, urgent_;
   channel_queue<&channel::next_owing, &channel::owes> owing_;

@@ -26,8 +26,8 @@ class network_connector : public connector {
     while (calls_ != nullptr) delete std::exchange(calls_, calls_->next);
   }
 
-  COLLX_COLD void dial(rank_t peer, int flows) noexcept override {
-    for (int f = flows - 1; f >= 0; --f) {
+  COLLX_COLD void dial(rank_t peer, int first, int end) noexcept override {
+    for (int f = end - 1; f >= first; --f) {
       net::introduction const me{net::purpose::link, rank_, peer, static_cast<rank_t>(addresses_.size()),
                                  static_cast<std::uint32_t>(f)};
       auto* const call = new (std::nothrow)

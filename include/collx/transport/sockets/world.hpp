@@ -15,6 +15,7 @@
 #include "collx/transport/mapped/alarm.hpp"
 #include "collx/transport/sockets/connector.hpp"
 #include "collx/transport/sockets/link.hpp"
+#include "collx/transport/sockets/suspicion.hpp"
 #include "collx/transport/sockets/tcp_settings.hpp"
 
 namespace collx::inline abi_1::transport {
@@ -35,9 +36,14 @@ class tcp_world {
         chosen_(chosen),
         connector_(connector),
         links_(static_cast<std::size_t>(size)),
+        lost_(static_cast<std::size_t>(size)),
         epoll_(epoll_create1(EPOLL_CLOEXEC)) {
     if (epoll_ < 0) throw error(status::system_failure, "epoll_create1 failed; raise the limit on descriptors");
     watch(connector_->fd(), connector_mark, EPOLLIN, EPOLL_CTL_ADD);
+    // A ring for control, so that what one rank knows of a failure reaches all, round a lost one as well. The
+    // lower rank of two dials.
+    if (rank + 1 < size) dial(rank + 1, 1);
+    if (rank == 0 && size > 2) dial(size - 1, 1);
   }
   tcp_world(tcp_world const&) = delete;
 
@@ -141,12 +147,11 @@ class tcp_world {
     if (alarm_.raised()) return status::aborted;
     if (peer == no_rank || peer == rank_) return status::ok;
     posix_lock const held(mutex_);
-    link* const with = links_[static_cast<std::size_t>(peer)];
-    status const outlook = with == nullptr || !with->is_up() ? connector_->outlook(peer) : status::ok;
-    if (outlook == status::ok && (with == nullptr || !with->is_over())) return status::ok;
+    status const outlook = outlook_of(peer);
+    if (outlook == status::ok) return ask_after(peer), status::ok;
     // What it wrote before it ended, an alarm perhaps, may still be there to read.
     look_at_all();
-    return alarm_.raised() ? status::aborted : outlook == status::ok ? status::peer_lost : outlook;
+    return alarm_.raised() ? status::aborted : outlook;
   }
 
   COLLX_COLD void abort(status code, rank_t reporter, rank_t culprit) noexcept {
@@ -155,7 +160,14 @@ class tcp_world {
   }
   [[nodiscard]] mapped::first_failure first_failure() const noexcept { return alarm_.read(); }
 
-  // Of what stands with a peer: slices and bytes under way on each flow. For tests.
+  // Whom to blame for a deadline that passed while waiting for a peer; a rank of the world, as that is.
+  [[nodiscard]] COLLX_COLD rank_t suspect(rank_t peer) noexcept {
+    posix_lock const held(mutex_);
+    rank_t const blamed = suspicion_.blames(now_us());
+    return blamed == no_rank ? peer : blamed;
+  }
+
+  // What stands with a peer: slices and bytes under way on each flow. For tests.
   [[nodiscard]] link* link_if_any(rank_t peer) noexcept { return links_[static_cast<std::size_t>(peer)]; }
 
  private:
@@ -163,7 +175,7 @@ class tcp_world {
   static constexpr std::uint32_t looks_per_round = 16;
   static constexpr int events_max = 32;
   // A rank that sleeps looks up so often, whatever happens: a deadline of another thread's may be near.
-  static constexpr std::uint64_t nap_ms_max = 100, nap_ms_dialling = 1;
+  static constexpr std::uint64_t nap_ms_max = 20, nap_ms_dialling = 1;
 
   // Says goodbye, and stays until every byte has reached the peers' machines: what is closed before may be
   // lost with the connection.
@@ -173,7 +185,7 @@ class tcp_world {
       std::uint64_t const patience_us = alarm_.raised() ? 200'000 : chosen().timeout_us;
       std::uint64_t const deadline_us = now_us() + patience_us;
       for (link* l : links_)
-        if (l != nullptr && l->is_up()) {
+        if (l != nullptr && l->control_is_open()) {
           l->tell_goodbye();
           pump(*l);
         }
@@ -209,11 +221,46 @@ class tcp_world {
   }
 
   [[nodiscard]] link& link_to(rank_t peer) noexcept {
+    link& l = link_with(peer);
+    // One of the two must: the lower rank. The other one waits until it is called.
+    if (rank_ < peer && l.dialled < l.flow_count()) dial(peer, l.flow_count());
+    return l;
+  }
+  [[nodiscard]] link& link_with(rank_t peer) noexcept {
     link*& l = links_[static_cast<std::size_t>(peer)];
     if (l == nullptr) l = new link(peer, chosen_.limits, chosen_.checks);
-    // One of the two must: the lower rank. The other one waits until it is called.
-    if (rank_ < peer && !std::exchange(l->dialled, true)) connector_->dial(peer, l->flow_count());
     return *l;
+  }
+  COLLX_COLD void dial(rank_t peer, int flows) noexcept {
+    link& l = link_with(peer);
+    connector_->dial(peer, std::exchange(l.dialled, flows), flows);
+  }
+
+  // ok, or why no message will come from a peer.
+  [[nodiscard]] status outlook_of(rank_t peer) noexcept {
+    link* const with = links_[static_cast<std::size_t>(peer)];
+    if (with != nullptr && with->is_over()) return status::peer_lost;
+    if (with != nullptr && with->is_up()) return status::ok;  // what it has sent is read first
+    return lost_[static_cast<std::size_t>(peer)] ? status::peer_lost : connector_->outlook(peer);
+  }
+
+  COLLX_COLD void ask_after(rank_t peer) noexcept {
+    if (!suspicion_.still_waits(peer, now_us(), chosen().timeout_us)) return;
+    link* const with = links_[static_cast<std::size_t>(peer)];
+    if (with == nullptr || !with->control_is_open()) return;
+    with->ask();
+    pump(*with);
+  }
+
+  // Tells everybody this rank knows, who tell everybody they know.
+  COLLX_COLD void spread_loss(rank_t who) noexcept {
+    if (std::exchange(lost_[static_cast<std::size_t>(who)], true)) return;
+    for (link* l : links_)
+      if (l != nullptr && l->control_is_open()) {
+        l->tell_lost(who);
+        pump(*l);
+      }
+    wake_all();
   }
 
   void pump(link& l) noexcept {
@@ -246,6 +293,12 @@ class tcp_world {
       using answer = sockets::flow::answer;
       if (what.kind == sockets::frame_kind::goodbye) return from.said_goodbye(), answer::take;
       if (what.kind == sockets::frame_kind::alarm) return world.hear_alarm(what);
+      if (what.kind == sockets::frame_kind::lost) return world.hear_of_loss(what);
+      if (what.kind == sockets::frame_kind::question) {
+        from.answer(world.suspicion_.blames(now_us()));
+        return world.pump(from), answer::take;
+      }
+      if (what.kind == sockets::frame_kind::answer) return world.hear_answer(from.peer(), what);
       last = world.find(what.communicator);
       if (last != nullptr) return last->begin(from.peer(), what, to);
       // Of a communicator that is gone, receipts may be late. Of one that is not there yet, messages early.
@@ -274,6 +327,7 @@ class tcp_world {
     f.read(sink);
     if (f.state() == sockets::flow_state::open) return;
     epoll_ctl(epoll_, EPOLL_CTL_DEL, f.fd(), nullptr);
+    if (index == 0 && !l.left()) spread_loss(l.peer());
     wake_all();  // whoever waits for this peer must find out
   }
 
@@ -302,15 +356,14 @@ class tcp_world {
   void accept_connections() noexcept {
     sockets::connection next;
     while (connector_->poll(next)) {
-      link& l = link_to(next.peer);
+      link& l = link_with(next.peer);
       if (next.flow < 0 || next.flow >= l.flow_count() || l.at(next.flow).state() != sockets::flow_state::closed) {
         next.fd.reset();
         continue;
       }
       l.open(next.flow, static_cast<net::owned_fd&&>(next.fd));
       watch(l.at(next.flow).fd(), mark_of(l, next.flow), EPOLLIN, EPOLL_CTL_ADD);
-      if (!l.is_up()) continue;
-      if (alarm_.raised()) l.tell_alarm(alarm_frame());
+      if (next.flow == 0 && alarm_.raised()) l.tell_alarm(alarm_frame());
       pump(l);
       wake_all();
     }
@@ -349,11 +402,23 @@ class tcp_world {
     return sockets::flow::answer::take;
   }
 
-  // Tells everybody this rank knows, who tell everybody they know.
+  [[nodiscard]] sockets::flow::answer hear_answer(rank_t peer, sockets::frame const& what) noexcept {
+    auto const blamed = static_cast<rank_t>(what.from);
+    if (blamed != no_rank && what.from >= links_.size()) return sockets::flow::answer::refuse;
+    suspicion_.hear(peer, blamed);
+    return sockets::flow::answer::take;
+  }
+
+  [[nodiscard]] sockets::flow::answer hear_of_loss(sockets::frame const& what) noexcept {
+    if (what.from >= links_.size()) return sockets::flow::answer::refuse;
+    spread_loss(static_cast<rank_t>(what.from));
+    return sockets::flow::answer::take;
+  }
+
   void spread_alarm(mapped::first_failure const& what) noexcept {
     alarm_.raise(what);
     for (link* l : links_)
-      if (l != nullptr && l->is_up()) {
+      if (l != nullptr && l->control_is_open()) {
         l->tell_alarm(alarm_frame());
         pump(*l);
       }
@@ -384,6 +449,7 @@ class tcp_world {
   tcp_settings chosen_;
   sockets::connector* connector_;
   array<link*> links_;
+  array<bool> lost_;  // whose processes are known to be gone
   int epoll_;
   channel_group* groups_ = nullptr;
   link* pending_ = nullptr;  // those with something to write
@@ -391,6 +457,7 @@ class tcp_world {
   std::atomic<bool> dials_{false};  // relaxed: it only makes a sleep shorter
   posix_mutex mutex_;
   mapped::alarm alarm_;
+  sockets::suspicion suspicion_;
   std::atomic<std::uint32_t> ids_{2};  // 1 is the world's communicator
   std::atomic<std::int32_t> references_{1};
 };

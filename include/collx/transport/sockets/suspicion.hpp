@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whom a rank blames when a deadline passes. The peer it waits for may itself wait for somebody who waits for
+// the one that is stuck. So who waits asks the peer from time to time, and a rank that is asked says whom it
+// blames; one that gives no answer is blamed. What is stuck is so found along the chain of waits, a link of it
+// for every question.
+#pragma once
+
+#include <cstdint>
+
+#include "collx/core/types.hpp"
+
+namespace collx::inline abi_1::transport::sockets {
+
+class suspicion {
+ public:
+  // So often within a deadline; a question to which there is no answer by then is taken for no answer.
+  static constexpr std::uint64_t questions_per_deadline = 8;
+
+  // This rank waits for a peer, and is asked now and then whether it still does. True: a question is due.
+  [[nodiscard]] bool still_waits(rank_t peer, std::uint64_t now, std::uint64_t deadline_us) noexcept {
+    period_us_ = deadline_us / questions_per_deadline;
+    if (peer != peer_) {
+      *this = suspicion{};
+      peer_ = peer;
+      period_us_ = deadline_us / questions_per_deadline;
+      asked_us_ = now;  // the first question is due in a while: most waits are over by then
+      answered_ = true;
+    }
+    seen_us_ = now;
+    if (now - asked_us_ < period_us_) return false;
+    if (!answered_) silent_ = true;
+    asked_us_ = now;
+    answered_ = false;
+    return true;
+  }
+
+  // The peer that was asked blames `whom`, or nobody (no_rank).
+  void hear(rank_t peer, rank_t whom) noexcept {
+    if (peer != peer_) return;
+    answered_ = true;
+    silent_ = false;
+    blamed_ = whom;
+  }
+
+  // Whom this rank blames; no_rank if it waits for nobody.
+  [[nodiscard]] rank_t blames(std::uint64_t now) const noexcept {
+    bool const waits = peer_ != no_rank && now - seen_us_ < 2 * period_us_ + 1'000;
+    if (!waits) return no_rank;
+    return silent_ || blamed_ == no_rank ? peer_ : blamed_;
+  }
+
+ private:
+  rank_t peer_ = no_rank;
+  rank_t blamed_ = no_rank;
+  bool answered_ = false;
+  bool silent_ = false;
+  std::uint64_t asked_us_ = 0;
+  std::uint64_t seen_us_ = 0;  // when it last waited
+  std::uint64_t period_us_ = 0;
+};
+
+}  // namespace collx::inline abi_1::transport::sockets

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processes that talk over TCP are killed or stopped in the middle of a collective: every survivor gets an error
+// that names the collective, its number and the lost rank; within moments where the system tells, by the deadline
+// where it does not.
+// ctest: TIMEOUT 300
+#include "transport/killing.hpp"
+
+#include "collx/bootstrap/tcp_processes.hpp"
+#include "sample.hpp"
+
+namespace {
+
+using namespace killing_ranks;
+
+struct over_tcp {
+  using transport = collx::transport::faulty<collx::transport::tcp>;
+  template <class RankMain>
+  static auto run(rank_t size, RankMain const& rank_main, collx::transport::settings const& chosen) {
+    collx::transport::tcp_settings over;
+    over.common = chosen;
+    return collx::bootstrap::on_tcp_processes<transport>(size, rank_main, over);
+  }
+};
+using communicator = collx::communicator<over_tcp::transport>;
+
+}  // namespace
+
+TEST_CASE("tcp: every survivor of a killed rank gets an error that names it, whatever the schedule") {
+  every_schedule<over_tcp> all;
+  collx::for_each_schedule<sample::algorithms, collx::contract::all>(all);
+}
+
+TEST_CASE("tcp: a rank killed at any of its sends is noticed") {
+  for (std::uint64_t at_send = 1; at_send <= 20; ++at_send) {
+    killing const how{4, static_cast<rank_t>(at_send % 4), at_send, 30'000};
+    CAPTURE(at_send);
+    kill_and_check<over_tcp>(how, "all_reduce", [&](communicator& comm) {
+      std::vector<int> values(how.count);
+      collx::all_reduce<collx::algo::ring>(comm, values);
+    });
+  }
+}
+
+TEST_CASE("tcp: a rank that is stopped is named when the deadline has passed, by all the others") {
+  static shared_records records;
+  records.clear();
+  struct shared_pid {
+    pid_t* at = static_cast<pid_t*>(
+        mmap(nullptr, sizeof(pid_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  } const victim;
+  constexpr rank_t stopped = 2;
+  auto const codes = over_tcp::run(
+      4,
+      [&](communicator& comm) {
+        if (comm.rank() == stopped) *victim.at = getpid();
+        collx::barrier(comm);
+        if (comm.rank() == stopped) raise(SIGSTOP);
+        std::vector<int> values(100'000);
+        call_until_it_fails(comm, records[comm.rank()],
+                            [&](communicator& c) { collx::all_reduce<collx::algo::ring>(c, values); });
+        // The stopped one cannot end by itself; whoever else is the first to fail ends it.
+        if (comm.rank() == 0) kill(*victim.at, SIGKILL);
+      },
+      {.timeout_us = 500'000, .staging_bytes = 64 * 1024});
+  CHECK(codes[stopped] == 128 + SIGKILL);
+  for (rank_t const r : {0, 1, 3}) {
+    CAPTURE(r);
+    std::string const text = records[r].text;
+    CAPTURE(text);
+    REQUIRE(records[r].failed);
+    status const code = records[r].report.code;
+    CHECK((code == status::timeout || code == status::aborted));
+    CHECK(records[r].took_us < noticed_within_us);
+    CHECK(records[r].report.peer == stopped);  // although only rank 3 waits for it, and rank 1 for rank 0
+  }
+  munmap(victim.at, sizeof(pid_t));
+}
