@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// first error: collx: connect() starts processes of one host: connect<transport::shm>()
+// first error: collx: connect() knows transport::shm (collx/bootstrap/connect.hpp) and transport::tcp
 #include "collx/bootstrap/connect.hpp"
 #include "collx/transport/threads.hpp"
 

@@ -27,24 +27,39 @@ COLLX_COLD inline void require_one_host(launch const& me) {
                 "that rank 0 may create, one of its own for each job");
 }
 
+// How processes that use a transport meet: connect() does what this says. One for each transport.
+template <class Transport>
+struct start_of {
+  static_assert(!std::is_same_v<Transport, Transport>,
+                "collx: connect() knows transport::shm (collx/bootstrap/connect.hpp) and transport::tcp "
+                "(collx/bootstrap/tcp.hpp)");
+};
+
+template <>
+struct start_of<transport::shm> {
+  using settings = transport::settings;
+
+  [[nodiscard]] COLLX_COLD static communicator<transport::shm> connect(settings const& chosen) {
+    launch const me = launch::from_environment();
+    require_one_host(me);
+    if (me.size == 1) {
+      net::owned_fd const alone(transport::shared_memory::segment::create(1, chosen));
+      return transport::shm::join(alone.get(), 0);
+    }
+    net::owned_fd const segment = meet_at(me.rendezvous, me.rank, me.size, chosen);
+    return transport::shm::join(segment.get(), me.rank);
+  }
+};
+
 }  // namespace bootstrap
 
 // The communicator of all processes of this job. Every rank calls it once; returns when all have.
 // Throws error: bad_argument for a wrong environment, timeout naming a rank that never came.
 template <class Transport>
 [[nodiscard]] COLLX_COLD communicator<Transport> connect(
-    transport::settings const& chosen = transport::settings::from_environment()) {
-  static_assert(std::is_same_v<Transport, transport::shm>,
-                "collx: connect() starts processes of one host: "
-                "connect<transport::shm>()");
-  bootstrap::launch const me = bootstrap::launch::from_environment();
-  bootstrap::require_one_host(me);
-  if (me.size == 1) {
-    net::owned_fd const alone(transport::shared_memory::segment::create(1, chosen));
-    return transport::shm::join(alone.get(), 0);
-  }
-  net::owned_fd const segment = bootstrap::meet_at(me.rendezvous, me.rank, me.size, chosen);
-  return transport::shm::join(segment.get(), me.rank);
+    typename bootstrap::start_of<Transport>::settings const& chosen =
+        bootstrap::start_of<Transport>::settings::from_environment()) {
+  return bootstrap::start_of<Transport>::connect(chosen);
 }
 
 }  // namespace collx::inline abi_1

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// connect<transport::tcp>(): processes of one host or of many, started by whatever launcher the site has. Needs
+// OpenSSL (the CMake component collx::tcp).
+#pragma once
+
+#include "collx/bootstrap/connect.hpp"
+#include "collx/bootstrap/network.hpp"
+#include "collx/transport/sockets/network_connector.hpp"
+#include "collx/transport/tcp.hpp"
+
+namespace collx::inline abi_1::bootstrap {
+
+// How many ranks each host has, if all have equally many and ranks of one host follow each other; or else 1.
+[[nodiscard]] inline rank_t ranks_per_host(array<std::uint64_t> const& hosts) noexcept {
+  std::size_t each = 1;
+  while (each < hosts.size() && hosts[each] == hosts[0]) ++each;
+  if (hosts.size() % each != 0) return 1;
+  for (std::size_t r = 0; r < hosts.size(); ++r) {
+    bool const begins = r % each == 0;
+    if (r != 0 && begins == (hosts[r] == hosts[r - 1])) return 1;
+    // A host that comes again later would be two groups.
+    for (std::size_t earlier = 0; begins && earlier < r; earlier += each)
+      if (hosts[earlier] == hosts[r]) return 1;
+  }
+  return static_cast<rank_t>(each);
+}
+
+[[nodiscard]] inline rank_t ranks_on_host_of(array<std::uint64_t> const& hosts, rank_t rank) noexcept {
+  rank_t count = 0;
+  for (std::uint64_t const host : hosts) count += host == hosts[static_cast<std::size_t>(rank)];
+  return count;
+}
+
+template <>
+struct start_of<transport::tcp> {
+  using settings = transport::tcp_settings;
+
+  [[nodiscard]] COLLX_COLD static communicator<transport::tcp> connect(settings const& chosen) {
+    launch const me = launch::from_environment();
+    network_settings over = network_settings::from_environment();
+    over.timeout_us = chosen.common.timeout_us;
+    over.flow_count = static_cast<std::uint32_t>(1 + chosen.limits.flows);
+    network_membership all = meet_over_network(me, over);
+    rank_t const here = ranks_on_host_of(all.hosts, all.rank), each = ranks_per_host(all.hosts);
+    auto* const links = new transport::sockets::network_connector(
+        all.rank, static_cast<array<net::address>&&>(all.addresses), static_cast<net::gate&&>(all.gate),
+        all.credentials, over.sockets, over.timeout_us);
+    auto world = transport::tcp::join(all.rank, all.size, chosen, here, links);
+    if (each < all.size) world.ranks_per_group(each);
+    return world;
+  }
+};
+
+}  // namespace collx::inline abi_1::bootstrap
