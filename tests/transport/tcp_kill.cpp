@@ -3,7 +3,7 @@
 // that names the collective, its number and the lost rank; within moments where the system tells, by the deadline
 // where it does not.
 // ctest: TIMEOUT 300
-// needs: tcp
+// component: tcp
 #include "transport/killing.hpp"
 
 #include "collx/bootstrap/tcp_processes.hpp"

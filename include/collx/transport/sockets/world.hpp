@@ -4,19 +4,12 @@
 // here.
 #pragma once
 
-#include <poll.h>
-#include <sys/epoll.h>
-#include <sys/ioctl.h>
-
 #include <atomic>
 
-#include "collx/core/clock.hpp"
 #include "collx/core/mutex.hpp"
 #include "collx/transport/mapped/alarm.hpp"
-#include "collx/transport/sockets/connector.hpp"
-#include "collx/transport/sockets/link.hpp"
 #include "collx/transport/sockets/suspicion.hpp"
-#include "collx/transport/sockets/tcp_settings.hpp"
+#include "collx/transport/sockets/switchboard.hpp"
 
 namespace collx::inline abi_1::transport {
 
@@ -34,21 +27,12 @@ class tcp_world {
       : rank_(rank),
         ranks_here_(ranks_here),
         chosen_(chosen),
-        connector_(connector),
-        links_(static_cast<std::size_t>(size)),
-        lost_(static_cast<std::size_t>(size)),
-        epoll_(epoll_create1(EPOLL_CLOEXEC)) {
-    if (epoll_ < 0) throw error(status::system_failure, "epoll_create1 failed; raise the limit on descriptors");
-    watch(connector_->fd(), connector_mark, EPOLLIN, EPOLL_CTL_ADD);
-    // A ring for control, so that what one rank knows of a failure reaches all, round a lost one as well. The
-    // lower rank of two dials.
-    if (rank + 1 < size) dial(rank + 1, 1);
-    if (rank == 0 && size > 2) dial(size - 1, 1);
-  }
+        board_(rank, size, chosen, connector),
+        lost_(static_cast<std::size_t>(size)) {}
   tcp_world(tcp_world const&) = delete;
 
   [[nodiscard]] rank_t rank() const noexcept { return rank_; }
-  [[nodiscard]] rank_t size() const noexcept { return static_cast<rank_t>(links_.size()); }
+  [[nodiscard]] rank_t size() const noexcept { return board_.size(); }
   [[nodiscard]] rank_t ranks_here() const noexcept { return ranks_here_; }
   [[nodiscard]] settings const& chosen() const noexcept { return chosen_.common; }
   [[nodiscard]] posix_mutex& mutex() noexcept { return mutex_; }
@@ -80,7 +64,7 @@ class tcp_world {
     for (;;) {
       posix_lock const held(mutex_);
       look_at_all();
-      pump_pending();
+      board_.pump_pending();
       if (!has_more_to_say(group) || alarm_.raised() || now_us() >= deadline_us) {
         forget(group);
         return;
@@ -94,23 +78,23 @@ class tcp_world {
   // A message is wanted from a channel's peer, or is to be sent to it.
   void need(channel& c) noexcept {
     if (COLLX_LIKELY(c.with != nullptr)) return;
-    c.with = &link_to(c.group->world_rank(c.peer));
+    c.with = &board_.need(c.group->world_rank(c.peer));
   }
 
   void send(channel& c, bool urgent) noexcept {
     need(c);
     c.with->wants_to_send(c, urgent);
-    pump(*c.with);
+    board_.pump(*c.with);
   }
 
   void acknowledge(channel& c) noexcept {
     c.with->owes_receipt(c);
-    pump(*c.with);
+    board_.pump(*c.with);
   }
 
   // Moves bytes along: first those that `group` waits for.
   void progress(channel_group& group) noexcept {
-    pump_pending();
+    board_.pump_pending();
     link* const with = group.watched;
     // All others get a look now and then: they cost two system calls, and the one waited for costs one.
     if (with == nullptr || !with->is_up() || ++round_ % looks_per_round == 0) look_at_all();
@@ -121,16 +105,14 @@ class tcp_world {
 
   void prepare_to_sleep(channel_group& group) noexcept {
     group.asleep(true);
-    dials_.store(connector_->is_dialling(), std::memory_order_relaxed);
-    for (link* l = pending_; l != nullptr; l = l->next_pending)
-      for (int f = 0; l->is_up() && f < l->flow_count(); ++f)
-        if (!l->at(f).idle() && l->at(f).state() == sockets::flow_state::open)
-          watch(l->at(f).fd(), mark_of(*l, f), EPOLLIN | EPOLLOUT, EPOLL_CTL_MOD);
+    // Relaxed: it only makes a sleep shorter.
+    dials_.store(board_.is_dialling(), std::memory_order_relaxed);
+    board_.watch_for_room();
   }
 
   // Without the lock. Until something can be read or written or the group's bell rings; false: neither.
   [[nodiscard]] bool sleep(channel_group& group, std::uint64_t at_most_us) noexcept {
-    pollfd what[2] = {{epoll_, POLLIN, 0}, {group.bell(), POLLIN, 0}};
+    pollfd what[2] = {{board_.fd(), POLLIN, 0}, {group.bell(), POLLIN, 0}};
     std::uint64_t const most_ms = (at_most_us + 999) / 1000;
     std::uint64_t const nap_ms = dials_.load(std::memory_order_relaxed) ? nap_ms_dialling : nap_ms_max;
     int const got = ::poll(what, 2, static_cast<int>(most_ms < nap_ms ? most_ms : nap_ms));
@@ -167,120 +149,54 @@ class tcp_world {
     return blamed == no_rank ? peer : blamed;
   }
 
-  // What stands with a peer: slices and bytes under way on each flow. For tests.
-  [[nodiscard]] link* link_if_any(rank_t peer) noexcept { return links_[static_cast<std::size_t>(peer)]; }
-
  private:
-  static constexpr std::uint64_t connector_mark = ~std::uint64_t{0};
   static constexpr std::uint32_t looks_per_round = 16;
-  static constexpr int events_max = 32;
+  static constexpr std::uint64_t patience_after_failure_us = 200'000;
   // A rank that sleeps looks up so often, whatever happens: a deadline of another thread's may be near.
   static constexpr std::uint64_t nap_ms_max = 20, nap_ms_dialling = 1;
 
   // Says goodbye, and stays until every byte has reached the peers' machines: what is closed before may be
   // lost with the connection.
   COLLX_COLD ~tcp_world() {
-    {
-      posix_lock const held(mutex_);
-      std::uint64_t const patience_us = alarm_.raised() ? 200'000 : chosen().timeout_us;
-      std::uint64_t const deadline_us = now_us() + patience_us;
-      for (link* l : links_)
-        if (l != nullptr && l->control_is_open()) {
-          l->tell_goodbye();
-          pump(*l);
-        }
-      while (pending_ != nullptr && !nobody_listens() && now_us() < deadline_us) {
-        look_at_all();
-        pump_pending();
-      }
-      for (link* l : links_)
-        for (int f = 0; l != nullptr && f < l->flow_count(); ++f)
-          if (l->at(f).fd() >= 0) shutdown(l->at(f).fd(), SHUT_WR);
-      while (bytes_on_their_way() && now_us() < deadline_us) sched_yield();
+    posix_lock const held(mutex_);
+    std::uint64_t const patience_us = alarm_.raised() ? patience_after_failure_us : chosen().timeout_us;
+    std::uint64_t const deadline_us = now_us() + patience_us;
+    board_.for_each_within_call([&](link& l) noexcept {
+      l.tell_goodbye();
+      board_.pump(l);
+    });
+    while (board_.has_more_to_write() && now_us() < deadline_us) {
+      look_at_all();
+      board_.pump_pending();
     }
-    for (link* l : links_) delete l;
-    delete connector_;
-    ::close(epoll_);
-  }
-
-  [[nodiscard]] bool nobody_listens() noexcept {
-    for (link* l = pending_; l != nullptr; l = l->next_pending)
-      if (!l->is_over()) return false;
-    return true;
-  }
-
-  [[nodiscard]] bool bytes_on_their_way() noexcept {
-    for (link* l : links_)
-      for (int f = 0; l != nullptr && f < l->flow_count(); ++f) {
-        int unacknowledged = 0;
-        if (l->at(f).state() == sockets::flow_state::open &&
-            ioctl(l->at(f).fd(), TIOCOUTQ, &unacknowledged) == 0 && unacknowledged > 0)
-          return true;
-      }
-    return false;
-  }
-
-  [[nodiscard]] link& link_to(rank_t peer) noexcept {
-    link& l = link_with(peer);
-    // One of the two must: the lower rank. The other one waits until it is called.
-    if (rank_ < peer && l.dialled < l.flow_count()) dial(peer, l.flow_count());
-    return l;
-  }
-  [[nodiscard]] link& link_with(rank_t peer) noexcept {
-    link*& l = links_[static_cast<std::size_t>(peer)];
-    if (l == nullptr) l = new link(peer, chosen_.limits, chosen_.checks);
-    return *l;
-  }
-  COLLX_COLD void dial(rank_t peer, int flows) noexcept {
-    link& l = link_with(peer);
-    connector_->dial(peer, std::exchange(l.dialled, flows), flows);
+    board_.hang_up();
+    while (board_.has_bytes_on_their_way() && now_us() < deadline_us) sched_yield();
   }
 
   // ok, or why no message will come from a peer.
   [[nodiscard]] status outlook_of(rank_t peer) noexcept {
-    link* const with = links_[static_cast<std::size_t>(peer)];
+    link* const with = board_.find(peer);
     if (with != nullptr && with->is_over()) return status::peer_lost;
     if (with != nullptr && with->is_up()) return status::ok;  // what it has sent is read first
-    return lost_[static_cast<std::size_t>(peer)] ? status::peer_lost : connector_->outlook(peer);
+    return lost_[static_cast<std::size_t>(peer)] ? status::peer_lost : board_.connections().outlook(peer);
   }
 
   COLLX_COLD void ask_after(rank_t peer) noexcept {
     if (!suspicion_.still_waits(peer, now_us(), chosen().timeout_us)) return;
-    link* const with = links_[static_cast<std::size_t>(peer)];
+    link* const with = board_.find(peer);
     if (with == nullptr || !with->control_is_open()) return;
     with->ask();
-    pump(*with);
+    board_.pump(*with);
   }
 
   // Tells everybody this rank knows, who tell everybody they know.
   COLLX_COLD void spread_loss(rank_t who) noexcept {
     if (std::exchange(lost_[static_cast<std::size_t>(who)], true)) return;
-    for (link* l : links_)
-      if (l != nullptr && l->control_is_open()) {
-        l->tell_lost(who);
-        pump(*l);
-      }
+    board_.for_each_within_call([&](link& l) noexcept {
+      l.tell_lost(who);
+      board_.pump(l);
+    });
     wake_all();
-  }
-
-  void pump(link& l) noexcept {
-    l.pump();
-    if (l.is_pending || !l.is_busy()) return;
-    l.is_pending = true;
-    l.next_pending = std::exchange(pending_, &l);
-  }
-
-  void pump_pending() noexcept {
-    for (link** at = &pending_; *at != nullptr;) {
-      link& l = **at;
-      (void)l.pump();
-      if (l.is_busy()) {
-        at = &l.next_pending;
-        continue;
-      }
-      l.is_pending = false;
-      *at = l.next_pending;
-    }
   }
 
   // What a link's connections say goes through here.
@@ -296,7 +212,7 @@ class tcp_world {
       if (what.kind == sockets::frame_kind::lost) return world.hear_of_loss(what);
       if (what.kind == sockets::frame_kind::question) {
         from.answer(world.suspicion_.blames(now_us()));
-        return world.pump(from), answer::take;
+        return world.board_.pump(from), answer::take;
       }
       if (what.kind == sockets::frame_kind::answer) return world.hear_answer(from.peer(), what);
       last = world.find(what.communicator);
@@ -326,57 +242,22 @@ class tcp_world {
     if (f.state() != sockets::flow_state::open) return;
     f.read(sink);
     if (f.state() == sockets::flow_state::open) return;
-    epoll_ctl(epoll_, EPOLL_CTL_DEL, f.fd(), nullptr);
+    board_.stop_looking_at(f);
     if (index == 0 && !l.left()) spread_loss(l.peer());
     wake_all();  // whoever waits for this peer must find out
   }
 
   void look_at_all() noexcept {
-    if (connector_->is_dialling()) accept_connections();
-    epoll_event events[events_max];
-    int const got = epoll_wait(epoll_, events, events_max, 0);
-    for (int i = 0; i < got; ++i) {
-      if (events[i].data.u64 == connector_mark) {
-        accept_connections();
-        continue;
-      }
-      link& l = *links_[events[i].data.u64 >> 8];
-      int const index = static_cast<int>(events[i].data.u64 & 0xff);
-      if ((events[i].events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) {
-        reader sink{*this, l};
-        read(l, index, sink);
-      }
-      if ((events[i].events & EPOLLOUT) != 0 && l.at(index).state() == sockets::flow_state::open) {
-        watch(l.at(index).fd(), events[i].data.u64, EPOLLIN, EPOLL_CTL_MOD);
-        pump(l);
-      }
-    }
-  }
-
-  void accept_connections() noexcept {
-    sockets::connection next;
-    while (connector_->poll(next)) {
-      link& l = link_with(next.peer);
-      if (next.flow < 0 || next.flow >= l.flow_count() || l.at(next.flow).state() != sockets::flow_state::closed) {
-        next.fd.reset();
-        continue;
-      }
-      l.open(next.flow, static_cast<net::owned_fd&&>(next.fd));
-      watch(l.at(next.flow).fd(), mark_of(l, next.flow), EPOLLIN, EPOLL_CTL_ADD);
-      if (next.flow == 0 && alarm_.raised()) l.tell_alarm(alarm_frame());
-      pump(l);
-      wake_all();
-    }
-  }
-
-  [[nodiscard]] static std::uint64_t mark_of(link const& l, int index) noexcept {
-    return static_cast<std::uint64_t>(l.peer()) << 8 | static_cast<std::uint64_t>(index);
-  }
-  void watch(int fd, std::uint64_t mark, std::uint32_t events, int how) noexcept {
-    epoll_event e{};
-    e.events = events;
-    e.data.u64 = mark;
-    epoll_ctl(epoll_, how, fd, &e);
+    board_.look(
+        [&](link& l, int index) noexcept {
+          reader sink{*this, l};
+          read(l, index, sink);
+        },
+        [&](link& l, int index) noexcept {
+          if (index == 0 && alarm_.raised()) l.tell_alarm(alarm_frame());
+          board_.pump(l);
+          wake_all();
+        });
   }
 
   [[nodiscard]] sockets::frame alarm_frame() const noexcept {
@@ -404,24 +285,24 @@ class tcp_world {
 
   [[nodiscard]] sockets::flow::answer hear_answer(rank_t peer, sockets::frame const& what) noexcept {
     auto const blamed = static_cast<rank_t>(what.from);
-    if (blamed != no_rank && what.from >= links_.size()) return sockets::flow::answer::refuse;
+    if (blamed != no_rank && what.from >= static_cast<std::uint32_t>(size()))
+      return sockets::flow::answer::refuse;
     suspicion_.hear(peer, blamed);
     return sockets::flow::answer::take;
   }
 
   [[nodiscard]] sockets::flow::answer hear_of_loss(sockets::frame const& what) noexcept {
-    if (what.from >= links_.size()) return sockets::flow::answer::refuse;
+    if (what.from >= static_cast<std::uint32_t>(size())) return sockets::flow::answer::refuse;
     spread_loss(static_cast<rank_t>(what.from));
     return sockets::flow::answer::take;
   }
 
   void spread_alarm(mapped::first_failure const& what) noexcept {
     alarm_.raise(what);
-    for (link* l : links_)
-      if (l != nullptr && l->control_is_open()) {
-        l->tell_alarm(alarm_frame());
-        pump(*l);
-      }
+    board_.for_each_within_call([&](link& l) noexcept {
+      l.tell_alarm(alarm_frame());
+      board_.pump(l);
+    });
     wake_all();
   }
 
@@ -437,8 +318,7 @@ class tcp_world {
   }
 
   void forget(channel_group& group) noexcept {
-    for (link* l : links_)
-      if (l != nullptr) l->forget(group);
+    board_.forget(group);
     channel_group** at = &groups_;
     while (*at != &group) at = &(*at)->next;
     *at = group.next;
@@ -447,14 +327,11 @@ class tcp_world {
   rank_t rank_;
   rank_t ranks_here_;
   tcp_settings chosen_;
-  sockets::connector* connector_;
-  array<link*> links_;
+  sockets::switchboard board_;
   array<bool> lost_;  // whose processes are known to be gone
-  int epoll_;
   channel_group* groups_ = nullptr;
-  link* pending_ = nullptr;  // those with something to write
   std::uint32_t round_ = 0;
-  std::atomic<bool> dials_{false};  // relaxed: it only makes a sleep shorter
+  std::atomic<bool> dials_{false};
   posix_mutex mutex_;
   mapped::alarm alarm_;
   sockets::suspicion suspicion_;

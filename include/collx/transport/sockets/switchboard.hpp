@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// The links of one process: makes them when they are needed, writes what is to be written, and says which of
+// them have something to read. Guarded by the world's lock.
+#pragma once
+
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+
+#include "collx/core/clock.hpp"
+#include "collx/transport/sockets/connector.hpp"
+#include "collx/transport/sockets/link.hpp"
+#include "collx/transport/sockets/tcp_settings.hpp"
+
+namespace collx::inline abi_1::transport::sockets {
+
+class switchboard {
+ public:
+  // Takes over `connector`. A ring of connections for control is begun, so that what one rank knows of a failure
+  // reaches all, round a lost one as well; everything else is connected when it is needed.
+  COLLX_COLD switchboard(rank_t rank, rank_t size, tcp_settings const& chosen, connector* connector)
+      : rank_(rank),
+        limits_(chosen.limits),
+        checks_(chosen.checks),
+        connector_(connector),
+        links_(static_cast<std::size_t>(size)),
+        epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+    if (!epoll_) throw error(status::system_failure, "epoll_create1 failed; raise the limit on descriptors");
+    watch(connector_->fd(), connector_mark, EPOLLIN, EPOLL_CTL_ADD);
+    if (rank + 1 < size) dial(rank + 1, 1);
+    if (rank == 0 && size > 2) dial(size - 1, 1);
+  }
+  switchboard(switchboard const&) = delete;
+  ~switchboard() {
+    for (link* l : links_) delete l;
+    delete connector_;
+  }
+
+  [[nodiscard]] rank_t size() const noexcept { return static_cast<rank_t>(links_.size()); }
+  // Readable when look() has something to do, unless somebody is being dialled.
+  [[nodiscard]] int fd() const noexcept { return epoll_.get(); }
+  [[nodiscard]] bool is_dialling() const noexcept { return connector_->is_dialling(); }
+  [[nodiscard]] connector& connections() noexcept { return *connector_; }
+
+  // Null: this rank has had nothing to do with that one.
+  [[nodiscard]] link* find(rank_t peer) noexcept { return links_[static_cast<std::size_t>(peer)]; }
+
+  // The link to a peer that messages will be exchanged with. One of the two must dial: the lower rank. The other
+  // one waits until it is called.
+  [[nodiscard]] link& need(rank_t peer) noexcept {
+    link& l = at(peer);
+    if (rank_ < peer && l.dialled < l.flow_count()) dial(peer, l.flow_count());
+    return l;
+  }
+
+  // Calls f(link) for all whose connection for control stands.
+  template <class F>
+  void for_each_within_call(F const& f) noexcept {
+    for (link* l : links_)
+      if (l != nullptr && l->control_is_open()) f(*l);
+  }
+
+  void pump(link& l) noexcept {
+    (void)l.pump();
+    if (l.is_pending || !l.is_busy()) return;
+    l.is_pending = true;
+    l.next_pending = std::exchange(pending_, &l);
+  }
+
+  // Goes on with everything that could not be written at once.
+  void pump_pending() noexcept {
+    for (link** each = &pending_; *each != nullptr;) {
+      link& l = **each;
+      (void)l.pump();
+      if (l.is_busy()) {
+        each = &l.next_pending;
+        continue;
+      }
+      l.is_pending = false;
+      *each = l.next_pending;
+    }
+  }
+
+  // Without waiting: calls readable(link, flow) for each connection that has something to read, and
+  // connected(link, flow) for each that stands now.
+  template <class Readable, class Connected>
+  void look(Readable const& readable, Connected const& connected) noexcept {
+    if (connector_->is_dialling()) accept(connected);
+    epoll_event events[events_max];
+    int const got = epoll_wait(epoll_.get(), events, events_max, 0);
+    for (int i = 0; i < got; ++i) {
+      if (events[i].data.u64 == connector_mark) {
+        accept(connected);
+        continue;
+      }
+      link& l = *links_[events[i].data.u64 >> 8];
+      int const index = static_cast<int>(events[i].data.u64 & 0xff);
+      if ((events[i].events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) readable(l, index);
+      if ((events[i].events & EPOLLOUT) == 0 || l.at(index).state() != flow_state::open) continue;
+      watch(l.at(index).fd(), events[i].data.u64, EPOLLIN, EPOLL_CTL_MOD);
+      pump(l);
+    }
+  }
+
+  // A connection that has ended says so for ever.
+  void stop_looking_at(flow const& f) noexcept { epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, f.fd(), nullptr); }
+
+  // The descriptor becomes readable as well when what waits to be written can be.
+  void watch_for_room() noexcept {
+    for (link* l = pending_; l != nullptr; l = l->next_pending)
+      for (int f = 0; f < l->flow_count(); ++f)
+        if (!l->at(f).idle() && l->at(f).state() == flow_state::open)
+          watch(l->at(f).fd(), mark_of(*l, f), EPOLLIN | EPOLLOUT, EPOLL_CTL_MOD);
+  }
+
+  // A group goes: nothing here refers to it afterwards.
+  COLLX_COLD void forget(channel_group const& group) noexcept {
+    for (link* l : links_)
+      if (l != nullptr) l->forget(group);
+  }
+
+  // ---- the end -------------------------------------------------------------------------------------
+
+  [[nodiscard]] COLLX_COLD bool has_more_to_write() noexcept {
+    for (link* l = pending_; l != nullptr; l = l->next_pending)
+      if (!l->is_over()) return true;
+    return false;
+  }
+  COLLX_COLD void hang_up() noexcept {
+    for (link* l : links_)
+      for (int f = 0; l != nullptr && f < l->flow_count(); ++f)
+        if (l->at(f).fd() >= 0) shutdown(l->at(f).fd(), SHUT_WR);
+  }
+  // Bytes, or the word that there will be no more, that the peers' machines have not acknowledged.
+  [[nodiscard]] COLLX_COLD bool has_bytes_on_their_way() noexcept {
+    for (link* l : links_)
+      for (int f = 0; l != nullptr && f < l->flow_count(); ++f) {
+        int unacknowledged = 0;
+        if (l->at(f).state() == flow_state::open &&
+            ioctl(l->at(f).fd(), TIOCOUTQ, &unacknowledged) == 0 && unacknowledged > 0)
+          return true;
+      }
+    return false;
+  }
+
+ private:
+  static constexpr std::uint64_t connector_mark = ~std::uint64_t{0};
+  static constexpr int events_max = 32;
+
+  [[nodiscard]] link& at(rank_t peer) noexcept {
+    link*& l = links_[static_cast<std::size_t>(peer)];
+    if (l == nullptr) l = new link(peer, limits_, checks_);
+    return *l;
+  }
+
+  COLLX_COLD void dial(rank_t peer, int flows) noexcept {
+    link& l = at(peer);
+    connector_->dial(peer, std::exchange(l.dialled, flows), flows);
+  }
+
+  template <class Connected>
+  COLLX_COLD void accept(Connected const& connected) noexcept {
+    connection next;
+    while (connector_->poll(next)) {
+      link& l = at(next.peer);
+      bool const known = next.flow >= 0 && next.flow < l.flow_count();
+      if (!known || l.at(next.flow).state() != flow_state::closed) {
+        next.fd.reset();
+        continue;
+      }
+      l.open(next.flow, static_cast<net::owned_fd&&>(next.fd));
+      watch(l.at(next.flow).fd(), mark_of(l, next.flow), EPOLLIN, EPOLL_CTL_ADD);
+      connected(l, next.flow);
+    }
+  }
+
+  [[nodiscard]] static std::uint64_t mark_of(link const& l, int index) noexcept {
+    return static_cast<std::uint64_t>(l.peer()) << 8 | static_cast<std::uint64_t>(index);
+  }
+  void watch(int fd, std::uint64_t mark, std::uint32_t events, int how) noexcept {
+    epoll_event e{};
+    e.events = events;
+    e.data.u64 = mark;
+    epoll_ctl(epoll_.get(), how, fd, &e);
+  }
+
+  rank_t rank_;
+  flows::flow_limits limits_;
+  bool checks_;
+  connector* connector_;
+  array<link*> links_;
+  net::owned_fd epoll_;
+  link* pending_ = nullptr;  // those with something to write
+};
+
+}  // namespace collx::inline abi_1::transport::sockets
