@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages spread over several flows that lose nothing but keep no order among each other: whatever the delays,
-// messages end in order, once, and no flow has more than its share under way.
+// Messages spread over several flows that lose nothing but keep no order among each other: whatever the
+// delays, messages end in order, once, and no flow has more than its share under way.
 #include <deque>
 #include <vector>
 

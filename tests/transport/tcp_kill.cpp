@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes that talk over TCP are killed or stopped in the middle of a collective: every survivor gets an error
-// that names the collective, its number and the lost rank; within moments where the system tells, by the deadline
-// where it does not.
+// Processes that talk over TCP are killed or stopped in the middle of a collective: every survivor gets an
+// error that names the collective, its number and the lost rank; within moments where the system tells, by
+// the deadline where it does not.
 // ctest: TIMEOUT 300
 // component: tcp
 #include "transport/killing.hpp"

@@ -41,8 +41,8 @@ template <class Join, class RankMain>
   _exit(code);
 }
 
-// Forks `size` processes; each joins and calls rank_main(communicator&). Returns how they ended. `forked()` is
-// called here when all have been.
+// Forks `size` processes; each joins and calls rank_main(communicator&). Returns how they ended. `forked()`
+// is called here when all have been.
 template <class Join, class RankMain, class Forked>
 exit_codes fork_ranks(rank_t size, Join const& join, RankMain& rank_main, Forked const& forked) {
   std::fflush(nullptr);  // or every child prints what is still buffered

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// connect<transport::tcp>(): processes of one host or of many, started by whatever launcher the site has. Needs
-// OpenSSL (the CMake component collx::tcp).
+// connect<transport::tcp>(): processes of one host or of many, started by whatever launcher the site has.
+// Needs OpenSSL (the CMake component collx::tcp).
 #pragma once
 
 #include "collx/bootstrap/connect.hpp"

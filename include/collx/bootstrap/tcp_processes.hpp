@@ -10,12 +10,13 @@
 namespace collx::inline abi_1::bootstrap {
 
 // As on_processes(). Every rank listens on a port of its own, which all know because they are forked from one
-// process. The secret is COLLX_SECRET_FILE's or COLLX_SECRET's; none is needed on loopback. `Transport`: tcp or
-// a decorator of it. `version`: 4 or 6, of the internet protocol.
+// process. The secret is COLLX_SECRET_FILE's or COLLX_SECRET's; none is needed on loopback. `Transport`: tcp
+// or a decorator of it. `version`: 4 or 6, of the internet protocol.
 template <class Transport = transport::tcp, class RankMain>
-exit_codes on_tcp_processes(rank_t size, RankMain&& rank_main,
-                            transport::tcp_settings const& chosen = transport::tcp_settings::from_environment(),
-                            std::uint8_t version = 4) {
+exit_codes on_tcp_processes(
+    rank_t size, RankMain&& rank_main,
+    transport::tcp_settings const& chosen = transport::tcp_settings::from_environment(),
+    std::uint8_t version = 4) {
   detail::require_local_size(size);
   auto const sockets = net::socket_settings::from_environment(chosen.common.timeout_us);
   net::credentials const mine(net::secret::from_environment(), static_cast<std::uint64_t>(getpid()));

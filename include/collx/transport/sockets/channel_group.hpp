@@ -142,7 +142,8 @@ class channel_group {
     return true;
   }
 
-  // ---- sleeping: its own descriptor, since a thread with another communicator may read what is for this one.
+  // ---- sleeping: its own descriptor, since a thread with another communicator may read what is for this
+  // one.
 
   [[nodiscard]] int bell() const noexcept { return bell_; }
   void asleep(bool value) noexcept { asleep_ = value; }

@@ -112,7 +112,9 @@ class tcp_endpoint {
 
   void end_fragment(int lane) noexcept {
     posix_lock const held(world_->mutex());
-    rings_[lane].mark([&](rank_t peer) noexcept { return group_.is_made(peer) ? group_.at(lane, peer).sent : 0; });
+    rings_[lane].mark([&](rank_t peer) noexcept {
+      return group_.is_made(peer) ? group_.at(lane, peer).sent : 0;
+    });
   }
 
   [[nodiscard]] rank_t unread_by(int lane) noexcept {

@@ -60,8 +60,8 @@ class link {
   // The peer has said that it does no more, or has failed.
   void said_goodbye() noexcept { left_ = true; }
   [[nodiscard]] bool left() const noexcept { return left_; }
-  // Nothing more will come from the peer: the connection for data has ended or failed, or there never was one,
-  // and the one for control has.
+  // Nothing more will come from the peer: the connection for data has ended or failed, or there never was
+  // one, and the one for control has.
   [[nodiscard]] bool is_over() noexcept {
     bool open = false, ended = false;
     for (flow& f : data_) {
@@ -97,7 +97,8 @@ class link {
   // Something is to be written, and there is somewhere to write it.
   [[nodiscard]] bool is_busy() noexcept {
     if (control_has_ended() && !is_up()) return false;
-    if (tells_alarm_ || tells_goodbye_ || asks_ || answers_ || lost_ != no_rank || owing_.front() != nullptr || !control_.idle()) return true;
+    bool const has_news = tells_alarm_ || tells_goodbye_ || asks_ || answers_ || lost_ != no_rank;
+    if (has_news || owing_.front() != nullptr || !control_.idle()) return true;
     if (waiting_.front() != nullptr || urgent_.front() != nullptr) return true;
     for (flow const& f : data_)
       if (!f.idle()) return true;
@@ -133,9 +134,11 @@ class link {
     waiting_.remove_if(belongs);
     urgent_.remove_if(belongs);
     owing_.remove_if(belongs);
+    auto const is_of_group = [&](outgoing_frame const& o) noexcept {
+      return o.of != nullptr && belongs(*o.of);
+    };
     for (flow& f : data_)
-      if (f.refers_to([&](outgoing_frame const& o) noexcept { return o.of != nullptr && o.of->group == &group; }))
-        f.close();
+      if (f.refers_to(is_of_group)) f.close();
   }
 
   link* next_pending = nullptr;

@@ -10,8 +10,8 @@ namespace collx::inline abi_1::transport::sockets {
 
 class network_connector : public connector {
  public:
-  // `gate` lets in links for this rank; `addresses[r]`: where rank r's listens; `timeout_us`: how long somebody
-  // is dialled before the wait for him is given up.
+  // `gate` lets in links for this rank; `addresses[r]`: where rank r's listens; `timeout_us`: how long
+  // somebody is dialled before the wait for him is given up.
   COLLX_COLD network_connector(rank_t rank, array<net::address> addresses, net::gate gate,
                                net::credentials const& mine, net::socket_settings const& chosen,
                                std::uint64_t timeout_us)

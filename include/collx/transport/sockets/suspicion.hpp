@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whom a rank blames when a deadline passes. The peer it waits for may itself wait for somebody who waits for
 // the one that is stuck. So who waits asks the peer from time to time, and a rank that is asked says whom it
-// blames; one that gives no answer is blamed. What is stuck is so found along the chain of waits, a link of it
-// for every question.
+// blames; one that gives no answer is blamed. What is stuck is so found along the chain of waits, a link of
+// it for every question.
 #pragma once
 
 #include <cstdint>

@@ -15,8 +15,8 @@ namespace collx::inline abi_1::transport::sockets {
 
 class switchboard {
  public:
-  // Takes over `connector`. A ring of connections for control is begun, so that what one rank knows of a failure
-  // reaches all, round a lost one as well; everything else is connected when it is needed.
+  // Takes over `connector`. A ring of connections for control is begun, so that what one rank knows of a
+  // failure reaches all, round a lost one as well; everything else is connected when it is needed.
   COLLX_COLD switchboard(rank_t rank, rank_t size, tcp_settings const& chosen, connector* connector)
       : rank_(rank),
         limits_(chosen.limits),
@@ -44,8 +44,8 @@ class switchboard {
   // Null: this rank has had nothing to do with that one.
   [[nodiscard]] link* find(rank_t peer) noexcept { return links_[static_cast<std::size_t>(peer)]; }
 
-  // The link to a peer that messages will be exchanged with. One of the two must dial: the lower rank. The other
-  // one waits until it is called.
+  // The link to a peer that messages will be exchanged with. One of the two must dial: the lower rank. The
+  // other one waits until it is called.
   [[nodiscard]] link& need(rank_t peer) noexcept {
     link& l = at(peer);
     if (rank_ < peer && l.dialled < l.flow_count()) dial(peer, l.flow_count());
