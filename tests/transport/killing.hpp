@@ -3,6 +3,7 @@
 // transport.
 #pragma once
 
+#include <atomic>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@ inline constexpr std::uint64_t noticed_within_us = 4'000'000;  // on a busy mach
 
 // What the survivors tell the test, in memory that all processes share.
 struct record {
+  std::atomic<bool> ready{false};
   bool failed = false;
   std::uint64_t took_us = 0;
   collx::failure_report report;
@@ -80,6 +82,10 @@ void kill_and_check(killing const& how, char const* collective, Call const& call
         watchdog dog;
         auto const watched = dog.watch(comm);
         collx::barrier(comm);
+        // The victim must not be gone before the others have left this barrier: nobody would be told of that.
+        records[comm.rank()].ready = true;
+        for (rank_t r = 0; comm.rank() == how.victim && r < how.size; ++r)
+          while (!records[r].ready) sched_yield();
         if (comm.rank() == how.victim)
           comm.engine().endpoint().inject({.stop_at_send = how.at_send, .kill_process = true});
         call_until_it_fails(comm, records[comm.rank()], call);
