@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a small network on handwritten digits, data-parallel over the processes of one machine, and
-// shows that it ends with the model that one process alone would have found.
+// Trains a small network on handwritten digits, data-parallel over processes, and shows that it ends with the
+// model that one process alone would have found.
 //
 //   train_digits --ranks 2                    starts 2 processes itself
 //   train_digits --ranks 3 --reproducible     the same bits for any number of ranks
+//   mpirun -n 4 train_digits --transport tcp  one rank of a job that somebody else started, on any hosts
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -13,14 +14,16 @@
 #include <collx/collective/split.hpp>
 #include <collx/schedule/type_list.hpp>
 #include <collx/transport/shm.hpp>
+#if defined(TRAIN_DIGITS_TCP)
+#include <collx/bootstrap/tcp.hpp>
+#include <collx/bootstrap/tcp_processes.hpp>
+#endif
 
 #include "report.hpp"
 
 namespace {
 
 using namespace train_digits;
-
-using world_t = collx::communicator<collx::transport::shm>;
 
 enum exit_status : int {
   done = 0,
@@ -37,33 +40,61 @@ constexpr std::size_t test_image_count = 360;
 using algorithms =
     collx::type_list<composed, collx::algo::direct_one_shot, collx::algo::direct_two_shot, collx::algo::ring>;
 
-template <class Sum>
-using all_reduce_call = void (*)(world_t&, std::span<typename Sum::element>);
+// How the ranks come together: started here, or by a launcher.
+struct over_shm {
+  static constexpr char const* name = "shm";
+  static constexpr char const* words = "shared memory";
+  using world = collx::communicator<collx::transport::shm>;
+  static world connect() { return collx::connect<collx::transport::shm>(); }
+  template <class RankMain>
+  static auto start(int ranks, RankMain const& rank_main) {
+    return collx::bootstrap::on_processes(ranks, rank_main);
+  }
+};
+#if defined(TRAIN_DIGITS_TCP)
+struct over_tcp {
+  static constexpr char const* name = "tcp";
+  static constexpr char const* words = "TCP";
+  using world = collx::communicator<collx::transport::tcp>;
+  static world connect() { return collx::connect<collx::transport::tcp>(); }
+  template <class RankMain>
+  static auto start(int ranks, RankMain const& rank_main) {
+    return collx::bootstrap::on_tcp_processes(ranks, rank_main);
+  }
+};
+using transports = collx::type_list<over_shm, over_tcp>;
+#else
+using transports = collx::type_list<over_shm>;
+#endif
 
-template <class Sum, class Algorithm>
-void sum_gradients(world_t& world, std::span<typename Sum::element> gradient) {
+template <class World, class Sum>
+using all_reduce_call = void (*)(World&, std::span<typename Sum::element>);
+
+template <class World, class Sum, class Algorithm>
+void sum_gradients(World& world, std::span<typename Sum::element> gradient) {
   collx::all_reduce<Algorithm>(world, gradient, Sum::combine);
 }
 
-template <class Sum>
-all_reduce_call<Sum> call_named(std::string const& name) {
-  all_reduce_call<Sum> found = nullptr;
+template <class World, class Sum>
+all_reduce_call<World, Sum> call_named(std::string const& name) {
+  all_reduce_call<World, Sum> found = nullptr;
   std::string known;
   algorithms::for_each([&]<class Algorithm>() {
     known += std::string(" ") + Algorithm::name;
-    if (name == Algorithm::name) found = &sum_gradients<Sum, Algorithm>;
+    if (name == Algorithm::name) found = &sum_gradients<World, Sum, Algorithm>;
   });
   if (found == nullptr) throw usage_error("unknown algorithm '" + name + "'; there are:" + known);
   return found;
 }
 
 // What every rank does; rank 0 speaks.
-template <class Sum>
-exit_status run_rank(world_t& world, options const& o, digits const& data) {
+template <class Sum, class Over>
+exit_status run_rank(typename Over::world& world, options const& o, digits const& data) {
+  using world_t = typename Over::world;
   bool const speaks = world.rank() == 0;
-  auto const call = call_named<Sum>(o.algorithm);
+  auto const call = call_named<world_t, Sum>(o.algorithm);
   if (speaks)
-    print_opening(o, data, world.size(), Sum::name, (parameter_count + 1) * sizeof(typename Sum::element));
+    print_opening(o, data, world.size(), Over::words, Sum::name, (parameter_count + 1) * sizeof(typename Sum::element));
 
   progress_line progress(o.training.epochs);
   outcome const many = trainer<Sum, world_t>(world, data, o.training, call).run([&](epoch_result const& r) {
@@ -83,9 +114,11 @@ exit_status run_rank(world_t& world, options const& o, digits const& data) {
   return same && accurate ? done : goal_missed;
 }
 
-exit_status run_checked(world_t& world, options const& o, digits const& data) {
+template <class Over>
+exit_status run_checked(typename Over::world& world, options const& o, digits const& data) {
   try {
-    return o.reproducible ? run_rank<fixed_point_sum>(world, o, data) : run_rank<float_sum>(world, o, data);
+    return o.reproducible ? run_rank<fixed_point_sum, Over>(world, o, data)
+                          : run_rank<float_sum, Over>(world, o, data);
   } catch (std::range_error const& e) {
     if (world.rank() == 0) std::fprintf(stderr, "\ntrain_digits: %s\n", e.what());
     return diverged;
@@ -95,9 +128,10 @@ exit_status run_checked(world_t& world, options const& o, digits const& data) {
   }
 }
 
+template <class Over>
 int start_ranks(options const& o, digits const& data) {
-  auto const codes = collx::bootstrap::on_processes(o.ranks, [&](world_t& world) {
-    exit_status const status = run_checked(world, o, data);
+  auto const codes = Over::start(o.ranks, [&](typename Over::world& world) {
+    exit_status const status = run_checked<Over>(world, o, data);
     std::fflush(nullptr);
     if (status != done) std::_Exit(status);  // this rank's process ends here, with a code of its own
   });
@@ -109,18 +143,33 @@ int start_ranks(options const& o, digits const& data) {
   return done;
 }
 
+template <class Over>
+int run(options const& o, digits const& data) {
+  (void)call_named<typename Over::world, float_sum>(o.algorithm);
+  if (!started_by_launcher()) return start_ranks<Over>(o, data);
+  if (o.ranks_given) throw usage_error("--ranks cannot be given to a rank of a job: the launcher decides");
+  auto world = Over::connect();
+  return run_checked<Over>(world, o, data);
+}
+
+int run_over(std::string const& transport, options const& o, digits const& data) {
+  int (*found)(options const&, digits const&) = nullptr;
+  std::string known;
+  transports::for_each([&]<class Over>() {
+    known += std::string(" ") + Over::name;
+    if (transport == Over::name) found = &run<Over>;
+  });
+  if (found == nullptr) throw usage_error("unknown transport '" + transport + "'; this build has:" + known);
+  return found(o, data);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
   options const o = parse_options(argc, argv);
   if (o.help) return std::fputs(usage, stdout), done;
-  (void)call_named<float_sum>(o.algorithm);
   digits const data = split(load_digits(o.data), test_image_count, o.training.seed);
-  if (!started_by_launcher()) return start_ranks(o, data);
-  if (o.ranks_given)
-    throw usage_error("--ranks cannot be given where RANK and WORLD_SIZE are set: the launcher decides");
-  auto world = collx::connect<collx::transport::shm>();
-  return run_checked(world, o, data);
+  return run_over(o.transport, o, data);
 } catch (train_digits::usage_error const& e) {
   std::fprintf(stderr, "train_digits: %s\n\n%s", e.what(), train_digits::usage);
   return bad_usage;

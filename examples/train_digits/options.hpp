@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include <collx/bootstrap/launcher.hpp>
+
 #include "trainer.hpp"
 
 #ifndef TRAIN_DIGITS_DATA
@@ -29,6 +31,7 @@ struct options {
   bool reproducible = false;
   bool help = false;
   std::string algorithm = "composed";
+  std::string transport = "shm";
   std::string data = TRAIN_DIGITS_DATA;
   double required_accuracy = 95.0;  // percent
   plan training;
@@ -39,6 +42,7 @@ inline constexpr char const* usage =
     "  --ranks N             processes to start on this machine, 1 to 128 (default 2)\n"
     "  --reproducible        sum in fixed point: the same model, bit for bit, for any number of ranks\n"
     "  --algorithm NAME      schedule of the gradient all_reduce (default composed; a wrong name lists all)\n"
+    "  --transport NAME      shm, or tcp where OpenSSL is installed (default shm)\n"
     "  --epochs N            passes over the training images, 1 to 10000 (default 30)\n"
     "  --batch N             images of one step over all ranks, 1 to 1024 (default 64)\n"
     "  --learning-rate X     0 to 10 (default 0.1)\n"
@@ -46,7 +50,7 @@ inline constexpr char const* usage =
     "  --require-accuracy P  exit with 1 below P percent right on the test images (default 95)\n"
     "  --data FILE           the images (default: examples/data/digits.csv of the sources)\n"
     "  --help                this text\n"
-    "With RANK and WORLD_SIZE in the environment it is one rank of a job that a launcher started.\n"
+    "Started by a launcher (RANK and WORLD_SIZE, mpirun, srun, ...) it is one rank of that job.\n"
     "Exit status: 0 done; 1 accuracy or equality missed; 2 bad command line; 3 bad data;\n"
     "4 communication failed; 5 training diverged.\n";
 
@@ -76,6 +80,7 @@ Number number_in(std::string_view flag, std::string_view text, Number min, Numbe
 inline void apply(options& o, std::string_view flag, std::string_view text) {
   if (flag == "--ranks") o.ranks = number_in(flag, text, 1, rank_count_max), o.ranks_given = true;
   else if (flag == "--algorithm") o.algorithm = text;
+  else if (flag == "--transport") o.transport = text;
   else if (flag == "--epochs") o.training.epochs = number_in(flag, text, 1, 10000);
   else if (flag == "--batch") o.training.batch = number_in<std::size_t>(flag, text, 1, batch_max);
   else if (flag == "--learning-rate") o.training.learning_rate = number_in(flag, text, 0.0f, 10.0f);
@@ -116,9 +121,9 @@ inline void apply(options& o, std::string_view flag, std::string_view text) {
   return o;
 }
 
-// A launcher sets these; without them this program starts its ranks itself.
+// Otherwise this program starts its ranks itself.
 [[nodiscard]] inline bool started_by_launcher() {
-  return std::getenv("RANK") != nullptr || std::getenv("WORLD_SIZE") != nullptr;
+  return collx::bootstrap::launch::from_environment().by != nullptr;
 }
 
 }  // namespace train_digits

@@ -21,14 +21,14 @@ namespace train_digits {
   return text;
 }
 
-inline void print_opening(options const& o, digits const& data, int ranks, char const* sum,
+inline void print_opening(options const& o, digits const& data, int ranks, char const* over, char const* sum,
                           std::size_t gradient_bytes) {
   std::printf("train_digits: %s training and %s test images, network %d-%d-%d with %s parameters\n",
               grouped(data.training.size()).c_str(), grouped(data.test.size()).c_str(), pixel_count,
               hidden_count, class_count, grouped(parameter_count).c_str());
   std::printf(
-      "%d %s over shared memory, batch %zu, seed %llu; gradients: all_reduce<%s>, %s sum, %s bytes\n\n",
-      ranks, ranks == 1 ? "process" : "processes", o.training.batch,
+      "%d %s over %s, batch %zu, seed %llu; gradients: all_reduce<%s>, %s sum, %s bytes\n\n",
+      ranks, ranks == 1 ? "process" : "processes", over, o.training.batch,
       static_cast<unsigned long long>(o.training.seed), o.algorithm.c_str(), sum,
       grouped(gradient_bytes).c_str());
 }
