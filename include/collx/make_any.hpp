@@ -8,254 +8,19 @@
 #pragma once
 
 #include "collx/algo/all.hpp"
+#include "collx/any/lists.hpp"
+#include "collx/any/schedules.hpp"
 #include "collx/any_communicator.hpp"
 #include "collx/collective/agreement.hpp"
-#include "collx/collective/all_gather.hpp"
-#include "collx/collective/all_reduce.hpp"
-#include "collx/collective/all_to_all.hpp"
-#include "collx/collective/barrier.hpp"
-#include "collx/collective/broadcast.hpp"
-#include "collx/collective/exclusive_scan.hpp"
-#include "collx/collective/gather.hpp"
-#include "collx/collective/reduce.hpp"
-#include "collx/collective/reduce_scatter.hpp"
-#include "collx/collective/scan.hpp"
-#include "collx/collective/scatter.hpp"
 #include "collx/collective/split.hpp"
-#include "collx/exec/erased_reduction.hpp"
-#include "collx/op/small_float.hpp"
 
 namespace collx::inline abi_1 {
-
-using any_types =
-    type_list<std::int8_t, std::uint8_t, std::int16_t, std::uint16_t, std::int32_t, std::uint32_t,
-              std::int64_t, std::uint64_t, float8_e4m3, float8_e5m2, float16, bfloat16, float, double>;
-using any_ops = type_list<sum_t, prod_t, min_t, max_t, avg_t, bit_and_t, bit_or_t, bit_xor_t, logical_and_t,
-                          logical_or_t>;
-
 namespace detail {
-
-template <class T, class... Ts>
-[[nodiscard]] consteval std::size_t place_in(type_list<Ts...>) {
-  static_assert((std::is_same_v<T, Ts> || ...),
-                "collx: any_communicator knows the types of data_type and the "
-                "operators of reduce_op only");
-  std::size_t at = 0;
-  (void)((std::is_same_v<T, Ts> || (++at, false)) || ...);
-  return at;
-}
-
-// ---- what is known of types and operators --------------------------------------------------------
-
-template <class Op>
-inline constexpr Op the_operator{};
-
-struct reduction_table {
-  exec::erased_reduction of[data_type_count][reduce_op_count];
-};
-
-template <class Types, class Ops>
-struct reductions;
-
-template <class... Ts, class Ops>
-struct reductions<type_list<Ts...>, Ops> {
-  template <class T, class Op>
-  static constexpr void enter(reduction_table& table) {
-    if constexpr (reduction<Op, T>)
-      table.of[place_in<T>(any_types{})][place_in<Op>(any_ops{})] = {&exec::detail::combine_as<T, Op>,
-                                                                     &the_operator<Op>,
-                                                                     sizeof(T),
-                                                                     type_number<T>(),
-                                                                     type_number<Op>(),
-                                                                     Op::name};
-  }
-  template <class T, class... All>
-  static constexpr void enter_all(reduction_table& table, type_list<All...>) {
-    (enter<T, All>(table), ...);
-  }
-  [[nodiscard]] static constexpr reduction_table make() {
-    reduction_table table{};
-    (enter_all<Ts>(table, Ops{}), ...);
-    return table;
-  }
-  static constexpr reduction_table known = make();
-};
-
-// ---- what is known of schedules --------------------------------------------------------------------
-
-// A call on buffers of bytes.
-struct byte_call {
-  std::span<std::byte const> in;
-  std::span<std::byte> out;
-  exec::erased_reduction const* op = nullptr;
-  exec::standing at{};
-  rank_t root = 0;
-};
-
-// How many elements of a buffer are one rank's; a combining contract has its result as one block.
-template <class Contract>
-[[nodiscard]] byte_call in_bytes(any_call const& call, exec::erased_reduction const* op,
-                                 exec::standing const& at) noexcept {
-  problem p = at.where;
-  p.root = call.root;
-  std::size_t const block = call.count * bytes_of(call.type);
-  auto const ins = static_cast<std::size_t>(Contract::input(p).count);
-  auto const outs = Contract::from_all ? std::size_t{1} : static_cast<std::size_t>(Contract::output(p).count);
-  return {{static_cast<std::byte const*>(call.in), ins * block},
-          {static_cast<std::byte*>(call.out), outs * block},
-          op,
-          at,
-          call.root};
-}
-
-[[nodiscard]] inline auto bind_bytes(contract::all_reduce, problem p, byte_call const& c) noexcept {
-  return bind_all_reduce(p, c.in, c.out, *c.op);
-}
-[[nodiscard]] inline auto bind_bytes(contract::reduce_scatter, problem p, byte_call const& c) noexcept {
-  return bind_reduce_scatter(p, c.in, c.out, *c.op);
-}
-[[nodiscard]] inline auto bind_bytes(contract::reduce, problem p, byte_call const& c) noexcept {
-  return bind_reduce(p, c.in, c.out, *c.op, c.root);
-}
-[[nodiscard]] inline auto bind_bytes(contract::scan, problem p, byte_call const& c) noexcept {
-  return bind_scan(p, c.in, c.out, *c.op);
-}
-[[nodiscard]] inline auto bind_bytes(contract::exclusive_scan, problem p, byte_call const& c) noexcept {
-  return bind_exclusive_scan(p, c.in, c.out, *c.op);
-}
-[[nodiscard]] inline auto bind_bytes(contract::all_gather, problem p, byte_call const& c) noexcept {
-  return bind_all_gather(p, c.in, c.out);
-}
-[[nodiscard]] inline auto bind_bytes(contract::all_to_all, problem p, byte_call const& c) noexcept {
-  return bind_all_to_all(p, c.in, c.out);
-}
-[[nodiscard]] inline auto bind_bytes(contract::broadcast, problem p, byte_call const& c) noexcept {
-  return bind_broadcast(p, c.in, c.out, c.root);
-}
-[[nodiscard]] inline auto bind_bytes(contract::gather, problem p, byte_call const& c) noexcept {
-  return bind_gather(p, c.in, c.out, c.root);
-}
-[[nodiscard]] inline auto bind_bytes(contract::scatter, problem p, byte_call const& c) noexcept {
-  return bind_scatter(p, c.in, c.out, c.root);
-}
-[[nodiscard]] inline auto bind_bytes(contract::barrier, problem p, byte_call const&) noexcept {
-  return bind_barrier(p);
-}
-
-// One collective with one algorithm.
-template <class Endpoint>
-struct any_entry {
-  using engine_type = exec::engine<Endpoint>;
-  void (*run)(engine_type&, any_call const&, exec::erased_reduction const*, exec::standing const&);
-  status (*try_run)(engine_type&, any_call const&, exec::erased_reduction const*,
-                    exec::standing const&) noexcept;
-  request<Endpoint> (*start)(engine_type&, any_call const&, exec::erased_reduction const*,
-                             exec::standing const&);
-};
-
-template <class Contract, class Algorithm, class Endpoint>
-struct any_schedule {
-  using engine_type = exec::engine<Endpoint>;
-
-  [[nodiscard]] static auto bind(any_call const& call, exec::erased_reduction const* op,
-                                 exec::standing const& at) noexcept {
-    auto args = bind_bytes(Contract{}, at.where, in_bytes<Contract>(call, op, at));
-    args.at = at;
-    args.at.where.root = args.root;
-    return args;
-  }
-  static void run(engine_type& engine, any_call const& call, exec::erased_reduction const* op,
-                  exec::standing const& at) {
-    detail::run_or_throw<Algorithm>(engine, bind(call, op, at));
-  }
-  [[nodiscard]] static status try_run(engine_type& engine, any_call const& call,
-                                      exec::erased_reduction const* op, exec::standing const& at) noexcept {
-    return detail::run<Algorithm>(engine, bind(call, op, at));
-  }
-  [[nodiscard]] static request<Endpoint> start(engine_type& engine, any_call const& call,
-                                               exec::erased_reduction const* op, exec::standing const& at) {
-    return detail::begin<Algorithm>(engine, bind(call, op, at), call.options.how);
-  }
-};
-
-// The algorithms of one collective, by name; the library's own choice first.
-template <class Endpoint, std::size_t Capacity>
-struct any_algorithms {
-  char const* names[Capacity] = {};
-  any_entry<Endpoint> entries[Capacity] = {};
-  std::size_t count = 0;
-
-  template <class Contract, class Algorithm>
-  constexpr void enter() {
-    using S = any_schedule<Contract, Algorithm, Endpoint>;
-    if constexpr (std::is_same_v<Algorithm, automatic> || algorithm_for<Algorithm, Contract>) {
-      names[count] = Algorithm::name;
-      entries[count++] = {&S::run, &S::try_run, &S::start};
-    }
-  }
-
-  // Null: there is no such algorithm.
-  [[nodiscard]] any_entry<Endpoint> const* find(char const* name) const noexcept {
-    if (name == nullptr) return &entries[0];
-    for (std::size_t i = 0; i < count; ++i)
-      if (std::strcmp(names[i], name) == 0) return &entries[i];
-    return nullptr;
-  }
-};
-
-template <class Endpoint, class Contracts, class Algorithms>
-struct any_schedules;
-
-template <class Endpoint, class... Contracts, class... Algorithms>
-struct any_schedules<Endpoint, type_list<Contracts...>, type_list<Algorithms...>> {
-  using row = any_algorithms<Endpoint, sizeof...(Algorithms) + 1>;
-
-  template <class Contract>
-  [[nodiscard]] static constexpr row make() {
-    row all;
-    all.template enter<Contract, automatic>();
-    (all.template enter<Contract, Algorithms>(), ...);
-    return all;
-  }
-  static constexpr row of[] = {make<Contracts>()...};
-  static constexpr char const* collectives[] = {Contracts::name...};
-};
-
-[[noreturn]] COLLX_COLD inline void throw_no_algorithm(char const* collective, char const* wanted,
-                                                       std::span<char const* const> names) {
-  char text[560];
-  std::size_t used = 0;
-  auto const append = [&](char const* format, char const* what) {
-    if (used >= sizeof text) return;
-    used += static_cast<std::size_t>(std::snprintf(text + used, sizeof text - used, format, what));
-  };
-  append("%s: there is no algorithm ", collective);
-  append("\"%s\"; those that there are:", wanted);
-  for (char const* each : names) append(" %s", each);
-  throw error(status::bad_argument, text);
-}
-
-[[noreturn]] COLLX_COLD inline void throw_no_reduction(char const* collective, any_call const& call,
-                                                       status code) {
-  char text[300];
-  if (code == status::bad_argument)
-    std::snprintf(text, sizeof text, "%s: %s has no meaning in a scan; scan the sum and divide it yourself",
-                  collective, name(call.op));
-  else
-    std::snprintf(
-        text, sizeof text,
-        "%s: %s on %s was not compiled, or does not exist; name both in make_any (bit operators are "
-        "for integers)",
-        collective, name(call.op), name(call.type));
-  throw error(code, text);
-}
-
-// ---- the communicator ------------------------------------------------------------------------------
 
 template <class Transport, class Types, class Ops, class Algorithms>
 class any_model_of final : public any_model {
   using endpoint = typename Transport::endpoint;
-  using schedules = any_schedules<endpoint, contract::all, Algorithms>;
+  using schedules = any_schedules<endpoint, any_contracts, Algorithms>;
   using entry = any_entry<endpoint>;
 
  public:
@@ -275,6 +40,21 @@ class any_model_of final : public any_model {
     choice const chosen = choose(call);
     if (chosen.code != status::ok) refuse(call, chosen);
     return {*this, chosen.how->start(comm_.engine(), call, chosen.op, comm_.standing())};
+  }
+  [[nodiscard]] persistent_model* prepare(any_call const& call) override {
+    choice const chosen = choose(call);
+    if (chosen.code != status::ok) refuse(call, chosen);
+    return chosen.how->prepare(comm_.engine(), call, chosen.op, comm_.standing());
+  }
+
+  void move(exec::message const& what) override { run_one_or_throw(comm_, what); }
+  [[nodiscard]] status try_move(exec::message const& what) noexcept override { return try_one(comm_, what); }
+  [[nodiscard]] exchange_model* make_exchange(std::int32_t capacity) override {
+    return new exchange_model_of<Transport>(*this, comm_, capacity);
+  }
+  [[nodiscard]] graph_model* make_graph(std::span<rank_t const> sources,
+                                        std::span<rank_t const> destinations) override {
+    return new graph_model_of<Transport>(*this, comm_, sources, destinations);
   }
 
   [[nodiscard]] rank_t rank() const noexcept override { return comm_.rank(); }
@@ -302,7 +82,7 @@ class any_model_of final : public any_model {
 
   [[nodiscard]] static bool reduces(collective_kind what) noexcept {
     return what == collective_kind::all_reduce || what == collective_kind::reduce_scatter ||
-           what == collective_kind::reduce || is_scan(what);
+           what == collective_kind::reduce_scatter_v || what == collective_kind::reduce || is_scan(what);
   }
   [[nodiscard]] static bool is_scan(collective_kind what) noexcept {
     return what == collective_kind::scan || what == collective_kind::exclusive_scan;

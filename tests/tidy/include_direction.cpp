@@ -29,6 +29,7 @@ std::map<std::string, folder_set> const& allowed() {
       {"bootstrap", {".", "transport", "net", "core"}},
       {"collective",
        {".", "algo", "exec", "tune", "schedule", "transport", "device", "op", "wire", "trace", "core"}},
+      {"any", {".", "collective", "algo", "tune", "exec", "schedule", "op", "core"}},
       {"ft",
        {".", "collective", "algo", "exec", "schedule", "transport", "bootstrap", "op", "trace", "core"}},
   };

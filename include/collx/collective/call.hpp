@@ -183,8 +183,9 @@ void run_alone(invocation<Contract, T, Op> const& args) noexcept {
   T const* input = args.input;
   T* output = args.output;
   if constexpr (is_uneven<Contract>) {
-    if (args.tables.input.offsets != nullptr) input += args.tables.input.offsets[0];
-    if (args.tables.output.offsets != nullptr) output += args.tables.output.offsets[0];
+    std::size_t const unit = element_bytes_of<T>(args.op) / sizeof(T);
+    if (args.tables.input.offsets != nullptr) input += args.tables.input.offsets[0] * unit;
+    if (args.tables.output.offsets != nullptr) output += args.tables.output.offsets[0] * unit;
   }
   if constexpr (Contract::from_all && prepares<Op, T>) {
     for (std::size_t i = 0; i < args.count; ++i) output[i] = static_cast<T>(args.op.prepare(input[i]));

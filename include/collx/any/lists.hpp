@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands behind any_exchange and any_graph, for one transport.
+#pragma once
+
+#include "collx/any/exchange.hpp"
+#include "collx/any/uneven.hpp"
+#include "collx/collective/exchange.hpp"
+#include "collx/collective/neighbour_all_gather.hpp"
+#include "collx/collective/neighbour_all_to_all.hpp"
+#include "collx/collective/send_receive.hpp"
+
+namespace collx::inline abi_1::detail {
+
+template <class Transport>
+class exchange_model_of final : public exchange_model {
+ public:
+  exchange_model_of(any_model const& of, communicator<Transport>& comm, std::int32_t capacity)
+      : of_(of), list_(comm, capacity) {}
+
+  void append(exec::message const& what) override {
+    std::span const data(what.data, what.bytes);
+    if (what.outgoing) list_.send(data, what.peer);
+    else list_.receive(data, what.peer);
+  }
+  void clear() noexcept override { list_.clear(); }
+  [[nodiscard]] std::int32_t size() const noexcept override { return list_.size(); }
+  void run() override { list_.run(); }
+  [[nodiscard]] status try_run() noexcept override { return list_.try_run(); }
+  [[nodiscard]] any_request start(priority how) override { return {of_, list_.start(how)}; }
+
+ private:
+  any_model const& of_;
+  exchange<Transport> list_;
+};
+
+// A call on a graph, bound and checked; calls of other kinds are none.
+[[nodiscard]] inline neighbour_call bind_on_graph(problem p, graph const& edges, any_call const& c) noexcept {
+  std::size_t const sources = edges.sources().size(), destinations = edges.destinations().size();
+  return with_size_of(c.type, [&]<class T>() noexcept -> neighbour_call {
+    auto const all_in = elements_at<T const>(c.in, c.count * destinations);
+    auto const own_in = elements_at<T const>(c.in, c.count);
+    auto const out = elements_at<T>(c.out, c.count * sources);
+    if (c.what == collective_kind::all_gather) return bind_neighbour_all_gather(p, edges, own_in, out);
+    if (c.what == collective_kind::all_to_all) return bind_neighbour_all_to_all(p, edges, all_in, out);
+    if (c.what == collective_kind::all_gather_v)
+      return bind_neighbour_all_gather_v(p, edges, own_in, blocks_at<T>(c.out, c.out_blocks));
+    if (c.what == collective_kind::all_to_all_v)
+      return bind_neighbour_all_to_all_v(p, edges, blocks_at<T const>(c.in, c.in_blocks),
+                                         blocks_at<T>(c.out, c.out_blocks));
+    neighbour_call none;
+    none.what.collective = "any_graph";
+    none.edges = &edges;
+    none.fault =
+        "a graph takes all_gather, all_gather_v, all_to_all and all_to_all_v, and no other collective";
+    none.given = static_cast<std::int64_t>(c.what);
+    return none;
+  });
+}
+
+template <class Transport>
+class graph_model_of final : public graph_model {
+ public:
+  graph_model_of(any_model const& of, communicator<Transport>& comm, std::span<rank_t const> sources,
+                 std::span<rank_t const> destinations)
+      : of_(of), comm_(comm), edges_(comm, sources, destinations) {}
+
+  void run(any_call const& call) override { run_or_throw<automatic>(comm_.engine(), bind(call)); }
+  [[nodiscard]] status try_run(any_call const& call) noexcept override {
+    return detail::run<automatic>(comm_.engine(), bind(call));
+  }
+  [[nodiscard]] any_request start(any_call const& call) override {
+    return {of_, begin<automatic>(comm_.engine(), bind(call), call.options.how)};
+  }
+
+ private:
+  [[nodiscard]] neighbour_call bind(any_call const& call) const noexcept {
+    return called_on(comm_, bind_on_graph(where(comm_), edges_, call));
+  }
+
+  any_model const& of_;
+  communicator<Transport>& comm_;
+  graph edges_;
+};
+
+}  // namespace collx::inline abi_1::detail
