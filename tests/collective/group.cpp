@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -46,7 +47,7 @@ std::size_t messages_of(collx::communicator<counting>& comm, F const& f) {
 
 // A mixture: which calls go together depends on their kinds, not on their order.
 template <class Group, class Comm>
-void mixture(Group& g, Comm& comm, std::size_t count) {
+void mixture(Group& g, Comm& comm, std::size_t count, bool started) {
   rank_t const n = comm.size(), me = comm.rank(), last = n - 1;
   auto const size = static_cast<std::size_t>(n);
   std::vector<std::vector<int>> sums(5, std::vector<int>(count, me + 1));
@@ -71,7 +72,14 @@ void mixture(Group& g, Comm& comm, std::size_t count) {
   g.all_reduce(large);
   for (std::size_t k = 2; k < sums.size(); ++k) g.all_reduce(sums[k]);
   g.broadcast(also);
-  g.run();
+  if (started) {
+    auto request = g.start();
+    auto moved = std::move(request);
+    while (!moved.test()) std::this_thread::yield();
+    moved.wait();
+  } else {
+    g.run();
+  }
   require(g.size() == 0, "the list is empty again");
   for (auto const& each : sums)
     for (int const v : each) require(v == n * (n + 1) / 2, "sum");
@@ -96,7 +104,7 @@ TEST_CASE("group: what the calls give one by one, in packed buffers of any size"
          {std::size_t{0}, std::size_t{1}, std::size_t{100}, std::size_t{4096}, std::size_t{1} << 16}) {
       collx::group g(comm, packed_bytes);
       for (std::size_t const count : {std::size_t{1}, std::size_t{7}, std::size_t{300}})
-        mixture(g, comm, count);
+        for (bool const started : {false, true}) mixture(g, comm, count, started);
     }
     using transport = typename std::remove_reference_t<decltype(comm)>::transport_type;
     collx::group<transport, collx::algo::recursive_doubling> of_one_kind(comm, 4096);
@@ -105,6 +113,9 @@ TEST_CASE("group: what the calls give one by one, in packed buffers of any size"
     of_one_kind.all_reduce(b);
     of_one_kind.run();
     require(a[2] == comm.size() * (comm.size() - 1) / 2 && b[4] == comm.size(), "an algorithm");
+    of_one_kind.all_reduce(b);
+    { auto const dropped = of_one_kind.start(collx::priority::urgent); }
+    require(b[4] == comm.size() * comm.size(), "a request that is dropped waits");
   };
   for (rank_t size = 1; size <= 5; ++size) collx::bootstrap::on_threads(size, rank_main);
   for (rank_t const size : {2, 3})
@@ -127,6 +138,11 @@ TEST_CASE("group: sixteen all_reduces are one, in messages") {
       });
       require(one > 0 && together == one && separate == 16 * one,
               std::to_string(one) + ", " + std::to_string(separate) + ", " + std::to_string(together));
+      auto const started = messages_of(comm, [&] {
+        for (auto& each : values) g.all_reduce(each);
+        g.start().wait();
+      });
+      require(started == one, "started");
       // Two operators: two. A buffer for 8: two rounds.
       auto const two_kinds = messages_of(comm, [&] {
         for (std::size_t k = 0; k < 16; ++k) {
@@ -170,5 +186,12 @@ TEST_CASE("group: wrong arguments are named when they are listed") {
     g.all_reduce(out);
     refuses("group: too many calls", [&] { g.all_reduce(out); });
     g.run();
+    g.all_reduce(in);
+    auto request = g.start();
+    refuses("group: its request is in flight", [&] { g.all_reduce(out); });
+    request.wait();
+    g.all_reduce(out);
+    (void)g.start();
+    require(g.start().try_wait() == status::ok && g.size() == 0, "nothing is left to start");
   });
 }

@@ -128,6 +128,9 @@ void count_allocations_of_lists(collx::communicator<Transport>& comm) {
     together.all_reduce(some, oracle::add);
     together.all_reduce(others, oracle::add);
     together.run();
+    together.all_reduce(some, oracle::add);
+    together.all_reduce(others, oracle::add);
+    together.start().wait();
   }
   if (calls_of_new != new_before || calls_of_delete != delete_before)
     throw std::runtime_error("a list of messages or calls allocates");

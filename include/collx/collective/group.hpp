@@ -5,17 +5,22 @@
 //   group g(comm, 64 * 1024);                  packed buffer of so many bytes, symmetric memory
 //   g.all_reduce(a, op); g.all_reduce(b, c, op); g.broadcast(d, root); g.all_gather(e, f); ...
 //   g.run();                                   all done; the list is empty again
+//   auto request = g.start();                  or: returns at once; the list is empty when it is done
 //
 // Together go all_reduces of the same element type and operator, broadcasts of the same root and
 // all_gathers, whatever order they were listed in. A call that is alone of its kind, or larger than the
-// buffer, runs as it is; where the buffer is full another round follows. All ranks list the same calls in
-// the same order. The calls of a group are independent: no output is another's input. Buffers are the
-// caller's, and the group's from the listing until run() returns. An element of an all_reduce is combined
-// as in one of the packed size, whose algorithm may be another than that of its own size: floating-point
-// results may round differently (docs/reproducibility.md).
+// buffer, runs as it is; where the buffer is full another round follows. Started, all rounds move at once, so
+// they share the buffer, and a call for which it has no room left runs as it is. All ranks list the same
+// calls in the same order, and start groups in the same order as their other requests. The calls of a group
+// are independent: no output is another's input. Buffers are the caller's, and the group's from the listing
+// until run() returns or the request is done. An element of an all_reduce is combined as in one of the packed
+// size, whose algorithm may be another than that of its own size: floating-point results may round
+// differently (docs/reproducibility.md).
 //
 // Allocates when made and never again; must not outlive the communicator. Operators have no state. Errors
-// as for the collectives: run() throws, try_run() returns the status; a group that has failed is empty.
+// as for the collectives: run() throws, try_run() returns the status, the request has what comes after
+// start(); a group that has failed is empty. Nothing is listed while its request is in flight: that throws
+// error (bad_argument). Its destructor waits.
 #pragma once
 
 #include "collx/collective/all_gather.hpp"
@@ -24,16 +29,26 @@
 
 namespace collx::inline abi_1 {
 
+template <class Group>
+class group_request;
+
 // `Algorithm`: what all calls of the group are made with.
 template <class Transport, class Algorithm = automatic>
 class group {
  public:
+  using endpoint = typename Transport::endpoint;
+  using request_type = group_request<group>;
+
   // `packed_bytes`: room for the calls that go together, per rank; an all_gather of count elements takes
   // size() * count. `calls_max`: how many calls may be listed. Collective, as communicator::allocate.
   group(communicator<Transport>& comm, std::size_t packed_bytes, std::size_t calls_max = 64)
-      : comm_(comm), packed_(comm.template allocate<std::byte>(packed_bytes)), calls_(calls_max) {}
+      : comm_(comm),
+        packed_(comm.template allocate<std::byte>(packed_bytes)),
+        calls_(calls_max),
+        rounds_(calls_max) {}
   group(group const&) = delete;
   group& operator=(group const&) = delete;
+  ~group() { (void)finish(); }
 
   template <buffer_like In, class Out, class Op = sum_t>
     requires buffer_like<std::remove_reference_t<Out>>
@@ -42,7 +57,7 @@ class group {
     static_assert(std::is_empty_v<Op> && std::is_default_constructible_v<Op>,
                   "collx: a group takes operators without state; call all_reduce itself with this one");
     refuse(detail::bind_all_reduce(detail::where(comm_), in, out, op), contract::all_reduce::name);
-    list({in.data(), out.data(), out.size() * sizeof(T), &reduce_all<T, Op>, 0});
+    list({in.data(), out.data(), out.size() * sizeof(T), &kind_of<reduce_all<T, Op>>, 0});
   }
   template <class InOut, class Op = sum_t>
     requires(buffer_like<std::remove_reference_t<InOut>> && !buffer_like<Op>)
@@ -53,14 +68,14 @@ class group {
   void broadcast(InOut&& inout, rank_t root = 0) {
     refuse(detail::bind_broadcast(detail::where(comm_), inout, root), contract::broadcast::name);
     using T = element_t<std::remove_reference_t<InOut>>;
-    list({inout.data(), inout.data(), inout.size() * sizeof(T), &broadcast_all, root});
+    list({inout.data(), inout.data(), inout.size() * sizeof(T), &kind_of<broadcast_all>, root});
   }
 
   template <buffer_like In, class Out>
     requires buffer_like<std::remove_reference_t<Out>>
   void all_gather(In const& in, Out&& out) {
     refuse(detail::bind_all_gather(detail::where(comm_), in, out), contract::all_gather::name);
-    list({in.data(), out.data(), in.size() * sizeof(element_t<In const>), &gather_all, 0});
+    list({in.data(), out.data(), in.size() * sizeof(element_t<In const>), &kind_of<gather_all>, 0});
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
@@ -73,41 +88,98 @@ class group {
   }
 
   [[nodiscard]] status try_run() noexcept {
+    (void)finish();
     status outcome = status::ok;
     for (std::size_t i = 0; i < count_ && outcome == status::ok; ++i)
       while (!calls_[i].done && outcome == status::ok) outcome = run_together(i);
-    count_ = 0;
+    count_ = round_count_ = 0;
     return outcome;
   }
 
+  // Waits for the last start first; one at a time. Throws error for what an algorithm cannot do, when what
+  // was started before that is done.
+  [[nodiscard]] request_type start(priority how = priority::normal) {
+    (void)finish();
+    in_flight_ = true;
+    try {
+      std::size_t room_begin = 0;
+      for (std::size_t i = 0; i < count_; ++i)
+        if (!calls_[i].done) room_begin = start_together(i, room_begin, how);
+    } catch (...) {
+      (void)finish();
+      throw;
+    }
+    return request_type(*this);
+  }
+
  private:
-  // One of the collectives, on whole buffers or on the packed one.
-  using perform = status (*)(group&, std::byte const* in, std::byte* out, std::size_t bytes, rank_t root);
-  // What goes together has the same `how` and root.
+  friend request_type;
+
+  // One of the collectives, on whole buffers or on the packed one: blocking and started.
+  struct kind {
+    status (*run)(group&, std::byte const* in, std::byte* out, std::size_t bytes, rank_t root) noexcept;
+    request<endpoint> (*start)(group&, std::byte const* in, std::byte* out, std::size_t bytes, rank_t root,
+                               priority how);
+    bool gathers;
+  };
+  // What goes together has the same kind and root.
   struct call {
     void const* in = nullptr;
     void* out = nullptr;
     std::size_t bytes = 0;  // of a rank's block
-    perform how = nullptr;
+    kind const* what = nullptr;
     rank_t root = 0;
-    bool done = false;
-    bool packed = false;  // in this round
-    std::size_t at = 0;   // in the packed block
+    bool done = false;      // or in a round that was started
+    std::size_t round = 0;  // which, and where it lies in the packed block
+    std::size_t at = 0;
+  };
+  // Calls that go together, or one that goes alone.
+  struct round {
+    std::size_t first = 0, calls = 0;
+    std::size_t bytes = 0;        // of a rank's packed block
+    std::byte* packed = nullptr;  // where the blocks are; null: alone
+    request<endpoint> moving{};
   };
 
   template <class T, class Op>
-  static status reduce_all(group& self, std::byte const* in, std::byte* out, std::size_t bytes, rank_t) {
-    std::span const source(reinterpret_cast<T const*>(in), bytes / sizeof(T));
-    return try_all_reduce<Algorithm>(self.comm_, source, std::span(reinterpret_cast<T*>(out), source.size()),
-                                     Op{});
+  struct reduce_all {
+    static constexpr bool gathers = false;
+    static auto bind(group& self, std::byte const* in, std::byte* out, std::size_t bytes, rank_t) noexcept {
+      std::span const source(reinterpret_cast<T const*>(in), bytes / sizeof(T));
+      std::span const target(reinterpret_cast<T*>(out), source.size());
+      return detail::bind_all_reduce(detail::where(self.comm_), source, target, Op{});
+    }
+  };
+  struct broadcast_all {
+    static constexpr bool gathers = false;
+    static auto bind(group& self, std::byte const*, std::byte* out, std::size_t bytes, rank_t root) noexcept {
+      std::span const data(out, bytes);
+      return detail::bind_broadcast(detail::where(self.comm_), data, root);
+    }
+  };
+  struct gather_all {
+    static constexpr bool gathers = true;
+    static auto bind(group& self, std::byte const* in, std::byte* out, std::size_t bytes, rank_t) noexcept {
+      std::span const own(in, bytes);
+      std::span const all(out, bytes * index(self.comm_.size()));
+      return detail::bind_all_gather(detail::where(self.comm_), own, all);
+    }
+  };
+
+  template <class What>
+  static status run_one(group& self, std::byte const* in, std::byte* out, std::size_t bytes,
+                        rank_t root) noexcept {
+    auto const args = detail::called_on(self.comm_, What::bind(self, in, out, bytes, root));
+    return detail::run<Algorithm>(self.comm_.engine(), args);
   }
-  static status broadcast_all(group& self, std::byte const*, std::byte* out, std::size_t bytes, rank_t root) {
-    return try_broadcast<Algorithm>(self.comm_, std::span(out, bytes), root);
+  template <class What>
+  static request<endpoint> start_one(group& self, std::byte const* in, std::byte* out, std::size_t bytes,
+                                     rank_t root, priority how) {
+    auto const args = detail::called_on(self.comm_, What::bind(self, in, out, bytes, root));
+    return detail::begin<Algorithm>(self.comm_.engine(), args, how);
   }
-  static status gather_all(group& self, std::byte const* in, std::byte* out, std::size_t bytes, rank_t) {
-    std::size_t const all_bytes = bytes * static_cast<std::size_t>(self.comm_.size());
-    return try_all_gather<Algorithm>(self.comm_, std::span(in, bytes), std::span(out, all_bytes));
-  }
+  template <class What>
+  static constexpr kind kind_of{&run_one<What>, &start_one<What>, What::gathers};
 
   template <class Arguments>
   static void refuse(Arguments const& args, char const* collective) {
@@ -115,6 +187,9 @@ class group {
   }
 
   void list(call const& what) {
+    if (in_flight_)
+      detail::throw_refusal("group", "its request is in flight; wait for it before calls are listed",
+                            static_cast<std::int64_t>(count_), 0);
     if (count_ == calls_.size())
       detail::throw_refusal("group", "too many calls; run() in between, or make it with a larger calls_max",
                             static_cast<std::int64_t>(count_) + 1, static_cast<std::int64_t>(calls_.size()));
@@ -123,53 +198,149 @@ class group {
 
   // How many blocks of each rank's size the packed buffer holds.
   [[nodiscard]] std::size_t blocks(call const& c) const noexcept {
-    return c.how == &gather_all ? static_cast<std::size_t>(comm_.size()) : 1;
+    return c.what->gathers ? index(comm_.size()) : 1;
   }
 
-  // One round: the call `first`, and of those that go with it as many as there is room for.
-  status run_together(std::size_t first) noexcept {
+  // The next round: the call `first`, and of those that go with it as many as the buffer has room for from
+  // `begin` on. Their inputs are packed.
+  round& pack(std::size_t first, std::size_t begin) noexcept {
     call& leader = calls_[first];
-    std::size_t const room = packed_.size() / blocks(leader);
-    std::size_t used = 0, together = 0;
-    for (std::size_t i = first; i < count_; ++i) {
+    std::size_t const number = round_count_++, room = (packed_.size() - begin) / blocks(leader);
+    round& made = rounds_[number];
+    made = {first, 0, 0, packed_.data() + begin, {}};
+    bool const leads = leader.bytes <= room;
+    for (std::size_t i = first; leads && i < count_; ++i) {
       call& c = calls_[i];
-      c.packed = !c.done && c.how == leader.how && c.root == leader.root && c.bytes <= room - used;
-      if (!c.packed) continue;
-      c.at = used;
-      used += c.bytes;
-      ++together;
-    }
-    if (together <= 1 || !leader.packed) {
-      leader.done = true;
-      return leader.how(*this, static_cast<std::byte const*>(leader.in), static_cast<std::byte*>(leader.out),
-                        leader.bytes, leader.root);
-    }
-    std::byte* const own = packed_.data() + (blocks(leader) == 1 ? 0 : used * index(comm_.rank()));
-    for_each_packed(first, [&](call const& c) { std::memcpy(own + c.at, c.in, c.bytes); });
-    status const outcome = leader.how(*this, own, packed_.data(), used, leader.root);
-    if (outcome != status::ok) return outcome;
-    for_each_packed(first, [&](call& c) {
-      for (std::size_t b = 0; b < blocks(c); ++b)
-        std::memcpy(static_cast<std::byte*>(c.out) + b * c.bytes, packed_.data() + b * used + c.at, c.bytes);
+      if (c.done || c.what != leader.what || c.root != leader.root || c.bytes > room - made.bytes) continue;
       c.done = true;
-    });
-    return status::ok;
+      c.round = number;
+      c.at = made.bytes;
+      made.bytes += c.bytes;
+      ++made.calls;
+    }
+    if (made.calls <= 1) {
+      leader.done = true;
+      leader.round = number;
+      made = {first, 1, leader.bytes, nullptr, {}};
+      return made;
+    }
+    std::byte* const own = own_block(made);
+    for_each_packed(made, [&](call const& c) { std::memcpy(own + c.at, c.in, c.bytes); });
+    return made;
   }
+  void unpack(round const& r) noexcept {
+    for_each_packed(r, [&](call const& c) {
+      for (std::size_t b = 0; b < blocks(c); ++b)
+        std::memcpy(static_cast<std::byte*>(c.out) + b * c.bytes, r.packed + b * r.bytes + c.at, c.bytes);
+    });
+  }
+
+  status run_together(std::size_t first) noexcept {
+    round const& r = pack(first, 0);
+    call const& leader = calls_[first];
+    status const outcome = leader.what->run(*this, source(r), target(r), r.bytes, leader.root);
+    if (outcome == status::ok) unpack(r);
+    return outcome;
+  }
+
+  // Returns where the buffer is free behind it.
+  std::size_t start_together(std::size_t first, std::size_t begin, priority how) {
+    round& r = pack(first, begin);
+    call const& leader = calls_[first];
+    std::byte const* const from = source(r);
+    std::byte* const to = target(r);
+    // Should start throw, there is nothing to unpack.
+    std::byte* const packed = std::exchange(r.packed, nullptr);
+    r.moving = leader.what->start(*this, from, to, r.bytes, leader.root, how);
+    r.packed = packed;
+    if (packed == nullptr) return begin;
+    std::size_t const end = begin + r.bytes * blocks(leader), line = 64;
+    return end + line - 1 < packed_.size() ? (end + line - 1) / line * line : packed_.size();
+  }
+
+  // pending, or how the group ended. Everything that is done goes to where it belongs.
+  [[nodiscard]] status advance(bool waits) noexcept {
+    if (!in_flight_) return comm_.failure().code;
+    bool pending = false;
+    for (std::size_t k = 0; k < round_count_; ++k) {
+      round& r = rounds_[k];
+      if (r.calls == 0) continue;  // done
+      status const outcome = waits ? r.moving.try_wait() : r.moving.try_test();
+      pending = pending || outcome == status::pending;
+      if (outcome == status::pending) continue;
+      if (outcome == status::ok) unpack(r);
+      r.calls = 0;
+    }
+    if (pending) return status::pending;
+    in_flight_ = false;
+    count_ = round_count_ = 0;
+    return comm_.failure().code;
+  }
+  status finish() noexcept { return advance(true); }
 
   template <class F>
-  void for_each_packed(std::size_t first, F const& f) noexcept {
-    for (std::size_t i = first; i < count_; ++i)
-      if (calls_[i].packed) f(calls_[i]);
+  void for_each_packed(round const& r, F const& f) noexcept {
+    if (r.packed == nullptr) return;
+    std::size_t const number = static_cast<std::size_t>(&r - rounds_.data());
+    for (std::size_t i = r.first; i < count_; ++i)
+      if (calls_[i].done && calls_[i].round == number) f(calls_[i]);
+  }
+  [[nodiscard]] std::byte* own_block(round const& r) const noexcept {
+    return r.packed + (calls_[r.first].what->gathers ? r.bytes * index(comm_.rank()) : 0);
+  }
+  [[nodiscard]] std::byte const* source(round const& r) const noexcept {
+    return r.packed == nullptr ? static_cast<std::byte const*>(calls_[r.first].in) : own_block(r);
+  }
+  [[nodiscard]] std::byte* target(round const& r) const noexcept {
+    return r.packed == nullptr ? static_cast<std::byte*>(calls_[r.first].out) : r.packed;
   }
   [[nodiscard]] static std::size_t index(rank_t rank) noexcept { return static_cast<std::size_t>(rank); }
 
   communicator<Transport>& comm_;
   symmetric_buffer<std::byte, typename Transport::world> packed_;
   array<call> calls_;
-  std::size_t count_ = 0;
+  array<round> rounds_;
+  std::size_t count_ = 0, round_count_ = 0;
+  bool in_flight_ = false;
 };
 
 template <class Transport, class... Rest>
 group(communicator<Transport>&, Rest...) -> group<Transport>;
+
+// A started group; as `request` (communicator.hpp). Belongs to the group, and must not outlive it.
+template <class Group>
+class group_request {
+ public:
+  explicit group_request(Group& of) noexcept : of_(&of) {}
+  group_request(group_request&& other) noexcept : of_(std::exchange(other.of_, nullptr)) {}
+  group_request& operator=(group_request&& other) noexcept {
+    std::swap(of_, other.of_);
+    return *this;
+  }
+  ~group_request() { (void)try_wait(); }
+
+  [[nodiscard]] bool test() {
+    Group* const of = of_;
+    status const outcome = try_test();
+    if (outcome != status::ok && outcome != status::pending) throw error(of->comm_.failure());
+    return outcome == status::ok;
+  }
+  void wait() {
+    Group* const of = of_;
+    if (try_wait() != status::ok) throw error(of->comm_.failure());
+  }
+  [[nodiscard]] status try_test() noexcept { return advance(false); }
+  [[nodiscard]] status try_wait() noexcept { return advance(true); }
+
+ private:
+  [[nodiscard]] status advance(bool waits) noexcept {
+    if (of_ == nullptr) return status::ok;
+    status const outcome = of_->advance(waits);
+    if (outcome != status::pending) of_ = nullptr;
+    return outcome;
+  }
+
+  Group* of_;
+};
 
 }  // namespace collx::inline abi_1
