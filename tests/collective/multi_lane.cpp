@@ -2,10 +2,12 @@
 // Collectives cut in parts on several lanes: right for every count, and all lanes are used.
 #include "collx/collective/multi_lane.hpp"
 
-#include <doctest/doctest.h>
-
 #include <stdexcept>
+#include <string_view>
+#include <thread>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include "collective/cases.hpp"
 #include "collective/forms.hpp"
@@ -17,7 +19,7 @@ namespace {
 using collx::multi_lane;
 using collx::rank_t;
 
-// Every algorithm, in two and in three lanes, in the blocking forms.
+// Every algorithm, in two and in three lanes, blocking and started.
 template <class Transport>
 struct on_this_rank {
   collx::communicator<Transport>& comm;
@@ -25,11 +27,11 @@ struct on_this_rank {
 
   template <class Algorithm, class Contract, class Schedule>
   void operator()() {
-    if constexpr (!Contract::sharded && !std::is_same_v<Contract, collx::contract::barrier>) {
+    if constexpr (!std::is_same_v<Contract, collx::contract::barrier>) {
       if (!collx::supports<Schedule>(comm.size())) return;
       cases::for_each<Contract>(comm.size(), [&](oracle::setting const& how) {
         run<forms::blocking<multi_lane<Algorithm, 2>>, Algorithm, Contract, Schedule>(how);
-        run<forms::blocking<multi_lane<Algorithm, 3>>, Algorithm, Contract, Schedule>(how);
+        run<forms::started<multi_lane<Algorithm, 3>>, Algorithm, Contract, Schedule>(how);
       });
     }
   }
@@ -39,7 +41,9 @@ struct on_this_rank {
     constexpr auto op = oracle::operator_for<Schedule>();
     oracle::participant<Contract, std::remove_const_t<decltype(op)>> const mine(how, comm.rank(),
                                                                                 memory.data());
-    forms::call<Form>(comm, how, mine, op);
+    if constexpr (std::is_same_v<Form, forms::blocking<multi_lane<Algorithm, 2>>>)
+      forms::call<Form>(comm, how, mine, op);
+    else forms::call<Form>(comm, how, mine, op).wait();
     if (std::string const wrong = mine.difference(); !wrong.empty())
       throw std::runtime_error(cases::describe<Algorithm, Contract>(how) + ": " + wrong);
     collx::barrier(comm);
@@ -77,6 +81,36 @@ TEST_CASE("multi_lane: parts cover the vector once, and begin on cache lines") {
         }
         CHECK(next == count);
       }
+}
+
+TEST_CASE("multi_lane: tested, set up once, and chosen by the library; a part may be empty") {
+  collx::bootstrap::on_threads(3, [](auto& comm) {
+    auto const require = [](bool fine) {
+      if (!fine) throw std::runtime_error("wrong");
+    };
+    std::vector<int> in(17, comm.rank()), out(3 * in.size(), -1), sum(5);
+    auto const right = [&] {
+      for (std::size_t i = 0; i < out.size(); ++i)
+        if (out[i] != static_cast<int>(i / 17)) return false;
+      out.assign(out.size(), -1);
+      return true;
+    };
+    auto request = collx::start::all_gather<multi_lane<collx::automatic, 2>>(comm, in, out);
+    while (!request.test()) std::this_thread::yield();
+    require(right());
+    auto repeated = collx::persistent::all_gather<multi_lane<collx::algo::ring, 2>>(comm, in, out);
+    require(repeated.algorithm() == std::string_view("ring"));
+    for (int i = 0; i < 3; ++i) {
+      repeated.start();
+      while (repeated.try_test() == collx::status::pending) std::this_thread::yield();
+      require(right());
+    }
+    repeated.start();
+    require(repeated.try_wait() == collx::status::ok && right());
+    sum.assign(5, 1);
+    collx::start::all_reduce<multi_lane<collx::algo::ring, 8>>(comm, sum).wait();
+    require(sum[4] == 3);
+  });
 }
 
 TEST_CASE("multi_lane: wrong arguments are refused as ever, and try_ returns the status") {

@@ -26,6 +26,7 @@ template <class Contract, class T, class Op>
                                        exec::workspace& work) noexcept {
   exec::buffers user = exec::even_buffers<Contract>(p, args.input, args.output, args.in_place);
   user.numbers_peers = args.at.along.is_whole() || user.output_pitch == 0;
+  if constexpr (is_apart<Contract>) user.block_pitch = args.tables.pitch;
   if constexpr (is_uneven<Contract>) {
     user.input_table = table_for(args.tables.input, work.input_offsets);
     user.output_table = table_for(args.tables.output, work.output_offsets);

@@ -102,7 +102,7 @@ status compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run_chosen(eng
   if (COLLX_UNLIKELY(engine.checker() != nullptr))
     if (status const agreed = engine.checker()(engine, what()); agreed != status::ok) return agreed;
   auto const make = [&](int lane) noexcept { return make_executor<S>(engine, lane, args); };
-  if constexpr (!is_uneven<Contract> && exec::may_be_short<S, T, Op, Endpoint>)
+  if constexpr (!is_uneven<Contract> && !is_apart<Contract> && exec::may_be_short<S, T, Op, Endpoint>)
     if (args.count * sizeof(T) <= Endpoint::inline_bytes && args.at.along.is_whole())
       return engine.run_shortly(what, do_shortly<S>(engine, args), make);
   return engine.run(what, make);

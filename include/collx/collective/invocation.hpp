@@ -48,9 +48,19 @@ struct uneven_buffers {
   uneven_buffer input{}, output{};
 };
 struct even_blocks {};
+// Blocks that are parts of larger ones: those begin so many elements apart.
+struct apart_blocks {
+  std::size_t pitch = 0;
+};
 
 template <class Contract>
 inline constexpr bool is_uneven = requires { Contract::counts; };
+template <class Contract>
+inline constexpr bool is_apart = requires { Contract::blocks_apart; };
+
+template <class Contract>
+using tables_for = std::conditional_t<is_uneven<Contract>, uneven_buffers,
+                                      std::conditional_t<is_apart<Contract>, apart_blocks, even_blocks>>;
 
 // The arguments of one call, bound to a contract: what every collective boils down to. `fault` is
 // null, or says what is wrong with them.
@@ -62,7 +72,7 @@ struct invocation {
   rank_t root = 0;
   [[no_unique_address]] Op op;
   bool in_place = false;
-  [[no_unique_address]] std::conditional_t<is_uneven<Contract>, uneven_buffers, even_blocks> tables{};
+  [[no_unique_address]] tables_for<Contract> tables{};
   exec::standing at{};
   char const* fault = nullptr;
   std::int64_t given = 0, needed = 0;  // signed: a root may be negative

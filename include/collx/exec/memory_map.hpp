@@ -38,6 +38,8 @@ struct buffers {
   std::byte* output = nullptr;
   block_window input_window{}, output_window{};
   block_table input_table{}, output_table{};
+  // How far the blocks of one buffer are apart, in elements; 0: they follow each other.
+  std::size_t block_pitch = 0;
   std::int32_t output_pitch = 0;  // how far the output windows of neighbouring ranks are apart, in blocks
   bool numbers_peers = true;      // ranks of the group are those that peers are counted in
   bool in_place = false;          // input and output share memory, as the contract has it
@@ -61,6 +63,7 @@ class memory_map {
         scratch_(scratch),
         element_bytes_(element_bytes),
         block_bytes_(cut_.count() * element_bytes),
+        block_pitch_(user_.block_pitch == 0 ? cut_.count() : user_.block_pitch),
         chunk_count_(chunk_count),
         is_one_chunk_(cut_.undivided() && chunk_count == 1),
         uneven_(user_.input_table.counts != nullptr || user_.output_table.counts != nullptr),
@@ -110,7 +113,8 @@ class memory_map {
   [[nodiscard]] bool contiguous(place where) const noexcept {
     if (cut_.parts() == chunk_count_) return true;  // one block
     if (cut_.fragments() != 1 || uneven_) return false;
-    return where == place::scratch ||
+    if (where == place::scratch) return true;
+    return user_.block_pitch == 0 &&
            (where == place::input ? user_.input_window : user_.output_window).stride == 1;
   }
 
@@ -151,7 +155,7 @@ class memory_map {
     std::int32_t const parts = cut_.parts();
     std::int32_t const block = parts == 1 ? c : c / parts;
     extent e = cut_.part(fragment, parts == 1 ? 0 : c % parts);
-    e.begin += static_cast<std::size_t>(window.position(block)) * cut_.count();
+    e.begin += static_cast<std::size_t>(window.position(block)) * block_pitch_;
     return e;
   }
 
@@ -171,7 +175,7 @@ class memory_map {
   buffers user_;
   geometry cut_;
   std::byte* scratch_;
-  std::size_t element_bytes_, block_bytes_;
+  std::size_t element_bytes_, block_bytes_, block_pitch_;
   std::int32_t chunk_count_;
   bool is_one_chunk_, uneven_, streams_;
 };
