@@ -6,6 +6,7 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -62,6 +63,17 @@ std::vector<T> sum_of(collx::communicator<Transport>& comm, std::int32_t leaves,
   for (std::int32_t leaf = mine.begin; leaf < mine.end; ++leaf)
     for (std::size_t i = 0; i < count; ++i) in.push_back(T(leaf_value(leaf, i)));
   collx::all_reduce_fixed_tree(comm, tree, in, out, op);
+  // Started, two at once, with another request between them.
+  std::vector<T> first(count), second(count);
+  std::vector<int> ones(3, 1);
+  auto a = collx::start::all_reduce_fixed_tree(comm, tree, in, first, op);
+  auto other = collx::start::all_gather(comm, std::span(ones).first(0), std::span(ones).first(0));
+  auto b = collx::start::all_reduce_fixed_tree<collx::priority::urgent>(comm, tree, in, second, op);
+  auto moved = std::move(a);
+  while (!moved.test()) std::this_thread::yield();
+  other.wait();
+  b.wait();
+  if (!same_bits(out, first) || !same_bits(out, second)) throw std::runtime_error("started: other bits");
   return out;
 }
 
@@ -166,6 +178,24 @@ TEST_CASE("an average is that of the leaves") {
   });
 }
 
+TEST_CASE("many in flight; one that is dropped waits; what fails, fails the request") {
+  collx::bootstrap::on_threads(3, [](collx::communicator<collx::transport::threads>& comm) {
+    fixed_tree const tree{3};
+    std::vector<int> in(7, 1);
+    std::vector<std::vector<int>> out(12, std::vector<int>(7));
+    {
+      std::vector<decltype(collx::start::all_reduce_fixed_tree(comm, tree, in, out[0]))> many;
+      for (auto& each : out) many.push_back(collx::start::all_reduce_fixed_tree(comm, tree, in, each));
+    }
+    for (auto const& each : out)
+      if (each != std::vector<int>(7, 3)) throw std::runtime_error("many");
+    comm.timeout_us(20'000'000);
+    if (comm.rank() == 0) return comm.abort();
+    auto request = collx::start::all_reduce_fixed_tree(comm, tree, in, out[0]);
+    if (request.try_wait() != collx::status::aborted) throw std::runtime_error("not aborted");
+  });
+}
+
 TEST_CASE("wrong arguments are refused before anything is sent") {
   collx::bootstrap::on_threads(2, [](collx::communicator<collx::transport::threads>& comm) {
     std::vector<float> in(12), out(3);
@@ -178,13 +208,17 @@ TEST_CASE("wrong arguments are refused before anything is sent") {
     if (call(6, in, out) != status::bad_argument) throw std::runtime_error("too many elements");
     if (call(8, in, std::span(in).first(3)) != status::bad_argument) throw std::runtime_error("overlap");
     if (call(8, {}, {}) != status::ok) throw std::runtime_error("count 0");
-    std::string text;
-    try {
-      collx::all_reduce_fixed_tree(comm, {4}, in, out);
-    } catch (collx::error const& e) {
-      text = e.what();
-    }
-    if (text.find("all_reduce_fixed_tree: the input must hold") == std::string::npos)
-      throw std::runtime_error(text);
+    auto const refuses = [](auto const& wrong) {
+      std::string text;
+      try {
+        wrong();
+      } catch (collx::error const& e) {
+        text = e.what();
+      }
+      if (text.find("all_reduce_fixed_tree: the input must hold") == std::string::npos)
+        throw std::runtime_error(text);
+    };
+    refuses([&] { collx::all_reduce_fixed_tree(comm, {4}, in, out); });
+    refuses([&] { (void)collx::start::all_reduce_fixed_tree(comm, {4}, in, out); });
   });
 }

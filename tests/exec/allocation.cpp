@@ -12,6 +12,7 @@
 #include "collective/each_rank.hpp"
 #include "collx/algo/all.hpp"
 #include "collx/bootstrap/local.hpp"
+#include "collx/collective/all_reduce_fixed_tree.hpp"
 #include "collx/collective/group.hpp"
 #include "collx/collective/neighbour_all_gather.hpp"
 #include "sample.hpp"
@@ -116,6 +117,19 @@ void count_allocations_of_lists(collx::communicator<Transport>& comm) {
   collx::exchange list(comm);
   collx::graph const edges(comm, both, both);
   collx::group together(comm, 4096);
+  // Its memory is that of the first call, of a blocking one and of two that are in flight.
+  std::vector<oracle::element> sum(1000), sum_too(sum.size()), leaves(3 * sum.size());
+  collx::fixed_tree const tree{2 * size + 1};
+  auto const own = std::span(leaves).first(static_cast<std::size_t>(tree.share(comm.rank(), size).count()) *
+                                           sum.size());
+  auto const sum_leaves = [&] {
+    collx::all_reduce_fixed_tree(comm, tree, own, sum, oracle::add);
+    auto first = collx::start::all_reduce_fixed_tree(comm, tree, own, sum, oracle::add);
+    auto second = collx::start::all_reduce_fixed_tree(comm, tree, own, sum_too, oracle::add);
+    first.wait();
+    second.wait();
+  };
+  sum_leaves();
   std::size_t const new_before = calls_of_new, delete_before = calls_of_delete;
   for (int i = 0; i < 3; ++i) {
     list.clear();
@@ -131,6 +145,7 @@ void count_allocations_of_lists(collx::communicator<Transport>& comm) {
     together.all_reduce(some, oracle::add);
     together.all_reduce(others, oracle::add);
     together.start().wait();
+    sum_leaves();
   }
   if (calls_of_new != new_before || calls_of_delete != delete_before)
     throw std::runtime_error("a list of messages or calls allocates");

@@ -14,15 +14,18 @@
 // to the root, and gives everybody the result (an all_gather). For n ranks, M bytes of output and W nodes
 // of the rank that has most (1 if n divides V and V/n is a power of two, else up to 2 log2 V):
 //   2 rounds, (W + 1) (n-1)/n M bytes sent per rank
-// Allocates about (2 W + 1) M bytes for the time of the call. in and out must not overlap.
-// Blocking only. Errors as for all_reduce (all_reduce.hpp), and out_of_memory.
+// Works in about (2 W + 1) M bytes, allocated by the first call that needs so much and kept for the next one
+// until the communicator ends; as much again for every further one in flight. in and out must not overlap.
+//
+//   auto request = start::all_reduce_fixed_tree(comm, tree, in, out, op)
+//
+// combines leaves at once, nodes when they have come, and returns a request with the members of `request`.
+// Errors as for all_reduce (all_reduce.hpp), and out_of_memory.
 #pragma once
 
-#include <new>
-
-#include "collx/algo/fixed_tree.hpp"
 #include "collx/collective/all_gather.hpp"
 #include "collx/collective/all_to_all.hpp"
+#include "collx/collective/fixed_tree_work.hpp"
 
 namespace collx::inline abi_1 {
 
@@ -36,135 +39,134 @@ struct fixed_tree_gather : contract::all_gather {
   static constexpr char const* name = "all_reduce_fixed_tree";
 };
 
-// Combines vectors that are nodes of a tree, in order, as far as they go. A block of elements at a time,
-// so that what is not finished stays in the cache.
-template <class T, class Op>
-class tree_combiner {
- public:
-  tree_combiner(fixed_tree tree, Op const& op)
-      : tree_(tree), op_(op), room_(block * static_cast<std::size_t>(covering_nodes::most(tree))) {}
+template <class Contract, class T>
+[[nodiscard]] auto bind_tree_move(exec::standing const& at, T const* from, T* to,
+                                  std::size_t count) noexcept {
+  invocation<Contract, T, unreduced> args{from, to, count, 0, {}};
+  args.at = at;
+  return args;
+}
 
-  // source(f): calls f(node, data) for each node from left to right, with data of `count` elements.
-  // result(k): where the k-th of the nodes that remain is to go.
-  template <class Source, class Result>
-  void combine(std::size_t count, Source const& source, Result const& result) {
-    for (std::size_t at = 0; at < count; at += block) {
-      std::size_t const n = count - at < block ? count - at : block;
-      covering_nodes nodes(tree_);
-      T const* values[covering_nodes::count_max];
-      source([&](leaf_range node, T const* data) {
-        values[nodes.count()] = data + at;
-        for (std::int32_t left = nodes.add(node), k = nodes.count() + left - 2; left > 0; --left, --k) {
-          T* const sum = room_.data() + static_cast<std::size_t>(k) * block;
-          device::combine(&sum, 1, &values[k], 2, n, op_, false, rank_t{1});
-          values[k] = sum;
-        }
-      });
-      for (std::int32_t k = 0; k < nodes.count(); ++k)
-        std::memcpy(static_cast<void*>(result(k) + at), values[k], n * sizeof(T));
-    }
+template <class T, class Op, class Endpoint>
+[[nodiscard]] status run_fixed_tree(exec::engine<Endpoint>& engine, exec::standing const& at,
+                                    fixed_tree_work<T, Op> const& work) noexcept {
+  work.combine_leaves();
+  if (!work.alone()) {
+    auto const out = bind_tree_move<fixed_tree_exchange>(at, work.sent(), work.taken(), work.message());
+    if (status const outcome = run<automatic>(engine, out); outcome != status::ok) return outcome;
+    work.combine_nodes();
+    auto const back = bind_tree_move<fixed_tree_gather>(at, work.sent(), work.gathered(), work.part());
+    if (status const outcome = run<automatic>(engine, back); outcome != status::ok) return outcome;
   }
+  work.deliver();
+  return engine.failure().code;
+}
+
+// Starts one of the exchanges; before() is called when it begins.
+template <class Contract, class T, class Endpoint, class Before>
+[[nodiscard]] exec::ticket start_tree_move(exec::engine<Endpoint>& engine,
+                                           invocation<Contract, T, unreduced> const& args, priority how,
+                                           exec::ticket const* behind, Before const& before) {
+  auto const start = [&]<class Chosen>() {
+    using S = schedule_for<Contract, Chosen>;
+    if (!can_run<S, T>(engine.endpoint(), args.at.where.shape()))
+      throw_unsupported(Contract::name, args.at.where.size, sizeof(T), engine.endpoint().depth());
+    // By value: it is called when the lane is free.
+    auto const make = [&engine, args, before](int lane) noexcept {
+      before();
+      return make_executor<S>(engine, lane, args);
+    };
+    return engine.start(describe<Chosen>(args), make, how, behind);
+  };
+  return with_algorithm<automatic>(engine, args, start, [] { return exec::ticket{}; });
+}
+
+// A started all_reduce_fixed_tree: two requests on one lane, both started at once, so that it is the same
+// requests in the same order on every rank. What is between them is done when the second one begins.
+template <class T, class Op, class Endpoint>
+class fixed_tree_request {
+  using work_type = fixed_tree_work<T, Op>;
+
+ public:
+  fixed_tree_request() = default;
+  fixed_tree_request(exec::engine<Endpoint>& engine, exec::standing const& at, work_type const& work,
+                     priority how)
+      : engine_(&engine) {
+    std::size_t const own = (sizeof(work_type) + alignment - 1) / alignment * alignment;
+    memory_ = engine.memory().take(own + work.bytes_needed());
+    // With its memory, so that it stays where it is when this is moved.
+    work_ = ::new (static_cast<void*>(memory_)) work_type(work);
+    work_->use(memory_ + own);
+    work_->combine_leaves();
+    if (!work_->alone()) start(at, how);
+  }
+  fixed_tree_request(fixed_tree_request&& other) noexcept { swap(other); }
+  fixed_tree_request& operator=(fixed_tree_request&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~fixed_tree_request() { (void)try_wait(); }
+
+  [[nodiscard]] bool test() {
+    status const outcome = try_test();
+    if (outcome != status::ok && outcome != status::pending) throw error(engine_->failure());
+    return outcome == status::ok;
+  }
+  void wait() {
+    if (try_wait() != status::ok) throw error(engine_->failure());
+  }
+  [[nodiscard]] status try_test() noexcept {
+    status const outcome = second_.try_test();
+    return outcome == status::pending ? outcome : finish(outcome);
+  }
+  [[nodiscard]] status try_wait() noexcept { return finish(second_.try_wait()); }
 
  private:
-  static constexpr std::size_t block = sizeof(T) >= 4096 ? 1 : 4096 / sizeof(T);
+  static constexpr std::size_t alignment = exec::kept_memory::alignment;
+  static_assert(alignof(work_type) <= alignment && alignof(T) <= alignment,
+                "collx: elements aligned to more than a cache line have no place here");
 
-  fixed_tree tree_;
-  Op const& op_;
-  array<T> room_;
-};
-
-template <class T, class Op, class Transport>
-class fixed_tree_call {
- public:
-  fixed_tree_call(communicator<Transport>& comm, fixed_tree tree, T const* in, T* out, std::size_t count,
-                  Op const& op)
-      : comm_(comm),
-        tree_(tree),
-        in_(in),
-        out_(out),
-        count_(count),
-        op_(op),
-        combiner_(tree, op),
-        width_(static_cast<std::size_t>(most_nodes(tree, size()))),
-        part_((count + ranks() - 1) / ranks()) {}
-
-  [[nodiscard]] status run() {
-    if (size() == 1) {
-      combine_leaves(0, count_, [&](std::int32_t) { return out_; });
-    } else if (status const outcome = exchange(); outcome != status::ok) {
-      return outcome;
-    }
-    if constexpr (requires(T total) { op_.finish(total, rank_t{}); }) {
-      T const* const total = out_;
-      device::combine(&out_, 1, &total, 1, count_, op_, true, static_cast<rank_t>(tree_.leaves));
-    }
-    return status::ok;
+  void start(exec::standing const& at, priority how) try {
+    exec::engine<Endpoint>& engine = *engine_;
+    work_type const* const work = work_;
+    auto const out = bind_tree_move<fixed_tree_exchange>(at, work->sent(), work->taken(), work->message());
+    if (engine.checker() != nullptr &&
+        engine.checker()(engine, describe<automatic>(out)) != status::ok)
+      throw error(engine.failure());
+    exec::ticket const first = start_tree_move(engine, out, how, nullptr, [] {});
+    first_ = request<Endpoint>(engine, first);
+    auto const back = bind_tree_move<fixed_tree_gather>(at, work->sent(), work->gathered(), work->part());
+    second_ = request<Endpoint>(engine, start_tree_move(engine, back, how, &first, [&engine, work] {
+      if (engine.failure().code == status::ok) work->combine_nodes();
+    }));
+  } catch (...) {
+    (void)first_.try_wait();
+    engine_->memory().give(memory_);
+    throw;
   }
 
- private:
-  [[nodiscard]] rank_t size() const { return comm_.size(); }
-  [[nodiscard]] std::size_t ranks() const { return static_cast<std::size_t>(size()); }
-
-  // This rank's leaves to nodes, `count` elements from `begin` on.
-  template <class Result>
-  void combine_leaves(std::size_t begin, std::size_t count, Result const& result) {
-    leaf_range const mine = tree_.share(comm_.rank(), size());
-    auto const leaves = [&](auto const& visit) {
-      for (std::int32_t leaf = mine.begin; leaf < mine.end; ++leaf)
-        visit({leaf, leaf + 1}, in_ + static_cast<std::size_t>(leaf - mine.begin) * count_ + begin);
-    };
-    combiner_.combine(count, leaves, result);
-  }
-
-  // Part r of the vector goes to rank r: `part_` elements of each of `width_` nodes.
-  [[nodiscard]] status exchange() {
-    std::size_t const message = width_ * part_;
-    array<T> sent(ranks() * message), taken(ranks() * message);
-    for (std::size_t r = 0; r < ranks() && r * part_ < count_; ++r) {
-      std::size_t const begin = r * part_, n = count_ - begin < part_ ? count_ - begin : part_;
-      auto const place = [&](std::int32_t k) {
-        return sent.data() + r * message + static_cast<std::size_t>(k) * part_;
-      };
-      combine_leaves(begin, n, place);
-    }
-    if (status const outcome = move<fixed_tree_exchange>(sent.data(), taken.data(), message);
-        outcome != status::ok)
-      return outcome;
-
-    auto const nodes = [&](auto const& visit) {
-      for (rank_t r = 0; r < size(); ++r) {
-        covering_nodes const theirs = nodes_of(tree_, tree_.share(r, size()));
-        T const* const begin = taken.data() + static_cast<std::size_t>(r) * message;
-        for (std::int32_t k = 0; k < theirs.count(); ++k)
-          visit(theirs[k], begin + static_cast<std::size_t>(k) * part_);
-      }
-    };
-    // `sent` is free again: results go to its begin, everybody's behind that.
-    combiner_.combine(part_, nodes, [&](std::int32_t) { return sent.data(); });
-    bool const straight = part_ * ranks() == count_;
-    status const outcome = move<fixed_tree_gather>(sent.data(), straight ? out_ : taken.data(), part_);
-    if (outcome == status::ok && !straight)
-      std::memcpy(static_cast<void*>(out_), taken.data(), count_ * sizeof(T));
+  status finish(status outcome) noexcept {
+    if (work_ == nullptr) return outcome;
+    status const first = first_.try_wait();  // ended before the second one began
+    if (outcome == status::ok) outcome = first;
+    if (outcome == status::ok) work_->deliver();
+    work_ = nullptr;
+    engine_->memory().give(memory_);
     return outcome;
   }
 
-  template <class Contract>
-  [[nodiscard]] status move(T const* from, T* to, std::size_t count) noexcept {
-    invocation<Contract, T, unreduced> args{};
-    args.input = from;
-    args.output = to;
-    args.count = count;
-    return detail::run<automatic>(comm_.engine(), called_on(comm_, args));
+  void swap(fixed_tree_request& other) noexcept {
+    std::swap(engine_, other.engine_);
+    std::swap(memory_, other.memory_);
+    std::swap(work_, other.work_);
+    std::swap(first_, other.first_);
+    std::swap(second_, other.second_);
   }
 
-  communicator<Transport>& comm_;
-  fixed_tree tree_;
-  T const* in_;
-  T* out_;
-  std::size_t count_;
-  Op const& op_;
-  tree_combiner<T, Op> combiner_;
-  std::size_t width_, part_;
+  exec::engine<Endpoint>* engine_ = nullptr;
+  std::byte* memory_ = nullptr;
+  work_type* work_ = nullptr;  // null: done
+  request<Endpoint> first_, second_;
 };
 
 // Only for its checks: nothing is sent by it.
@@ -196,13 +198,25 @@ template <class Transport, buffer_like In, buffer_like Out, class Op = sum_t>
   if (args.fault != nullptr) return status::bad_argument;
   if (args.count == 0) return comm.failure().code;
   using T = element_t<std::remove_reference_t<Out>>;
+  detail::fixed_tree_work<T, Op> work(detail::where(comm), tree, args.input, args.output, args.count, op);
+  auto& engine = comm.engine();
+  std::byte* memory = nullptr;
   try {
-    detail::fixed_tree_call<T, Op, Transport> call(comm, tree, args.input, args.output, args.count, op);
-    return call.run();
+    memory = engine.memory().take(work.bytes_needed());
   } catch (std::bad_alloc const&) {
     comm.abort();  // the others wait for this rank
     return status::out_of_memory;
   }
+  work.use(memory);
+  status const outcome = detail::run_fixed_tree(engine, comm.standing(), work);
+  engine.memory().give(memory);
+  return outcome;
+}
+
+namespace detail {
+inline constexpr char const* no_memory_for_tree =
+    "all_reduce_fixed_tree: no memory for the nodes of the tree; reduce fewer elements at a time, or let the "
+    "number of ranks divide that of leaves";
 }
 
 template <class Transport, buffer_like In, buffer_like Out, class Op = sum_t>
@@ -215,11 +229,32 @@ void all_reduce_fixed_tree(communicator<Transport>& comm, fixed_tree tree, In&& 
   if (outcome == status::not_supported)
     detail::throw_unsupported("all_reduce_fixed_tree", comm.size(), sizeof(element_t<Out>),
                               comm.engine().endpoint().depth());
-  if (outcome == status::out_of_memory)
-    throw error(outcome,
-                "all_reduce_fixed_tree: no memory for the nodes of the tree; reduce fewer elements at a "
-                "time, or let the number of ranks divide that of leaves");
+  if (outcome == status::out_of_memory) throw error(outcome, detail::no_memory_for_tree);
   if (outcome != status::ok) throw error(comm.failure());
 }
+
+namespace start {
+
+template <priority How = priority::normal, class Transport, buffer_like In, class Out, class Op = sum_t>
+  requires buffer_like<std::remove_reference_t<Out>>
+[[nodiscard]] auto all_reduce_fixed_tree(communicator<Transport>& comm, fixed_tree tree, In const& in,
+                                         Out&& out, Op const& op = {}) {
+  auto const args = detail::bind_fixed_tree(detail::where(comm), tree, in, out, op);
+  if (args.fault != nullptr)
+    detail::throw_refusal("all_reduce_fixed_tree", args.fault, args.given, args.needed);
+  using T = element_t<std::remove_reference_t<Out>>;
+  using request_type = detail::fixed_tree_request<T, Op, typename Transport::endpoint>;
+  if (args.count == 0) return request_type();
+  try {
+    detail::fixed_tree_work<T, Op> const work(detail::where(comm), tree, args.input, args.output, args.count,
+                                              op);
+    return request_type(comm.engine(), comm.standing(), work, How);
+  } catch (std::bad_alloc const&) {
+    comm.abort();  // the others wait for this rank
+    throw error(status::out_of_memory, detail::no_memory_for_tree);
+  }
+}
+
+}  // namespace start
 
 }  // namespace collx::inline abi_1

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "collx/core/priority.hpp"
+#include "collx/exec/kept_memory.hpp"
 #include "collx/exec/request.hpp"
 #include "collx/exec/standing.hpp"
 #include "collx/exec/waiter.hpp"
@@ -54,6 +55,7 @@ class engine {
 
   [[nodiscard]] Endpoint& endpoint() noexcept { return endpoint_; }
   [[nodiscard]] workspace& work(int lane) noexcept { return work_[lane]; }
+  [[nodiscard]] kept_memory& memory() noexcept { return memory_; }
   [[nodiscard]] failure_report const& failure() const noexcept { return failure_; }
   [[nodiscard]] std::uint64_t timeout_us() const noexcept { return timeout_us_; }
   void timeout_us(std::uint64_t value) noexcept { timeout_us_ = value; }
@@ -106,9 +108,11 @@ class engine {
   void count_one() noexcept { ++sequence_; }
 
   // Starts one collective; it moves along whenever any call of this communicator waits or tests. `make` is
-  // kept, and called when earlier ones have left the lane: it must hold by value what it needs.
+  // kept, and called when earlier ones have left the lane: it must hold by value what it needs. `behind`: a
+  // request that was started before it, and not waited for, on whose lane it goes.
   template <class Make>
-  [[nodiscard]] ticket start(call const& what, Make const& make, priority how = priority::normal) noexcept {
+  [[nodiscard]] ticket start(call const& what, Make const& make, priority how = priority::normal,
+                             ticket const* behind = nullptr) noexcept {
     progress_ = [](engine& self) noexcept { self.progress(); };
     finish_ = [](engine& self, std::uint32_t index) noexcept { (void)self.finish(index); };
     std::uint32_t index = next_slot_++ % request_count;
@@ -117,9 +121,9 @@ class engine {
     static_assert(Endpoint::lane_count >= 3, "collx: lanes for blocking, started and urgent collectives");
     std::uint32_t& started = what.at.started != nullptr ? *what.at.started : started_;
     // The last lane is that of urgent ones.
-    int const lane = how == priority::urgent
-                         ? Endpoint::lane_count - 1
-                         : 1 + static_cast<int>(started++ % (Endpoint::lane_count - 2));
+    int const lane = behind != nullptr         ? flights_[behind->slot].lane
+                     : how == priority::urgent ? Endpoint::lane_count - 1
+                                               : 1 + static_cast<int>(started++ % (Endpoint::lane_count - 2));
     ++slot.generation;
     slot.occupied = true;
     slot.outcome = failure_.code == status::ok ? status::pending : failure_.code;
@@ -372,6 +376,7 @@ class engine {
 
   Endpoint endpoint_;
   workspace work_[Endpoint::lane_count];
+  kept_memory memory_;
   flight<Endpoint> flights_[request_count];
   failure_report failure_{};
   std::uint64_t timeout_us_;
