@@ -110,6 +110,13 @@ std::string numbers_text(rank_t n) {
          tools::decimal(bytes_sent<Schedule>(n)) + " M";
 }
 
+template <class Schedule>
+char const* level_text() {
+  constexpr char const* names[] = {"`none`", "`same_on_every_rank`", "`run_to_run`", "`any_transport`",
+                                   "`any_size`"};
+  return names[static_cast<std::size_t>(collx::level_of<Schedule>())];
+}
+
 // Ends the program if the schedule is wrong; otherwise the least depth that does for every size.
 template <class Schedule>
 std::int32_t proved_depth(char const* algorithm) {
@@ -139,6 +146,7 @@ std::string row(char const* algorithm) {
   text += std::string(" | ") + (!Schedule::contract::from_all  ? "-"
                                 : keeps_rank_order<Schedule>() ? "yes"
                                                                : "no");
+  text += std::string(" | ") + level_text<Schedule>();
   return text + " | " + sizes_text<Schedule>() + " |\n";
 }
 
@@ -170,6 +178,7 @@ constexpr char const* introduction =
     "- *depth*: messages that one rank must be able to have in flight to another, or it waits for ever (up "
     "to 16 ranks).\n"
     "- *rank order*: contributions are combined in the order of ranks, so the operator need not commute.\n"
+    "- *same bits*: the [level of reproducibility](reproducibility.md) that it has for every operator.\n"
     "- the pictures: time runs down, a box is a step, a number is the chunk that an arrow carries.\n"
     "\n"
     "One rank alone sends nothing. Every algorithm of `all_reduce`, run on nothing, serves as a `barrier` "
@@ -177,8 +186,9 @@ constexpr char const* introduction =
     "[add_an_algorithm.md](add_an_algorithm.md) shows how to get a row here.\n";
 
 constexpr char const* table_head =
-    "| algorithm | rounds | bytes | n = 4 | n = 8 | n = 16 | scratch | depth | rank order | ranks |\n"
-    "|---|---|---|---|---|---|---|---|---|---|\n";
+    "| algorithm | rounds | bytes | n = 4 | n = 8 | n = 16 | scratch | depth | rank order | same bits | ranks "
+    "|\n"
+    "|---|---|---|---|---|---|---|---|---|---|---|\n";
 
 template <class Contract>
 void write_section(file_set& files) {

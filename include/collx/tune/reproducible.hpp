@@ -7,14 +7,24 @@
 
 namespace collx::inline abi_1::tune {
 
+namespace detail {
+template <class... Rows>
+[[nodiscard]] consteval bool all_fold_from_left(table<Rows...>) {
+  return ((std::is_same_v<typename Rows::algorithm, algo::direct_one_shot> ||
+           std::is_same_v<typename Rows::algorithm, algo::direct_two_shot>) &&
+          ...);
+}
+}  // namespace detail
+
 // From any_transport on what is chosen may not depend on the transport, and all rows must have the same
 // brackets: the direct algorithms, which fold from the left, both have.
 template <class Contract>
 struct reproducible_table { using type = table<row<algo::direct_one_shot>>; };
 template <>
 struct reproducible_table<contract::all_reduce> {
-  using type = table<row<algo::direct_one_shot, 16384, 2>, row<algo::direct_one_shot, 4096, 8>,
-                     row<algo::direct_two_shot>>;
+  using type = mapped_table<contract::all_reduce>::type;
+  static_assert(detail::all_fold_from_left(type{}),
+                "collx: the row of an algorithm with other brackets needs a table of its own here");
 };
 
 namespace detail {
