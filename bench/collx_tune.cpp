@@ -17,7 +17,8 @@ namespace {
 
 ending measure_all(options const& o, state& known) {
   std::size_t total = 0;
-  for (setting const& where : settings_of(o)) total += items_of(o, where).size();
+  for (setting const& where : settings_of(o))
+    total += items_of(o, where, 0).size() * static_cast<std::size_t>(o.rounds);
   progress so_far(total);
   ending outcome = ending::finished;
   for (setting const& where : settings_of(o))
@@ -30,7 +31,7 @@ ending measure_all(options const& o, state& known) {
 results asked_for(options const& o, results const& all) {
   results some;
   for (setting const& where : settings_of(o))
-    for (item const& i : items_of(o, where))
+    for (item const& i : items_of(o, where, 0))
       if (auto const found = all.find(i.cell); found != all.end()) some.insert(*found);
   return some;
 }

@@ -41,13 +41,17 @@ struct item {
   friend auto operator<=>(item const&, item const&) = default;
 };
 
-// Microseconds of each algorithm of a cell: the median of its rounds.
+// Microseconds of each algorithm of a cell (state.hpp says how they come from those of its rounds).
 using times = std::map<std::string, double>;
 using results = std::map<cell_key, times>;
 
-// Everything that `o` asks for in one setting, round after round. In a round the algorithms of a cell
-// follow each other, so that what disturbs the machine for a while disturbs all of them.
-[[nodiscard]] std::vector<item> items_of(options const& o, setting const& where);
+// Everything that `o` asks for in one setting and round. In a round the algorithms of a cell follow each
+// other, so that what disturbs the machine for a while disturbs all of them; every round begins with another.
+[[nodiscard]] std::vector<item> items_of(options const& o, setting const& where, int round);
+
+// Of those, the algorithms that may be the best of their cell, after the rounds before this one: where two or
+// more are so close that the noise of a few rounds decides between them.
+[[nodiscard]] std::vector<item> close_ones(std::vector<item> const& items, results const& so_far);
 
 [[nodiscard]] std::vector<setting> settings_of(options const& o);
 

@@ -80,11 +80,14 @@ bool start_ranks(options const& o, setting const& where, std::vector<item> const
 // Every round has ranks of its own: where the system puts them, and their memory, makes a difference
 // that more samples of the same ranks would not show.
 ending measure(options const& o, setting const& where, state& known, progress& so_far) {
-  std::vector<item> const all = items_of(o, where);
-  for (int round = 0; round < o.rounds; ++round) {
+  for (int round = 0; round < o.rounds + o.more; ++round) {
+    std::vector<item> all = items_of(o, where, round);
+    if (round >= o.rounds) {
+      all = close_ones(all, known.summary(round));
+      so_far.expect(all.size());
+    }
     std::vector<item> todo;
     for (item const& i : all) {
-      if (i.round != round) continue;
       if (known.has(i)) so_far.skip(1);
       else todo.push_back(i);
     }

@@ -85,6 +85,8 @@ constexpr flag flags[] = {
      [](options& o, name_of_flag, text_of_flag) { o.between = true; }},
     {"--rounds", "COUNT", "how often every algorithm has its turn at a size (5)",
      [](options& o, name_of_flag n, text_of_flag v) { o.rounds = static_cast<int>(count(n, v, 1, 1000)); }},
+    {"--more", "COUNT", "how often again those have theirs that are within a quarter of the best (10)",
+     [](options& o, name_of_flag n, text_of_flag v) { o.more = static_cast<int>(count(n, v, 0, 1000)); }},
     {"--batches", "COUNT", "samples in a turn (10)",
      [](options& o, name_of_flag n, text_of_flag v) { o.batches = count(n, v, 1, plenty); }},
     {"--iters", "COUNT", "calls in a sample (0: chosen by size)",

@@ -14,7 +14,7 @@ struct options {
   std::int64_t min_bytes = 8, max_bytes = std::int64_t{2} << 20, factor = 2;
   std::int64_t pool_bytes = 0, iterations = 0, batches = 10;
   std::int64_t limit_seconds = 0, timeout_seconds = 30;
-  int rounds = 5;
+  int rounds = 5, more = 10;
   bool between = false, resume = false, help = false;
   std::string out = "collx_tuning", name = "my_tuning", check;
 

@@ -11,6 +11,8 @@ class progress {
  public:
   explicit progress(std::size_t total) : total_(total) {}
 
+  // More to do than was known.
+  void expect(std::size_t more) { total_ += more; }
   // `count` of all are there from an earlier run.
   void skip(std::size_t count) { done_ += count, skipped_ += count; }
   // Counted here and by forked ranks alike: see measure.cpp.

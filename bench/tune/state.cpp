@@ -3,12 +3,45 @@
 #include "state.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <fstream>
 
 #include "../perf/options.hpp"
 #include "collx/tune/json.hpp"
 
 namespace tuning {
+namespace {
+
+using rounds = std::map<int, double>;  // microseconds, by round
+
+std::vector<double> values(rounds const& of) {
+  std::vector<double> all;
+  for (auto const& [round, us] : of) all.push_back(us);
+  return all;
+}
+
+double median(std::vector<double> of) {
+  std::sort(of.begin(), of.end());
+  return of[(of.size() - 1) / 2];
+}
+
+// What each round of a cell took; 1 where no algorithm was in all of them.
+rounds levels(std::map<std::string, rounds> const& algorithms) {
+  rounds level;
+  for (auto const& [algorithm, us] : algorithms)
+    for (auto const& [round, each_us] : us) level[round] = 0;
+  int everywhere = 0;
+  for (auto const& [algorithm, us] : algorithms) {
+    if (us.size() != level.size()) continue;
+    ++everywhere;
+    for (auto const& [round, each_us] : us) level[round] += std::log(each_us);
+  }
+  for (auto& [round, sum] : level) sum = everywhere == 0 ? 1 : std::exp(sum / everywhere);
+  return level;
+}
+
+}  // namespace
 
 state::state(std::string path, bool resume) : path_(std::move(path)) {
   if (resume) read();
@@ -46,29 +79,37 @@ void state::read_line(std::string const& line) {
 }
 
 void state::add(item const& i, double us) {
-  us_[i] = us;
+  // As the file has it, so that a run that goes on decides as this one does.
+  char digits[32];
+  std::snprintf(digits, sizeof digits, "%.5g", us);
+  us_[i] = std::strtod(digits, nullptr);
   char line[500];
   int const length = std::snprintf(
       line, sizeof line,
       "{\"transport\": \"%s\", \"memory\": \"%s\", \"ranks\": %d, \"collective\": \"%s\", \"block_bytes\": "
-      "%lld, \"algorithm\": \"%s\", \"round\": %d, \"us\": %.5g}\n",
+      "%lld, \"algorithm\": \"%s\", \"round\": %d, \"us\": %s}\n",
       i.cell.where.transport.c_str(), i.cell.where.memory.c_str(), i.cell.where.ranks,
       i.cell.collective.c_str(), static_cast<long long>(i.cell.block_bytes), i.algorithm.c_str(), i.round,
-      us);
+      digits);
   std::ofstream out(path_, std::ios::app | std::ios::binary);
   out.write(line, length);
 }
 
-results state::summary() const {
-  std::map<cell_key, std::map<std::string, std::vector<double>>> samples;
-  for (auto const& [i, us] : us_) samples[i.cell][i.algorithm].push_back(us);
-  results medians;
-  for (auto& [cell, algorithms] : samples)
-    for (auto& [algorithm, rounds] : algorithms) {
-      std::sort(rounds.begin(), rounds.end());
-      medians[cell][algorithm] = rounds[(rounds.size() - 1) / 2];
+results state::summary(int before) const {
+  std::map<cell_key, std::map<std::string, rounds>> samples;
+  for (auto const& [i, us] : us_)
+    if (i.round < before) samples[i.cell][i.algorithm][i.round] = us;
+  results all;
+  for (auto const& [cell, algorithms] : samples) {
+    rounds const level = levels(algorithms);
+    double const usual_us = median(values(level));
+    for (auto const& [algorithm, us] : algorithms) {
+      std::vector<double> relative;
+      for (auto const& [round, each_us] : us) relative.push_back(each_us / level.at(round));
+      all[cell][algorithm] = usual_us * median(relative);
     }
-  return medians;
+  }
+  return all;
 }
 
 }  // namespace tuning

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdio>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -25,7 +26,11 @@ class state {
   // What other processes have added since: ranks are forked.
   void read();
 
-  [[nodiscard]] results summary() const;
+  // Of the rounds before that one. A time is the median over rounds of the time relative to that of the
+  // round: in one round all ranks are slower than in another, wherever the system has put them, and that is
+  // no merit of those that were measured in the other. What a round takes is the geometric mean of the
+  // algorithms that were in all of them; its median makes a time of it again.
+  [[nodiscard]] results summary(int before = std::numeric_limits<int>::max()) const;
 
  private:
   void read_line(std::string const& line);
