@@ -186,8 +186,8 @@ constexpr char const* introduction =
     "[add_an_algorithm.md](add_an_algorithm.md) shows how to get a row here.\n";
 
 constexpr char const* table_head =
-    "| algorithm | rounds | bytes | n = 4 | n = 8 | n = 16 | scratch | depth | rank order | same bits | ranks "
-    "|\n"
+    "| algorithm | rounds | bytes | n = 4 | n = 8 | n = 16 | scratch | depth | rank order | same bits | "
+    "ranks |\n"
     "|---|---|---|---|---|---|---|---|---|---|---|\n";
 
 template <class Contract>
