@@ -48,5 +48,5 @@ install_missing() {
 
 build_tools=(g++=g++ cmake=cmake ninja=ninja-build)
 test_tools=("${build_tools[@]}" /usr/include/doctest/doctest.h=doctest-dev pkg-config=pkg-config python3=python3
-  valgrind=valgrind /usr/include/hwloc.h=libhwloc-dev
+  valgrind=valgrind ip=iproute2 /usr/include/hwloc.h=libhwloc-dev
   /usr/include/openssl/hmac.h=libssl-dev)

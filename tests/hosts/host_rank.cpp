@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank of hosts_test.sh. `collectives`: calls them all and compares with what must come out.
+// `until_it_fails`: goes round and round, and prints how that ended.
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "collx/algo/hierarchical.hpp"
+#include "collx/algo/ring.hpp"
+#include "collx/bootstrap/tcp.hpp"
+#include "collx/collx.hpp"
+
+namespace {
+
+using collx::rank_t;
+using world_t = collx::communicator<collx::transport::tcp>;
+
+void require(bool holds, char const* what, std::size_t count) {
+  if (!holds) throw std::runtime_error(std::string(what) + " of " + std::to_string(count) + " is wrong");
+}
+
+// Element i of rank r's contribution.
+std::int64_t given(rank_t r, std::size_t i) { return std::int64_t{r} * 1000 + static_cast<std::int64_t>(i % 997); }
+
+std::vector<std::int64_t> contribution(rank_t r, std::size_t count) {
+  std::vector<std::int64_t> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = given(r, i);
+  return values;
+}
+
+struct walk {
+  world_t& world;
+  std::size_t count;
+  rank_t n = world.size(), me = world.rank();
+  std::size_t blocks = static_cast<std::size_t>(n);
+  std::vector<std::int64_t> mine = contribution(me, count), wide = contribution(me, count * blocks);
+  std::vector<std::int64_t> out = std::vector<std::int64_t>(count), all = std::vector<std::int64_t>(count * blocks);
+
+  [[nodiscard]] std::int64_t total(std::size_t i) const {
+    std::int64_t sum = 0;
+    for (rank_t r = 0; r < n; ++r) sum += given(r, i);
+    return sum;
+  }
+  void check_sums(char const* what, std::size_t offset = 0) const {
+    for (std::size_t i = 0; i < count; ++i) require(out[i] == total(offset + i), what, count);
+  }
+
+  template <class Algorithm>
+  void sums(char const* what) {
+    out.assign(count, -1);
+    collx::all_reduce<Algorithm>(world, std::span(std::as_const(mine)), std::span(out));
+    check_sums(what);
+  }
+
+  void everything() {
+    out.assign(count, -1);
+    collx::all_reduce(world, std::span(std::as_const(mine)), std::span(out), collx::sum);
+    check_sums("all_reduce");
+    sums<collx::algo::ring>("all_reduce<ring>");
+    if (world.ranks_per_group() > 1)
+      sums<collx::algo::hierarchical<collx::algo::ring, collx::algo::ring>>("all_reduce<hierarchical>");
+    collx::reduce_scatter(world, std::span(std::as_const(wide)), std::span(out));
+    check_sums("reduce_scatter", static_cast<std::size_t>(me) * count);
+    collx::all_gather(world, std::span(std::as_const(mine)), std::span(all));
+    for (std::size_t i = 0; i < all.size(); ++i)
+      require(all[i] == given(static_cast<rank_t>(i / count), i % count), "all_gather", count);
+    collx::all_to_all(world, std::span(std::as_const(wide)), std::span(all));
+    for (std::size_t i = 0; i < all.size(); ++i)
+      require(all[i] == given(static_cast<rank_t>(i / count), static_cast<std::size_t>(me) * count + i % count),
+              "all_to_all", count);
+    rank_t const root = n - 1;
+    out = me == root ? mine : std::vector<std::int64_t>(count, -1);
+    collx::broadcast(world, std::span(out), root);
+    for (std::size_t i = 0; i < count; ++i) require(out[i] == given(root, i), "broadcast", count);
+    out.assign(count, -1);
+    collx::reduce(world, std::span(std::as_const(mine)), std::span(out), collx::sum, root);
+    if (me == root) check_sums("reduce");
+    collx::barrier(world);
+  }
+};
+
+void collectives(world_t& world) {
+  for (std::size_t const count : {1u, 3u, 1000u, 40'000u}) walk{world, count}.everything();
+  world_t half = world.split(world.rank() % 2, 0);
+  for (std::size_t const count : {1u, 70'000u}) walk{half, count}.everything();
+  if (world.rank() == 0)
+    std::printf("%d ranks, %d on each host: all right\n", world.size(), world.ranks_per_group());
+}
+
+void until_it_fails(world_t& world) {
+  std::vector<float> values(50'000);
+  try {
+    for (long round = 0;; ++round) {
+      collx::all_reduce<collx::algo::ring>(world, std::span(values));
+      if (round == 20) std::printf("running, process %d\n", static_cast<int>(getpid())), std::fflush(stdout);
+    }
+  } catch (collx::error const& failure) {
+    std::printf("failed: peer %d, %s\n", failure.report().peer, failure.what());
+    std::fflush(stdout);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  auto world = collx::connect<collx::transport::tcp>();
+  if (argc > 1 && std::strcmp(argv[1], "until_it_fails") == 0) until_it_fails(world);
+  else collectives(world);
+} catch (std::exception const& failure) {
+  std::printf("error: %s\n", failure.what());
+  return 1;
+}

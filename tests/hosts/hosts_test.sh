@@ -1,0 +1,144 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# hosts_test.sh SCENARIO HOST_RANK [TRAIN_DIGITS]: ranks on four hosts, which are network namespaces joined by
+# virtual cables and a bridge in a fifth. All of it is taken down again, whatever happens.
+set -u
+scenario=$1 host_rank=$2 train_digits=${3:-}
+scratch=$(mktemp -d)
+name=collx$$
+hosts=4
+
+cleanup() {
+  for pid in $(jobs -p); do kill -KILL "$pid" 2>/dev/null; done
+  for h in switch $(seq 0 $((hosts - 1))); do
+    # What runs in a namespace is ours alone: nobody else knows its name.
+    for pid in $(ip netns pids "$name-$h" 2>/dev/null); do kill -KILL "$pid" 2>/dev/null; done
+    ip netns del "$name-$h" 2>/dev/null
+  done
+  rm -rf "$scratch"
+}
+trap cleanup EXIT
+
+skip() {
+  echo "SKIPPED: $1"
+  exit 0
+}
+fail() {
+  echo "FAILED: $1"
+  tail -n 5 "$scratch"/rank_* 2>/dev/null
+  exit 1
+}
+
+make_hosts() {
+  command -v ip >/dev/null || skip "no ip (Debian: iproute2)"
+  ip netns add "$name-switch" 2>/dev/null || skip "no privilege to make network namespaces"
+  ip -n "$name-switch" link add bridge type bridge 2>/dev/null || skip "no bridges in this kernel"
+  ip -n "$name-switch" link set bridge up
+  local h
+  for h in $(seq 0 $((hosts - 1))); do
+    ip netns add "$name-$h" &&
+      ip -n "$name-$h" link add v0 type veth peer name "port$h" netns "$name-switch" &&
+      ip -n "$name-switch" link set "port$h" master bridge up &&
+      ip -n "$name-$h" addr add "10.77.0.$((h + 1))/24" dev v0 &&
+      ip -n "$name-$h" link set v0 up && ip -n "$name-$h" link set lo up || skip "no virtual cables in this kernel"
+  done
+}
+
+# start RANKS PER_HOST command...: each rank's output goes to a file of its own.
+start() {
+  local ranks=$1 per_host=$2 r
+  shift 2
+  for r in $(seq 0 $((ranks - 1))); do
+    ip netns exec "$name-$((r / per_host))" env RANK="$r" WORLD_SIZE="$ranks" LOCAL_RANK="$((r % per_host))" \
+      MASTER_ADDR=10.77.0.1 MASTER_PORT=29400 "$@" >"$scratch/rank_$r" 2>&1 &
+  done
+}
+
+wait_for_all() {
+  local failures=0 pid
+  for pid in $(jobs -p); do wait "$pid" || failures=$((failures + 1)); done
+  return $failures
+}
+
+# Until every rank has said that it runs.
+wait_until_running() {
+  local r tries
+  for r in $(seq 0 7); do
+    for tries in $(seq 1 2000); do
+      grep -q "^running" "$scratch/rank_$r" && break
+      read -r -t 0.01 <> <(:)
+    done
+    grep -q "^running" "$scratch/rank_$r" || fail "rank $r does not run"
+  done
+}
+
+process_of() { sed -n 's/^running, process //p' "$scratch/rank_$1"; }
+
+# The ranks given must all have failed, and named one of the culprits.
+require_named() {
+  local culprits=$1 r
+  shift
+  for r in "$@"; do
+    grep -qE "^failed: peer ($culprits)," "$scratch/rank_$r" || fail "rank $r does not name $culprits"
+  done
+}
+
+export COLLX_TIMEOUT_US=60000000
+(umask 077 && head -c 32 /dev/urandom | od -A n -t x1 | tr -d ' \n' >"$scratch/secret")
+export COLLX_SECRET_FILE=$scratch/secret
+make_hosts
+
+case $scenario in
+  collectives)
+    start 8 2 "$host_rank" collectives
+    wait_for_all || fail "a rank failed"
+    grep -q "8 ranks, 2 on each host: all right" "$scratch/rank_0" || fail "rank 0 says something else"
+    ;;
+  no_secret)
+    export COLLX_TIMEOUT_US=300000
+    unset COLLX_SECRET_FILE
+    start 1 1 env WORLD_SIZE=2 "$host_rank" collectives
+    wait_for_all && fail "a job without a secret ran between hosts"
+    grep -q "COLLX_SECRET" "$scratch/rank_0" || fail "the message does not say what to set"
+    ;;
+  killed)
+    start 8 2 "$host_rank" until_it_fails
+    wait_until_running
+    kill -KILL "$(process_of 5)"
+    wait_for_all
+    require_named 5 0 1 2 3 4 6 7
+    ;;
+  stopped)
+    export COLLX_TIMEOUT_US=2000000
+    start 8 2 "$host_rank" until_it_fails
+    wait_until_running
+    victim=$(process_of 5)
+    kill -STOP "$victim"
+    for r in 0 1 2 3 4 6 7; do
+      for _ in $(seq 1 2000); do
+        grep -q "^failed" "$scratch/rank_$r" && break
+        read -r -t 0.01 <> <(:)
+      done
+    done
+    kill -KILL "$victim"
+    wait_for_all
+    require_named 5 0 1 2 3 4 6 7
+    ;;
+  link_down)
+    export COLLX_TIMEOUT_US=2000000
+    start 8 2 "$host_rank" until_it_fails
+    wait_until_running
+    ip -n "$name-3" link set v0 down
+    wait_for_all
+    # Ranks 6 and 7 are cut off: they name somebody on the other side.
+    require_named "6|7" 0 1 2 3 4 5
+    require_named "[0-7]" 6 7
+    ;;
+  digits)
+    [ -x "$train_digits" ] || skip "train_digits is not built"
+    start 4 2 "$train_digits" --transport tcp --reproducible --epochs 3 --require-accuracy 0
+    wait_for_all || fail "a rank failed"
+    grep -q "same model as 1 rank: yes (bit for bit)" "$scratch/rank_0" || fail "another model than on one host"
+    ;;
+esac
+echo "$scenario: fine"
