@@ -33,6 +33,25 @@ template <schedule S>
   return true;
 }
 
+// What a step may do, of a rooted contract's root or of all others: what is found for a sample of ranks is
+// compiled, and all else is left to the machine.
+struct short_kinds {
+  bool originates = false, reduces = false, takes = false;
+};
+
+template <schedule S, std::int32_t Index, bool AtRoot>
+[[nodiscard]] consteval short_kinds kinds_of() {
+  short_kinds found;
+  for (rank_t const size : {2, 7})
+    for (rank_t rank = 0; rank < size; ++rank) {
+      problem const p{rank, size, 0};
+      if ((S::contract::rooted && (rank == 0) != AtRoot) || Index >= S::step_count(p)) continue;
+      primitive const step = S::step(p, Index);
+      (step.from.empty() ? found.originates : step.reduce ? found.reduces : found.takes) = true;
+    }
+  return found;
+}
+
 }  // namespace detail
 
 // Whether calls with this schedule are compiled as short ones too.
@@ -78,16 +97,25 @@ class short_call {
   template <std::int32_t Index>
   [[nodiscard]] COLLX_ALWAYS_INLINE std::int32_t perform() noexcept {
     // The root's steps and the others' are compiled apart, and so each as one that is known.
-    if (contract::rooted && where_.rank == where_.root)
-      return perform(S::step({where_.rank, where_.size, where_.rank, where_.inner}, Index));
-    return perform(S::step(where_, Index));
+    if constexpr (contract::rooted)
+      if (where_.rank == where_.root)
+        return perform<detail::kinds_of<S, Index, true>()>(
+            S::step({where_.rank, where_.size, where_.rank, where_.inner}, Index));
+    return perform<detail::kinds_of<S, Index, false>()>(S::step(where_, Index));
   }
 
+  template <detail::short_kinds Kinds>
   [[nodiscard]] COLLX_ALWAYS_INLINE std::int32_t perform(primitive const& step) noexcept {
     if (!is_plain(step.from) || !is_plain(step.to)) return 0;
-    if (step.from.empty()) return originate(step);
-    if (!step.to.empty() || !is_plain(step.target, step.from.count)) return 0;
-    return step.reduce ? reduce(step) : take(step);
+    if (step.from.empty()) {
+      if constexpr (Kinds.originates) return originate(step);
+    } else if (step.to.empty() && is_plain(step.target, step.from.count)) {
+      if constexpr (Kinds.reduces)
+        if (step.reduce) return reduce(step);
+      if constexpr (Kinds.takes)
+        if (!step.reduce) return take(step);
+    }
+    return 0;
   }
 
   [[nodiscard]] COLLX_ALWAYS_INLINE std::int32_t originate(primitive const& step) noexcept {
