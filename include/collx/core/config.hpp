@@ -23,7 +23,15 @@
 #endif
 
 #if defined(__GNUC__) || defined(__clang__)
+// For what the functions of COLLX_WIDE_VECTORS are to compile with their vectors.
+#define COLLX_VECTOR_INLINE inline __attribute__((always_inline))
+// For the path of a small message. Without optimisation it would only be more to compile, once in every place
+// that it is called from.
+#if defined(__OPTIMIZE__)
 #define COLLX_ALWAYS_INLINE inline __attribute__((always_inline))
+#else
+#define COLLX_ALWAYS_INLINE inline
+#endif
 #define COLLX_NEVER_INLINE __attribute__((noinline))
 // For functions that schedules share with kernels, where a call costs more than the code.
 #if defined(__CUDACC__)
@@ -36,6 +44,7 @@
 #define COLLX_LIKELY(condition) __builtin_expect(static_cast<bool>(condition), 1)
 #define COLLX_UNLIKELY(condition) __builtin_expect(static_cast<bool>(condition), 0)
 #else
+#define COLLX_VECTOR_INLINE inline
 #define COLLX_ALWAYS_INLINE inline
 #define COLLX_NEVER_INLINE
 #define COLLX_HOST_NEVER_INLINE

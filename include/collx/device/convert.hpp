@@ -60,7 +60,7 @@ inline constexpr bool converts_float16 = false;
 #endif
 
 template <vectors On, std::size_t N, class Wide, class T>
-COLLX_ALWAYS_INLINE void widen(Wide* to, T const* from) {
+COLLX_VECTOR_INLINE void widen(Wide* to, T const* from) {
   if constexpr (std::is_same_v<Wide, T>) {
     std::memcpy(to, from, N * sizeof(T));
   } else if constexpr (converts_float16<On, N, Wide, T>) {
@@ -73,7 +73,7 @@ COLLX_ALWAYS_INLINE void widen(Wide* to, T const* from) {
 }
 
 template <vectors On, std::size_t N, class Wide, class T>
-COLLX_ALWAYS_INLINE void narrow(T* to, Wide const* from) {
+COLLX_VECTOR_INLINE void narrow(T* to, Wide const* from) {
   if constexpr (std::is_same_v<Wide, T>) {
     std::memcpy(to, from, N * sizeof(T));
   } else if constexpr (converts_float16<On, N, Wide, T>) {
@@ -87,7 +87,7 @@ COLLX_ALWAYS_INLINE void narrow(T* to, Wide const* from) {
 
 // The same for any number of elements.
 template <vectors On, class Wide, class T>
-COLLX_ALWAYS_INLINE void widen_many(Wide* to, T const* from, std::size_t count) {
+COLLX_VECTOR_INLINE void widen_many(Wide* to, T const* from, std::size_t count) {
   constexpr std::size_t lanes = converted_elements<T, Wide>;
   if constexpr (std::is_same_v<Wide, T>) {
     std::memcpy(to, from, count * sizeof(T));
@@ -99,7 +99,7 @@ COLLX_ALWAYS_INLINE void widen_many(Wide* to, T const* from, std::size_t count) 
 }
 
 template <vectors On, class Wide, class T>
-COLLX_ALWAYS_INLINE void narrow_many(T* to, Wide const* from, std::size_t count) {
+COLLX_VECTOR_INLINE void narrow_many(T* to, Wide const* from, std::size_t count) {
   constexpr std::size_t lanes = converted_elements<T, Wide>;
   std::size_t i = 0;
   for (; i + lanes <= count; i += lanes) narrow<On, lanes>(to + i, from + i);

@@ -25,7 +25,7 @@ inline constexpr bool has_finish = requires(Op const& op, T value, rank_t size) 
 // accumulate type. Local arrays rather than references: a destination may be a source, and the compiler
 // need not ask.
 template <vectors On, std::size_t N, bool Finish, class T, class Op>
-COLLX_ALWAYS_INLINE void combine_lane(T* first, T* second, T const* a, T const* b, Op const& op,
+COLLX_VECTOR_INLINE void combine_lane(T* first, T* second, T const* a, T const* b, Op const& op,
                                       rank_t size) {
   using wide = accumulate_t<Op, T>;
   wide x[N], y[N];
@@ -44,7 +44,7 @@ COLLX_ALWAYS_INLINE void combine_lane(T* first, T* second, T const* a, T const* 
 // One loop for one output and for two: a branch that is always predicted costs nothing beside a cache
 // line of elements, and a loop for each would cost every user's compiler as much again.
 template <vectors On, bool Finish, class T, class Op>
-COLLX_ALWAYS_INLINE void combine_lanes(T* first, T* second, T const* a, T const* b, std::size_t count,
+COLLX_VECTOR_INLINE void combine_lanes(T* first, T* second, T const* a, T const* b, std::size_t count,
                                        Op const& op, rank_t size) {
   constexpr std::size_t lanes = lane_elements<T>;
   std::size_t const whole = count - count % lanes;
@@ -138,7 +138,7 @@ COLLX_ALWAYS_INLINE void combine_two(T* first, T* second, T const* a, T const* b
 // Folds sources[0 .. source_count) in `block`, in the accumulate type, and puts the result into
 // `result`: the block itself where both types are the same.
 template <vectors On, class T, class Op>
-COLLX_ALWAYS_INLINE void fold_lanes(T* result, accumulate_t<Op, T>* block, T const* const* sources,
+COLLX_VECTOR_INLINE void fold_lanes(T* result, accumulate_t<Op, T>* block, T const* const* sources,
                                     std::int32_t source_count, std::size_t at, std::size_t count,
                                     Op const& op, bool complete, rank_t size) {
   using wide = accumulate_t<Op, T>;
