@@ -140,8 +140,8 @@ class endpoint {
   }
 
   // Bytes [from, from + bytes) of the message that has arrived without data.
-  [[nodiscard]] status fetch(int lane, rank_t peer, std::size_t from, std::byte* to,
-                             std::size_t bytes) noexcept {
+  [[nodiscard]] COLLX_NEVER_INLINE status fetch(int lane, rank_t peer, std::size_t from, std::byte* to,
+                                                std::size_t bytes) noexcept {
     pair const& with = at(lane, peer);
     letter const& here = with.inbox[with.received % letters_per_inbox];
     return space_->read_private(world_rank(peer), (here.payload & ~in_sender) + from, to, bytes);
