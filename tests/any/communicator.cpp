@@ -45,6 +45,11 @@ bool same(std::vector<T> const& a, std::vector<T> const& b) {
 
 using one_shot = collx::algo::direct_one_shot;
 
+template <class Types>
+collx::any_communicator any_of(auto& comm) {
+  return collx::make_any<Types, collx::any_ops, sample::algorithms>(comm.split(0, comm.rank()));
+}
+
 // all_reduce with every operator, on one type.
 template <class Transport>
 struct every_operator {
@@ -156,7 +161,7 @@ TEST_CASE("any_communicator: bit for bit what the static all_reduce gives, for a
   for (rank_t const size : {1, 3})
     collx::bootstrap::on_threads(size, [](auto& comm) {
       using types = sample::types_of<collx::any_types>;
-      collx::any_communicator any = collx::make_any<types>(comm.split(0, comm.rank()));
+      collx::any_communicator any = any_of<types>(comm);
       types::for_each(every_operator<collx::transport::threads>{comm, any});
     });
 }
@@ -164,7 +169,7 @@ TEST_CASE("any_communicator: bit for bit what the static all_reduce gives, for a
 TEST_CASE("any_communicator: every collective with every algorithm") {
   auto const rank_main = [](auto& comm) {
     using types = std::conditional_t<sample::is_sample, collx::type_list<double>, collx::any_types>;
-    collx::any_communicator any = collx::make_any<types>(comm.split(0, comm.rank()));
+    collx::any_communicator any = any_of<types>(comm);
     for (std::size_t const count : {std::size_t{1}, std::size_t{7}, std::size_t{9001}})
       every_collective(any, count);
     any.barrier();

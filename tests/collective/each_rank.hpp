@@ -55,10 +55,10 @@ struct matrix {
 };
 
 // Walks the whole matrix on one rank; returns how many collectives that were.
-template <template <class> class Form, class Transport, class Wanted>
+template <template <class> class Form, class Algorithms = collx::algo::all, class Transport, class Wanted>
 std::size_t walk(collx::communicator<Transport>& comm, oracle::element* memory, Wanted const& wanted) {
   matrix<Form, Transport, Wanted> all{comm, memory, wanted};
-  collx::for_each_schedule<collx::algo::all, collx::contract::all>(all);
+  collx::for_each_schedule<Algorithms, collx::contract::all>(all);
   return all.done;
 }
 
