@@ -25,6 +25,10 @@ template <class Contract, class T, class Op>
 [[nodiscard]] exec::buffers buffers_of(problem p, invocation<Contract, T, Op> const& args,
                                        exec::workspace& work) noexcept {
   exec::buffers user = exec::even_buffers<Contract>(p, args.input, args.output, args.in_place);
+  if (args.count * sizeof(T) > device::stream_bytes_min()) {
+    user.output_again = user.output == work.last_output;
+    work.last_output = user.output;
+  }
   user.numbers_peers = args.at.along.is_whole() || user.output_pitch == 0;
   if constexpr (is_apart<Contract>) user.block_pitch = args.tables.pitch;
   if constexpr (is_uneven<Contract>) {

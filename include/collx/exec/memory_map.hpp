@@ -43,6 +43,7 @@ struct buffers {
   std::int32_t output_pitch = 0;  // how far the output windows of neighbouring ranks are apart, in blocks
   bool numbers_peers = true;      // ranks of the group are those that peers are counted in
   bool in_place = false;          // input and output share memory, as the contract has it
+  bool output_again = false;      // the output is that of the last call like this
   // Private payloads of larger blocks are staged, whatever receivers can do.
   std::size_t fetched_block_bytes_max = 0;
   // Messages without bytes are neither sent nor expected: how ranks agree that know only the counts
@@ -67,7 +68,7 @@ class memory_map {
         chunk_count_(chunk_count),
         is_one_chunk_(cut_.undivided() && chunk_count == 1),
         uneven_(user_.input_table.counts != nullptr || user_.output_table.counts != nullptr),
-        streams_(block_bytes_ > device::stream_bytes_min() && !user_.in_place) {}
+        streams_(block_bytes_ > device::stream_bytes_min() && !user_.in_place && !is_hot()) {}
 
   [[nodiscard]] problem const& where() const noexcept { return problem_; }
   [[nodiscard]] std::size_t fragments() const noexcept { return cut_.fragments(); }
@@ -78,8 +79,8 @@ class memory_map {
   [[nodiscard]] bool skips_empty() const noexcept { return user_.skips_empty; }
   // Whether this rank knows where blocks lie in its peers' buffers: offset_at() may be asked.
   [[nodiscard]] bool knows_peers() const noexcept { return !uneven_ && user_.numbers_peers; }
-  // Whether results are stored past the caches: large ones, unless the call is in place. Its lines
-  // were just read, and to stream to lines that a cache holds is slower than to store.
+  // Whether results are stored past the caches: large ones, unless the call is in place, or one of many with
+  // the same buffers, which fit a cache. To stream to lines that a cache holds is slower than to store.
   [[nodiscard]] bool streams() const noexcept { return streams_; }
   [[nodiscard]] std::byte* output() const noexcept { return user_.output; }
 
@@ -105,6 +106,11 @@ class memory_map {
   }
 
  private:
+  [[nodiscard]] COLLX_NEVER_INLINE bool is_hot() const noexcept {
+    auto const blocks = static_cast<std::size_t>(user_.input_window.count + user_.output_window.count);
+    return user_.output_again && blocks * block_bytes_ <= device::hot_bytes_max();
+  }
+
   [[nodiscard]] std::byte* base(place where) const noexcept {
     return where == place::input ? user_.input : where == place::output ? user_.output : scratch_;
   }

@@ -17,6 +17,8 @@ struct workspace {
 
   array<std::byte const*> sources;
   array<std::byte*> destinations;
+  // Of the last call long enough to be stored past the caches.
+  std::byte const* last_output = nullptr;
   // Where the blocks of a call begin that gives only their counts.
   array<std::size_t> input_offsets, output_offsets;
   // Of a list of messages: how far each chain of it has got. For users of such lists only, who reserve
