@@ -18,6 +18,7 @@ static_assert(proves<direct_one_shot::broadcast, 1, 8>);
 static_assert(proves<direct_one_shot::reduce, 1, 8>);
 static_assert(proves<direct_two_shot::all_reduce, 1, 8>);
 static_assert(proves<direct_two_shot::broadcast, 1, 8>);
+static_assert(proves<direct_two_shot::reduce, 1, 8>);
 
 static_assert(keeps_rank_order<direct_one_shot::all_reduce>() &&
               keeps_rank_order<direct_two_shot::all_reduce>());
@@ -63,6 +64,17 @@ TEST_CASE("direct_two_shot all_reduce: rank r reduces chunk r and pushes it to e
     CHECK(step.push);
     CHECK(steps::others(step.to, {rank, 5, 0}).size() == 4);
   }
+}
+
+TEST_CASE("direct_two_shot reduce: everybody reduces a chunk, and pushes it to the root, which keeps it") {
+  for (rank_t rank = 0; rank < 5; ++rank) {
+    primitive const step = direct_two_shot::reduce::step({rank, 5, 3}, 1);
+    CHECK(step.target.first == rank);
+    CHECK(step.store == (rank == 3));
+    CHECK(step.push == (rank != 3));
+    CHECK(step.to == (rank == 3 ? nobody() : only(3)));
+  }
+  steps::check_costs<direct_two_shot::reduce>({{1, {0, 0, 0}}, {2, {2, 2, 2}}, {5, {2, 5, 5}}});
 }
 
 TEST_CASE("direct_one_shot: only the root sends in broadcast, and all send to the root in reduce") {

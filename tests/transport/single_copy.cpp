@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private payloads that receivers copy themselves: the same results as staged ones, whatever their size
-// and alignment; staged where the system refuses; an error and no wait for ever where a peer dies.
+// Private payloads that receivers, or their senders, have the system copy: the same results as staged
+// ones, whatever their size and alignment; staged where it refuses; an error and no wait for ever where a
+// peer dies.
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -13,11 +14,15 @@
 
 #include "collx/algo/bruck.hpp"
 #include "collx/algo/direct.hpp"
+#include "collx/algo/push_pull.hpp"
 #include "collx/algo/ring.hpp"
 #include "collx/bootstrap/processes.hpp"
 #include "collx/collective/all_gather.hpp"
+#include "collx/collective/all_reduce.hpp"
 #include "collx/collective/all_to_all.hpp"
 #include "collx/collective/barrier.hpp"
+#include "collx/collective/broadcast.hpp"
+#include "collx/collective/reduce.hpp"
 #include "collx/collective/reduce_scatter.hpp"
 #include "collx/collective/split.hpp"
 #include "collx/transport/faulty.hpp"
@@ -29,7 +34,7 @@ using collx::rank_t;
 using collx::status;
 using collx::transport::shm;
 
-// Counts what it fetches, and fails when it is told to.
+// Counts what it fetches and posts, and fails when it is told to.
 template <class Endpoint>
 class fetching_endpoint : public Endpoint {
  public:
@@ -38,7 +43,11 @@ class fetching_endpoint : public Endpoint {
     ++fetched;
     return fails ? status::system_failure : Endpoint::fetch(lane, peer, from, to, bytes);
   }
-  int fetched = 0;
+  status post(rank_t peer, std::uint64_t to, std::byte const* from, std::size_t bytes) noexcept {
+    ++posted;
+    return fails ? status::system_failure : Endpoint::post(peer, to, from, bytes);
+  }
+  int fetched = 0, posted = 0;
   bool fails = false;
 };
 
@@ -106,7 +115,7 @@ void transpose(communicator& comm, std::size_t count, std::size_t offset) {
 }
 
 template <class Algorithm>
-void reduce(communicator& comm, std::size_t count, std::size_t offset) {
+void reduce_parts(communicator& comm, std::size_t count, std::size_t offset) {
   auto const size = static_cast<std::size_t>(comm.size());
   blocks<> in(count * size, offset), out(count, offset + 4);
   for (std::size_t i = 0; i < count * size; ++i) in.data[i] = value(comm.rank(), i);
@@ -116,6 +125,44 @@ void reduce(communicator& comm, std::size_t count, std::size_t offset) {
     int sum = 0;
     for (rank_t r = 0; r < comm.size(); ++r) sum += value(r, mine + i);
     require(out.data[i] == sum, Algorithm::name);
+  }
+}
+
+// With private outputs, and with those that the other rank can reach.
+void reduce_together(communicator& comm, std::size_t count, std::size_t offset) {
+  using collx::algo::direct_two_shot;
+  auto const shared = comm.allocate<int>(2 * count);
+  for (bool const reachable : {false, true}) {
+    blocks<> own_in(count, offset), own_out(count, offset + 4);
+    std::span<int> const in = reachable ? shared.span().first(count) : own_in.all;
+    std::span<int> const out = reachable ? shared.span().subspan(count) : own_out.all;
+    for (std::size_t i = 0; i < count; ++i) in[i] = value(comm.rank(), i);
+    auto const check = [&] {
+      for (std::size_t i = 0; i < count; ++i) {
+        int sum = 0;
+        for (rank_t r = 0; r < comm.size(); ++r) sum += value(r, i);
+        require(out[i] == sum, "direct_two_shot");
+      }
+    };
+    collx::all_reduce<direct_two_shot>(comm, in, out);
+    check();
+    std::fill(out.begin(), out.end(), 0);
+    rank_t const root = comm.size() - 1;
+    collx::reduce<direct_two_shot>(comm, in, out, collx::sum, root);
+    if (comm.rank() == root) check();
+    std::copy(in.begin(), in.end(), out.begin());
+    collx::all_reduce<direct_two_shot>(comm, out);
+    check();
+  }
+}
+
+// From every root.
+void spread(communicator& comm, std::size_t count, std::size_t offset) {
+  for (rank_t root = 0; root < comm.size(); ++root) {
+    blocks<> in(count, offset), out(count, offset + 4);
+    for (std::size_t i = 0; i < count; ++i) in.data[i] = value(comm.rank(), i);
+    collx::broadcast<collx::algo::push_pull>(comm, in.all, out.all, root);
+    for (std::size_t i = 0; i < count; ++i) require(out.data[i] == value(root, i), "push_pull");
   }
 }
 
@@ -130,9 +177,13 @@ void walk(communicator& comm) {
       gather<collx::algo::bruck<2>>(comm, count, offset);
       transpose<direct_one_shot>(comm, count, offset);
       transpose<collx::algo::bruck<2>>(comm, count, offset);
-      reduce<direct_one_shot>(comm, count, offset);
-      reduce<collx::algo::ring>(comm, count, offset);
+      reduce_parts<direct_one_shot>(comm, count, offset);
+      reduce_parts<collx::algo::ring>(comm, count, offset);
     }
+  for (std::size_t const count : {8u, 1000u, 8191u, 40'001u}) {
+    spread(comm, count, 4);
+    reduce_together(comm, count, 4);
+  }
 }
 
 bool all_ended_well(collx::bootstrap::exit_codes const& codes) {
@@ -155,7 +206,9 @@ TEST_CASE("single copy: results are those of staged payloads, and it is used") {
             auto const watched = dog.watch(comm);
             if (used) wait_until_permitted(comm);
             walk(comm);
-            if ((comm.engine().endpoint().fetched > 0) != (used && permitted(comm)))
+            auto& endpoint = comm.engine().endpoint();
+            bool const expected = used && permitted(comm);
+            if ((endpoint.fetched > 0) != expected || (endpoint.posted > 0) != expected)
               throw std::runtime_error("single copy is used where it must not be, or not where it must");
           },
           used ? always : never)));
@@ -197,7 +250,8 @@ TEST_CASE("single copy: where the system refuses, payloads are staged") {
         watchdog dog;
         auto comm = shm::join<fetching>(fd, r);
         walk(comm);
-        code = permitted(comm) || comm.engine().endpoint().fetched != 0 ? 2 : 0;
+        auto const& endpoint = comm.engine().endpoint();
+        code = permitted(comm) || endpoint.fetched != 0 || endpoint.posted != 0 ? 2 : 0;
       } catch (std::exception const& failure) {
         std::fprintf(stderr, "%s\n", failure.what());
         code = 3;
@@ -230,22 +284,51 @@ TEST_CASE("single copy: memory that the system does not read for others is not o
   munmap(begin, bytes);
 }
 
-TEST_CASE("single copy: what cannot be read after all is an error on every rank") {
+TEST_CASE("single copy: what cannot be copied after all is an error on every rank") {
+  for (bool const posts : {false, true}) {
+    CAPTURE(posts);
+    auto const codes = collx::bootstrap::on_processes<fetching>(
+        2,
+        [&](communicator& comm) {
+          watchdog dog;
+          wait_until_permitted(comm);
+          comm.engine().endpoint().fails = comm.rank() == 1;
+          std::vector<int> in(10'000), out(20'000);
+          status const outcome = posts ? collx::try_broadcast<collx::algo::push_pull>(comm, out, 1)
+                                       : collx::try_all_gather(comm, in, out);
+          if (!permitted(comm)) return outcome == status::ok ? 0 : 1;
+          std::string const text = collx::error(comm.failure()).what();
+          if (comm.rank() == 0) return outcome == status::aborted ? 0 : 1;
+          return outcome == status::system_failure && comm.failure().peer == 0 &&
+                         text.find("COLLX_SINGLE_COPY_BYTES=0") != std::string::npos
+                     ? 0
+                     : 1;
+        },
+        always);
+    for (int const code : codes) CHECK(code == 0);
+  }
+}
+
+TEST_CASE("single copy: nothing is written to a rank that has given up") {
+  static int word = 1;  // at the same address in both processes
   auto const codes = collx::bootstrap::on_processes<fetching>(
       2,
       [](communicator& comm) {
         watchdog dog;
         wait_until_permitted(comm);
-        comm.engine().endpoint().fails = comm.rank() == 1;
-        std::vector<int> in(10'000), out(20'000);
-        status const outcome = collx::try_all_gather(comm, in, out);
-        if (!permitted(comm)) return outcome == status::ok ? 0 : 1;
-        std::string const text = collx::error(comm.failure()).what();
-        if (comm.rank() == 0) return outcome == status::aborted ? 0 : 1;
-        return outcome == status::system_failure && comm.failure().peer == 0 &&
-                       text.find("COLLX_SINGLE_COPY_BYTES=0") != std::string::npos
-                   ? 0
-                   : 1;
+        auto& world = comm.engine().endpoint().space();
+        auto const write = [&](int what) {
+          return world.write_private(1, reinterpret_cast<std::uintptr_t>(&word),
+                                     reinterpret_cast<std::byte const*>(&what), sizeof what);
+        };
+        if (permitted(comm) && comm.rank() == 0 && write(2) != status::ok) return 1;
+        collx::barrier(comm);
+        if (permitted(comm) && comm.rank() == 1 && word != 2) return 2;
+        collx::barrier(comm);
+        comm.abort();
+        world.wait_for_writers();
+        if (comm.rank() == 0) return write(3) == status::aborted ? 0 : 3;
+        return word == 3 ? 4 : 0;
       },
       always);
   for (int const code : codes) CHECK(code == 0);
@@ -253,8 +336,9 @@ TEST_CASE("single copy: what cannot be read after all is an error on every rank"
 
 TEST_CASE("single copy: a rank killed at any of its sends, with payloads unread, is noticed") {
   using faulty_shm = collx::transport::faulty<shm>;
-  for (std::uint64_t at_send = 1; at_send <= 12; ++at_send) {
+  for (std::uint64_t at_send = 1; at_send <= 16; ++at_send) {
     CAPTURE(at_send);
+    bool const posts = at_send > 10;
     auto const codes = collx::bootstrap::on_processes<faulty_shm>(
         3,
         [&](collx::communicator<faulty_shm>& comm) {
@@ -264,7 +348,9 @@ TEST_CASE("single copy: a rank killed at any of its sends, with payloads unread,
             comm.engine().endpoint().inject({.stop_at_send = at_send, .kill_process = true});
           std::vector<int> in(3 * 60'000), out(3 * 60'000);
           for (;;) {
-            status const outcome = collx::try_all_to_all<collx::algo::direct_one_shot>(comm, in, out);
+            status const outcome =
+                posts ? collx::try_broadcast<collx::algo::push_pull>(comm, out, at_send % 2 == 1 ? 1 : 0)
+                      : collx::try_all_to_all<collx::algo::direct_one_shot>(comm, in, out);
             if (outcome == status::ok) continue;
             bool const named = comm.failure().peer == 1;
             return named && (outcome == status::peer_lost || outcome == status::aborted) ? 0 : 1;

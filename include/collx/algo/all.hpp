@@ -15,6 +15,7 @@
 #include "collx/algo/pairwise.hpp"
 #include "collx/algo/pat.hpp"
 #include "collx/algo/pipelined_chain.hpp"
+#include "collx/algo/push_pull.hpp"
 #include "collx/algo/recursive_doubling.hpp"
 #include "collx/algo/recursive_halving_doubling.hpp"
 #include "collx/algo/recursive_multiplying.hpp"
@@ -41,6 +42,7 @@ using all = type_list<
     pairwise,
     pat,
     pipelined_chain<8>,
+    push_pull,
     recursive_doubling,
     recursive_halving_doubling,
     recursive_multiplying<4>,

@@ -221,6 +221,7 @@ struct direct_two_shot {
   // where outputs are reachable, one pass reads n inputs and writes n outputs.
   struct all_reduce : detail::direct_base {
     using contract = contract::all_reduce;
+    static constexpr COLLX_HD bool shares_copying(rank_t n) { return n == 2; }
     static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n; }
     static constexpr COLLX_HD std::int32_t step_count(problem) { return 3; }
     static constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
@@ -236,6 +237,28 @@ struct direct_two_shot {
     }
     static constexpr COLLX_HD cost documented_cost(rank_t n) {
       return {n > 1 ? 2 : 0, 2 * (n - 1), 2 * (n - 1)};
+    }
+  };
+
+  // Rank r reduces chunk r of everybody, and pushes the result to the root: where its output is reachable,
+  // all ranks do as much.
+  struct reduce : detail::direct_base {
+    using contract = contract::reduce;
+    static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n; }
+    static constexpr COLLX_HD std::int32_t step_count(problem p) { return p.rank == p.root ? 3 : 2; }
+    static constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
+      if (s == 0) return detail::scatter_to_everybody(p);
+      if (s == 2) return detail::gather_from_everybody(p, place::output);
+      region const mine{place::output, p.rank, 1};
+      primitive step = detail::reduce_from_everybody(p, {place::input, p.rank, 1}, mine);
+      if (p.rank == p.root) return step;
+      step.to = only(p.root);
+      step.push = true;
+      step.store = false;
+      return step;
+    }
+    static constexpr COLLX_HD cost documented_cost(rank_t n) {
+      return n > 1 ? cost{2, n, n} : cost{0, 0, 0};
     }
   };
 

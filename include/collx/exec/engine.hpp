@@ -219,6 +219,7 @@ class engine {
           report.peer = culprit = endpoint_.suspect(at.waits_for);
       endpoint_.space().abort(outcome, endpoint_.world_rank(endpoint_.rank()), culprit);
     }
+    if constexpr (Endpoint::fetches) endpoint_.space().wait_for_writers();  // the caller may free his buffers
     if (failure_.code == status::ok) failure_ = report;
   }
 

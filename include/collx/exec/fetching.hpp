@@ -21,7 +21,8 @@ template <class Endpoint>
     bool const apart = step.from.empty() && step.operand.per_peer != 0;
     bool const has_one_reader =
         step.to.count - (step.to.contains(endpoint.rank(), endpoint.size()) ? 1 : 0) == 1;
-    return (apart || has_one_reader) && endpoint.fetchable(payload.data, payload.bytes);
+    return (apart || has_one_reader) &&
+           endpoint.fetchable(payload.data, payload.bytes, memory.part_of(payload));
   }
   return false;
 }

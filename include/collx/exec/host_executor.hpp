@@ -54,7 +54,7 @@ template <class Contract, class T, class Op>
 // Receivers copy private payloads themselves where every rank receives as much as it sends, once. Where
 // data flows one way, two ranks that do half of the work each, one into staging and one out of it, are
 // faster than one that does all of it; so they are for an all_reduce, and for many operands of a fan-in
-// (docs/decisions.md has the figures).
+// (docs/decisions.md has the figures). Schedules that share the copying out say so themselves.
 template <class Contract>
 [[nodiscard]] std::size_t fetched_block_bytes_max(rank_t size) noexcept {
   bool const pays = !Contract::rooted && Contract::sharded && (!Contract::from_all || size == 2);
@@ -93,7 +93,15 @@ template <schedule S, class User>
     return geometry(count, element_bytes, blocks == 1 ? chunks : chunks == blocks ? 1 : chunks / blocks,
                     largest_staged<S>(n), staging_bytes, !made.skips_empty);
   };
-  return {p, cut, chunks, element_bytes, user, scratch};
+  auto const bound = [&]() noexcept {
+    buffers made = user();
+    if (shares_copying<S>(p.size)) {
+      made.fetched_block_bytes_max = (S::contract::from_all ? 1 : 4) * device::fetched_bytes_max();
+      made.lets_post = true;
+    }
+    return made;
+  };
+  return {p, cut, chunks, element_bytes, bound, scratch};
 }
 
 // `trace.step(problem, fragment, index, primitive)` is called when a step is done.

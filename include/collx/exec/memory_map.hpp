@@ -46,6 +46,8 @@ struct buffers {
   bool output_again = false;      // the output is that of the last call like this
   // Private payloads of larger blocks are staged, whatever receivers can do.
   std::size_t fetched_block_bytes_max = 0;
+  // Peers may have the system store to a private output: the schedule says that it is worth it.
+  bool lets_post = false;
   // Messages without bytes are neither sent nor expected: how ranks agree that know only the counts
   // of their own blocks, and so perhaps different numbers of fragments.
   bool skips_empty = false;
@@ -68,7 +70,8 @@ class memory_map {
         chunk_count_(chunk_count),
         is_one_chunk_(cut_.undivided() && chunk_count == 1),
         uneven_(user_.input_table.counts != nullptr || user_.output_table.counts != nullptr),
-        streams_(block_bytes_ > device::stream_bytes_min() && !user_.in_place && !is_hot()) {}
+        far_(block_bytes_ > device::stream_bytes_min() && !is_hot()),
+        streams_(far_ && !user_.in_place) {}
 
   [[nodiscard]] problem const& where() const noexcept { return problem_; }
   [[nodiscard]] std::size_t fragments() const noexcept { return cut_.fragments(); }
@@ -82,7 +85,18 @@ class memory_map {
   // Whether results are stored past the caches: large ones, unless the call is in place, or one of many with
   // the same buffers, which fit a cache. To stream to lines that a cache holds is slower than to store.
   [[nodiscard]] bool streams() const noexcept { return streams_; }
+  // The same for what is pushed to a peer that has not read it.
+  [[nodiscard]] bool streams_to_peers() const noexcept { return far_; }
   [[nodiscard]] std::byte* output() const noexcept { return user_.output; }
+  [[nodiscard]] std::size_t output_bytes() const noexcept {
+    return static_cast<std::size_t>(user_.output_window.count) * block_bytes_;
+  }
+  // Whether peers may have the system store to the output where they cannot. The vector is then copied by
+  // parts, some of which are fetched, all or none.
+  [[nodiscard]] bool lets_post() const noexcept { return user_.lets_post && lets_fetch(); }
+  [[nodiscard]] std::size_t part_of(run const& payload) const noexcept {
+    return lets_post() ? block_bytes_ : payload.bytes;
+  }
 
   // The chunks that the k-th peer of a step touches.
   [[nodiscard]] COLLX_ALWAYS_INLINE run find(region const& r, std::int32_t k,
@@ -107,8 +121,9 @@ class memory_map {
 
  private:
   [[nodiscard]] COLLX_NEVER_INLINE bool is_hot() const noexcept {
-    auto const blocks = static_cast<std::size_t>(user_.input_window.count + user_.output_window.count);
-    return user_.output_again && blocks * block_bytes_ <= device::hot_bytes_max();
+    std::int32_t const in = user_.input_window.count, out = user_.output_window.count;
+    std::int32_t const blocks = !user_.in_place ? in + out : in > out ? in : out;
+    return user_.output_again && static_cast<std::size_t>(blocks) * block_bytes_ <= device::hot_bytes_max();
   }
 
   [[nodiscard]] std::byte* base(place where) const noexcept {
@@ -152,7 +167,9 @@ class memory_map {
         : COLLX_UNLIKELY(uneven_)
             ? place_uneven(where, fragment, c)
             : place_in(where == place::input ? user_.input_window : user_.output_window, fragment, c);
-    return {base(where) + e.begin * element_bytes_, e.count * element_bytes_};
+    // As a number: a rank without this buffer may pass on what lies there on another one.
+    auto const begin = reinterpret_cast<std::uintptr_t>(base(where)) + e.begin * element_bytes_;
+    return {reinterpret_cast<std::byte*>(begin), e.count * element_bytes_};
   }
 
   // Elements from where a buffer begins, whose blocks are all alike.
@@ -183,7 +200,7 @@ class memory_map {
   std::byte* scratch_;
   std::size_t element_bytes_, block_bytes_, block_pitch_;
   std::int32_t chunk_count_;
-  bool is_one_chunk_, uneven_, streams_;
+  bool is_one_chunk_, uneven_, far_, streams_;
 };
 
 }  // namespace collx::inline abi_1::exec

@@ -9,6 +9,7 @@
 #include "collx/device/cache_hint.hpp"
 #include "collx/exec/fetching.hpp"
 #include "collx/exec/operator_calls.hpp"
+#include "collx/exec/pushing.hpp"
 #include "collx/exec/resumable.hpp"
 
 namespace collx::inline abi_1::exec {
@@ -26,6 +27,7 @@ class step_machine : public resumable<Endpoint> {
                prepare_function prepare) noexcept
       : base(endpoint, lane), work_(work), memory_(map()), combine_(how), prepare_(prepare) {
     endpoint_.begin(lane, memory_.output());
+    if (COLLX_UNLIKELY(memory_.lets_post())) pushing<Endpoint>::offer(endpoint, lane, memory_);
   }
 
  protected:
@@ -35,9 +37,7 @@ class step_machine : public resumable<Endpoint> {
   [[nodiscard]] bool in_fragment() const noexcept { return step_ < step_count_; }
   [[nodiscard]] bool in_call() const noexcept { return fragment_ < memory_.fragments(); }
   // Whether the user's buffers are his again.
-  [[nodiscard]] bool drained() noexcept {
-    return (!finishes_sends<Endpoint> && !lent_) || base::drained();
-  }
+  [[nodiscard]] bool drained() noexcept { return (!finishes_sends<Endpoint> && !lent_) || base::drained(); }
   void step_count(std::int32_t count) noexcept { step_count_ = count; }
 
   void next_step() noexcept {
@@ -74,13 +74,6 @@ class step_machine : public resumable<Endpoint> {
 
   enum class phase : std::uint8_t { begin, receive, send };
 
-  // How a result reaches its receivers; all three may hold at once, for different ones.
-  struct forward_plan {
-    bool in_place = false;  // receivers read the stored target
-    bool pushes = false;    // at least one receiver's target is reachable
-    bool stages = false;    // at least one receiver reads a staged copy
-  };
-
   // Nothing to receive: store a local copy, send the operand; the k-th peer may get its own run.
   status originate(primitive const& step, void const* op) noexcept {
     bool const own = is_unprepared(step.operand);
@@ -97,6 +90,11 @@ class step_machine : public resumable<Endpoint> {
       run const operand = find(sent, k_);
       if (skips(operand)) continue;
       if (!may_send(peer, operand.bytes)) return status::pending;
+      if (COLLX_UNLIKELY((step.push && !own) || sent.count == 0))
+        if (status const outcome = push(step, peer, operand); outcome != status::not_supported) {
+          if (outcome != status::ok) return outcome;
+          continue;
+        }
       if (!own && direct(operand, sent.where, step)) {
         lend(peer, operand);
         continue;
@@ -176,8 +174,7 @@ class step_machine : public resumable<Endpoint> {
       rank_t const peer = step.from.member(k, size());
       if (peer != rank()) endpoint_.consume(lane_, peer);
     }
-    if (!step.to.empty()) forward(step, target, plan);
-    return status::ok;
+    return step.to.empty() ? status::ok : forward(step, target, plan);
   }
 
   // Messages that are results themselves: store each, and pass a single one on.
@@ -211,7 +208,7 @@ class step_machine : public resumable<Endpoint> {
         unpack(memory_, message.data, step.target, target, fragment_, memory_.streams() && !plan.in_place);
       }
       endpoint_.consume(lane_, peer);
-      forward(step, target, plan);
+      if (status const outcome = forward(step, target, plan); outcome != status::ok) return outcome;
     }
     return status::ok;
   }
@@ -277,8 +274,9 @@ class step_machine : public resumable<Endpoint> {
       for (std::int32_t k = 0; k < step.to.count; ++k)
         if (std::byte* const to = pushed_target(step, step.to.member(k, size())))
           destinations[count++] = to + staged_at;
-    // A complete result is not read again soon; what is staged is, at once.
-    std::int32_t const streamed = step.complete && memory_.streams() && !plan.in_place ? count : 0;
+    // A complete result is not read again soon; what is staged, lent or posted is, at once.
+    bool const read_again = plan.in_place || plan.posts;
+    std::int32_t const streamed = step.complete && memory_.streams() && !read_again ? count : 0;
     if (plan.stages) destinations[count++] = staged_ + staged_at;
     if (is_unprepared(step.operand)) {
       std::int32_t own = 0;
@@ -332,41 +330,44 @@ class step_machine : public resumable<Endpoint> {
            may_be_fetched(endpoint_, memory_, payload, step);
   }
 
-  // A peer's own target for the chunks this step pushes, or null where it cannot be stored to.
-  [[nodiscard]] COLLX_NEVER_INLINE std::byte* pushed_target(primitive const& step, rank_t peer) noexcept {
-    if (peer == rank()) return nullptr;
-    std::byte* const output = endpoint_.push_target(lane_, peer);
-    return output == nullptr ? nullptr : output + memory_.offset_at(peer, step.target, fragment_);
-  }
-
   [[nodiscard]] COLLX_NEVER_INLINE forward_plan plan_forward(primitive const& step,
                                                              run const& result) noexcept {
-    forward_plan plan;
-    if (step.to.empty()) return plan;
-    bool const may_push = step.push && step.reduce && result.whole && step.target.where == place::output &&
-                          memory_.knows_peers() && result.bytes >= push_bytes_min;
-    bool reads_result = false;  // somebody cannot be pushed to
-    for (std::int32_t k = 0; k < step.to.count; ++k) {
-      rank_t const peer = step.to.member(k, size());
-      if (peer == rank()) continue;
-      if (may_push && pushed_target(step, peer) != nullptr) plan.pushes = true;
-      else reads_result = true;
-    }
-    plan.in_place = reads_result && step.store && direct(result, step.target.where, step);
-    plan.stages = reads_result && !plan.in_place;
+    forward_plan plan = pushes().plan(step, result);
+    plan.in_place = plan.stages && step.store && direct(result, step.target.where, step);
+    plan.stages = (plan.stages && !plan.in_place) || (plan.posts && !step.store);
     return plan;
   }
 
-  COLLX_NEVER_INLINE void forward(primitive const& step, run const& result,
-                                  forward_plan const& plan) noexcept {
+  COLLX_NEVER_INLINE status forward(primitive const& step, run const& result,
+                                    forward_plan const& plan) noexcept {
+    run const payload{step.store ? result.data : staged_, result.bytes, result.first, true};
     for (std::int32_t k = 0; k < step.to.count; ++k) {
       rank_t const peer = step.to.member(k, size());
       if (peer == rank()) continue;
       std::byte* const pushed = plan.pushes ? pushed_target(step, peer) : nullptr;
       if (pushed != nullptr) endpoint_.send(lane_, peer, pushed, result.bytes, transport::handover::pushed);
-      else if (plan.in_place) lend(peer, result);
+      else if (status const posted = plan.posts ? post(step, peer, payload) : status::not_supported;
+               posted != status::not_supported) {
+        if (posted != status::ok) return posted;
+      } else if (plan.in_place) lend(peer, result);
       else endpoint_.send(lane_, peer, staged_, result.bytes, transport::handover::staged);
     }
+    return status::ok;
+  }
+
+  [[nodiscard]] pushing<Endpoint> pushes() noexcept { return {endpoint_, lane_, memory_, fragment_}; }
+  [[nodiscard]] COLLX_NEVER_INLINE std::byte* pushed_target(primitive const& step, rank_t peer) noexcept {
+    return pushes().target(step, peer);
+  }
+  [[nodiscard]] status push(primitive const& step, rank_t peer, run const& operand) noexcept {
+    waits_for_ = peer;
+    bytes_ = operand.bytes;
+    return pushes().push(step, peer, operand);
+  }
+  [[nodiscard]] status post(primitive const& step, rank_t peer, run const& payload) noexcept {
+    waits_for_ = peer;
+    bytes_ = payload.bytes;
+    return pushes().post(step, peer, payload);
   }
 
   // Whether both ends know that this message does not exist.
@@ -385,8 +386,6 @@ class step_machine : public resumable<Endpoint> {
   static constexpr std::size_t prepared_bytes_max = 4096;
   // Below this a copy is cheaper than to wait until the receivers have read the original.
   static constexpr std::size_t lend_bytes_min = 1024;
-  // Below this a receiver's own copy is cheaper than a store into lines it holds.
-  static constexpr std::size_t push_bytes_min = 256;
 
   workspace& work_;
   memory_map memory_;

@@ -40,7 +40,8 @@ struct cost {
 // each hand, so a cycle of them deadlocks with 1), `documented_cost(size, root)` (where the cost
 // depends on the root; documented_cost(size) is then that of the worst root), `cost_is_bound` (true:
 // no rank's cost is above the documented one, which may be that of no rank), `reproduces` (what can be relied
-// on of the bits of reductions, see reproducibility; default none).
+// on of the bits of reductions, see reproducibility; default none), `shares_copying(size)` (true: whoever
+// sends a large payload has as much to copy at that time as its receiver: the system may copy it, once).
 //
 // What depends on how ranks lie, and not only on how many there are, takes a shape in place of the
 // size (and reads problem::inner): hierarchical algorithms do.
@@ -122,6 +123,12 @@ template <class S>
 template <class S>
 [[nodiscard]] COLLX_HD constexpr bool cost_is_bound() {
   if constexpr (requires { S::cost_is_bound; }) return S::cost_is_bound;
+  else return false;
+}
+
+template <class S>
+[[nodiscard]] constexpr bool shares_copying([[maybe_unused]] rank_t size) {
+  if constexpr (requires { S::shares_copying(size); }) return S::shares_copying(size);
   else return false;
 }
 

@@ -24,6 +24,8 @@ enum class handover : std::uint8_t {
   in_place, // lies in the user's buffer, which stays unchanged while unread_by() names anybody;
             // requires reachable() or fetchable()
   pushed,   // already stored at the receiver's target, whose own address is passed
+  posted,   // the same in private memory of the receiver, whose address there is passed
+  greeting, // no payload: says where the sender's output begins, for who stores there
 };
 
 // An endpoint is one rank's end of one communicator. One thread uses it at a time. Messages between
@@ -31,7 +33,7 @@ enum class handover : std::uint8_t {
 //
 //   is_mapped                  peers' memory can be loaded: expect() is not called
 //   fetches                    messages may arrive without data; an endpoint without it need not have
-//                              fetchable, fetch, landing
+//                              fetchable, fetch, landing, offer, post_target, post
 //   finishes_sends             optional: unread_by() names those too who have not been sent everything yet,
 //                              and a call ends only when it names nobody
 //   inline_bytes               payloads of up to so many bytes are copied by send() itself
@@ -43,11 +45,17 @@ enum class handover : std::uint8_t {
 //   consume(lane, peer)        done reading it: the sender may reuse its memory
 //   can_send(lane, peer)       whether a credit for one more message is there
 //   reachable(p, n)            whether peers can take a payload from there without a copy
-//   fetchable(p, n)            whether peers can fetch a payload from there that they cannot reach
+//   fetchable(p, n, of)        whether peers can fetch a payload from there that they cannot reach, and it is
+//                              worth it for the `of` bytes that it is a part of
 //   fetch(lane, peer, at, p, n)  copies n bytes, from byte `at` on, of the message that is here without
 //                              data. Not ok: peer_lost, aborted, or system_failure (it cannot be read)
 //   landing(k, count)          memory for landing_room(count) bytes of the k-th of `count` messages that are
 //                              read together; used up at once
+//   offer(lane)                peers that cannot reach the output of this collective may post to it; requires
+//                              fetchable()
+//   post_target(lane, peer)    where the peer's output of the current collective begins in its private
+//                              memory, if it offers that, or 0
+//   post(peer, to, p, n)       copies n bytes to private memory of the peer. Not ok: as of fetch
 //   stage(lane, n)             memory for one payload, or null for now
 //   send(lane, peer, p, n, h)  requires can_send
 //   push_target(lane, peer)    where the peer's output of the current collective begins in memory

@@ -92,6 +92,38 @@ class shm_world {
     return outcome == status::ok ? status::peer_lost : outcome;
   }
 
+  // Copies to private memory of a rank that has offered it. Not to one that gave up: it may have freed it.
+  [[nodiscard]] status write_private(rank_t rank, std::uint64_t to, std::byte const* from,
+                                     std::size_t bytes) noexcept {
+    std::atomic<std::uint32_t>& writing = segment_.of(rank_).writing;
+    // Sequentially consistent, as is the question about the alarm: either this rank sees it, or who raised it
+    // sees that this rank writes (wait_for_writers).
+    writing.fetch_add(1, std::memory_order_seq_cst);
+    status outcome = status::aborted;
+    // Asked before: a number of a process that has ended may belong to another.
+    bool const runs = watches_[static_cast<std::size_t>(rank)].runs();
+    if (!segment_.head().alarm.raised_by_now())
+      outcome = runs ? shared_memory::write_memory_of(
+                           segment_.of(rank).process.load(std::memory_order_relaxed), to, from, bytes)
+                     : status::peer_lost;
+    // Release: who sees that the writing is over may use the memory.
+    writing.fetch_sub(1, std::memory_order_release);
+    bool const fell = outcome != status::ok && segment_.head().alarm.raised();
+    return fell ? status::aborted : outcome;
+  }
+
+  // After the alarm, before a failed call returns: nobody writes to private memory of this rank any more.
+  // One who is held up in the middle is waited for no longer than for anything else.
+  COLLX_COLD void wait_for_writers() noexcept {
+    std::uint64_t const begin_us = now_us();
+    if (!segment_.head().alarm.raised_by_now()) return;
+    for (rank_t r = 0; r < size(); ++r)
+      // Sequentially consistent: see write_private(); and what was written there is over.
+      while (r != rank_ && segment_.of(r).writing.load(std::memory_order_seq_cst) != 0 && !lost(r) &&
+             now_us() - begin_us < chosen().timeout_us)
+        sched_yield();
+  }
+
   // Asks only about the peer waited for: a rank that has done its part may leave early. Whoever
   // waits for a lost rank raises the alarm, and that ends the waits for the one that waited.
   [[nodiscard]] COLLX_COLD status interrupted(rank_t peer) noexcept {
@@ -187,8 +219,8 @@ class shm_world {
     }
   }
 
-  // Whether the system lets this rank read all others' memory is found out once. They learn of it by and by,
-  // and until then, or where it does not, payloads are staged.
+  // Whether the system lets this rank read and write all others' memory is found out once. They learn of it
+  // by and by, and until then, or where it does not, payloads are staged.
   COLLX_COLD void try_to_read_peers() noexcept {
     single_copy_bytes_ = chosen().single_copy_bytes;
     bool const crowded = exec::wakefulness_of(size(), processors(), 1).spins == 0;
@@ -198,11 +230,15 @@ class shm_world {
       if (r == rank_) continue;
       if (lost(r)) return;  // from now on it is watched
       shared_memory::member const& them = segment_.of(r);
+      std::int32_t const process = them.process.load(std::memory_order_relaxed);
       std::uint64_t word = 0;
-      status const outcome =
-          shared_memory::read_memory_of(them.process.load(std::memory_order_relaxed), them.known_word_at,
-                                        reinterpret_cast<std::byte*>(&word), sizeof word);
-      if (outcome != status::ok || word != them.known_word) return;
+      auto* const bytes = reinterpret_cast<std::byte*>(&word);
+      status const read = shared_memory::read_memory_of(process, them.known_word_at, bytes, sizeof word);
+      if (read != status::ok || word != them.known_word) return;
+      // What is written is what stands there.
+      status const written =
+          shared_memory::write_memory_of(process, them.known_word_at, bytes, sizeof word);
+      if (written != status::ok) return;
     }
     // Relaxed: see fetched_bytes_min().
     segment_.head().readers.fetch_add(1, std::memory_order_relaxed);
@@ -231,7 +267,7 @@ class shm_world {
   static constexpr std::size_t single_copy_default = 64 * 1024;
   std::size_t single_copy_bytes_ = 0;
   shared_memory::own_memory own_memory_;
-  std::uint64_t known_word_ = 0;  // peers try to read it
+  std::uint64_t known_word_ = 0;  // peers try to read it, and to write it
   std::atomic<std::int32_t> references_{1};
 };
 

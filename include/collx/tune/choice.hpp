@@ -6,7 +6,7 @@
 
 #include "collx/algo/chain.hpp"
 #include "collx/algo/direct.hpp"
-#include "collx/algo/recursive_halving_doubling.hpp"
+#include "collx/algo/push_pull.hpp"
 #include "collx/tune/question.hpp"
 
 namespace collx::inline abi_1::tune {
@@ -33,10 +33,10 @@ struct mapped_table<contract::all_reduce> {
   using type = table<row<algo::direct_one_shot, 16384, 4>, row<algo::direct_one_shot, 4096, 8>,
                      row<algo::direct_two_shot>>;
 };
-// Two ranks: both copy a half, and then exchange them.
+// Two ranks: each copies a half. Below, the message that it takes costs more than that gains.
 template <>
 struct mapped_table<contract::broadcast> {
-  using type = table<row<algo::direct_one_shot, 32768>, row<algo::recursive_halving_doubling, any_bytes, 2>,
+  using type = table<row<algo::direct_one_shot, 65535>, row<algo::push_pull, any_bytes, 2>,
                      row<algo::direct_one_shot>>;
 };
 template <>

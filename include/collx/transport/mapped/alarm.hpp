@@ -21,12 +21,16 @@ class alarm {
   // The first caller wins; later ones change nothing.
   void raise(first_failure const& what) noexcept {
     std::uint64_t expected = 0;
-    // Release, to go with the acquire in read(); relaxed on failure: nothing is done with it.
-    word_.compare_exchange_strong(expected, pack(what), std::memory_order_release, std::memory_order_relaxed);
+    // Sequentially consistent for raised_by_now(); relaxed on failure: nothing is done with it.
+    word_.compare_exchange_strong(expected, pack(what), std::memory_order_seq_cst, std::memory_order_relaxed);
   }
 
   // Relaxed: asked while waiting, and only to stop waiting.
   [[nodiscard]] bool raised() const noexcept { return word_.load(std::memory_order_relaxed) != 0; }
+
+  // For who says first what he is about to do, and must not do it once it is raised; and for who waits for
+  // those that did not see it. Sequentially consistent: one of the two sees what the other said.
+  [[nodiscard]] bool raised_by_now() const noexcept { return word_.load(std::memory_order_seq_cst) != 0; }
 
   [[nodiscard]] first_failure read() const noexcept {
     std::uint64_t const word = word_.load(std::memory_order_acquire);

@@ -87,8 +87,10 @@ class endpoint {
 
   void begin(int lane, std::byte* output) noexcept {
     target_[lane] = output;
+    offers_[lane] = false;
     ++collective_[lane];
   }
+  void offer(int lane) noexcept { offers_[lane] = true; }
 
   void expect(int, rank_t, std::byte*, std::size_t) noexcept {}  // peers' memory is read in place
 
@@ -104,7 +106,8 @@ class endpoint {
       what.data = next.inlined;
       return true;
     }
-    what.data = fetches && (next.payload & in_sender) != 0 ? nullptr : space_->at(next.payload);
+    what.data = fetches && COLLX_UNLIKELY(next.payload >= in_receiver) ? in_private(next.payload)
+                                                                       : space_->at(next.payload);
     with.push_target = next.target;
     with.push_collective = collective_[lane];
     return true;
@@ -134,8 +137,8 @@ class endpoint {
   }
 
   // Whether a payload that peers cannot reach may be sent in place all the same: they fetch it.
-  [[nodiscard]] bool fetchable(std::byte const* payload, std::size_t bytes) const noexcept {
-    if constexpr (fetches) return bytes >= space_->fetched_bytes_min() && space_->readable(payload, bytes);
+  [[nodiscard]] bool fetchable(std::byte const* payload, std::size_t bytes, std::size_t of) const noexcept {
+    if constexpr (fetches) return of >= space_->fetched_bytes_min() && space_->readable(payload, bytes);
     else return false;
   }
 
@@ -145,6 +148,17 @@ class endpoint {
     pair const& with = at(lane, peer);
     letter const& here = with.inbox[with.received % letters_per_inbox];
     return space_->read_private(world_rank(peer), (here.payload & ~in_sender) + from, to, bytes);
+  }
+
+  // Where what peers cannot reach begins in their memory; and copies to there.
+  [[nodiscard]] std::uint64_t post_target(int lane, rank_t peer) noexcept {
+    pair const& with = at(lane, peer);
+    bool const known = with.push_collective == collective_[lane] && (with.push_target & in_sender) != 0;
+    return known ? with.push_target & ~in_sender : 0;
+  }
+  [[nodiscard]] status post(rank_t peer, std::uint64_t to, std::byte const* from,
+                            std::size_t bytes) noexcept {
+    return space_->write_private(world_rank(peer), to, from, bytes);
   }
 
   // A part of this rank's own memory for what is fetched from the k-th of `count` ranks, to be read at once.
@@ -164,7 +178,7 @@ class endpoint {
 
   COLLX_ALWAYS_INLINE void send(int lane, rank_t peer, std::byte const* payload, std::size_t bytes,
                                 handover how) noexcept {
-    if (COLLX_UNLIKELY(bytes > inline_bytes || how == handover::pushed))
+    if (COLLX_UNLIKELY(bytes > inline_bytes || how >= handover::pushed))
       return send_where_it_lies(lane, peer, payload, bytes, how);
     pair& to = at(lane, peer);
     letter& next = to.outbox[to.sent % letters_per_inbox];
@@ -187,10 +201,17 @@ class endpoint {
     letter& next = to.outbox[to.sent % letters_per_inbox];
     next.bytes = static_cast<std::uint32_t>(bytes);
     next.consumed = static_cast<std::uint32_t>(to.acknowledged = to.received);
-    next.payload = space_->address_of(payload, bytes);
-    if constexpr (fetches)
-      if (next.payload == 0) next.payload = reinterpret_cast<std::uintptr_t>(payload) | in_sender;
+    // Of a greeting, any address will do that is one.
+    next.payload = how == handover::greeting ? space_->address_of(own_block_, 1)
+                                             : space_->address_of(payload, bytes);
     next.target = target_[lane] == nullptr ? 0 : space_->address_of(target_[lane], 1);
+    if constexpr (fetches) {
+      if (next.payload == 0)
+        next.payload = reinterpret_cast<std::uintptr_t>(payload) |
+                       (how == handover::posted ? in_receiver : in_sender);
+      if (next.target == 0 && offers_[lane])
+        next.target = reinterpret_cast<std::uintptr_t>(target_[lane]) | in_sender;
+    }
     (how == handover::in_place ? to.in_place_sent : to.staged_sent) = to.sent + 1;
     // The same payload goes to several peers one after the other: hint once.
     bool const hint = how == handover::staged && bytes <= hinted_bytes_max && payload != hinted_[lane];
@@ -207,8 +228,8 @@ class endpoint {
 
   [[nodiscard]] std::byte* push_target(int lane, rank_t peer) noexcept {
     pair const& with = at(lane, peer);
-    return with.push_collective == collective_[lane] && with.push_target != 0 ? space_->at(with.push_target)
-                                                                            : nullptr;
+    bool const known = with.push_collective == collective_[lane] && with.push_target != 0;
+    return known && (with.push_target & in_sender) == 0 ? space_->at(with.push_target) : nullptr;
   }
 
   void end_fragment(int lane) noexcept {
@@ -278,6 +299,13 @@ class endpoint {
                   static_cast<std::size_t>(peer)];
   }
 
+  // A payload that lies in private memory: null, if it is in the sender's.
+  [[nodiscard]] static std::byte const* in_private(std::uint64_t payload) noexcept {
+    return (payload & in_sender) != 0
+               ? nullptr
+               : reinterpret_cast<std::byte const*>(static_cast<std::uintptr_t>(payload & ~in_receiver));
+  }
+
   // Whether the peer has consumed the first `count` letters. Looks at shared memory only when the
   // last look does not answer.
   [[nodiscard]] static bool acknowledged(pair& with, std::uint64_t count) noexcept {
@@ -318,6 +346,7 @@ class endpoint {
   small_line small_[lane_count];
   std::byte const* hinted_[lane_count] = {};
   std::byte const* target_[lane_count] = {};
+  bool offers_[lane_count] = {};
   std::uint64_t collective_[lane_count] = {};
 };
 

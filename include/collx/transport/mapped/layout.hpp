@@ -25,16 +25,18 @@ inline constexpr std::size_t inline_bytes = 32;
 inline constexpr std::size_t landing_bytes = 128 * 1024;
 inline constexpr rank_t fetched_ranks_max = 32;
 
-// Marks an address as one in the sender's private memory: no address of a program has this bit.
+// Mark an address as one in private memory, of a letter's sender or its receiver: no address of a program has
+// these bits.
 inline constexpr std::uint64_t in_sender = std::uint64_t{1} << 63;
+inline constexpr std::uint64_t in_receiver = std::uint64_t{1} << 62;
 
 // One message from one rank to another: a single cache line, written by the sender, read by the
 // receiver, who owns the memory. Small payloads travel in the line itself.
 struct alignas(line_bytes) letter {
   // The number of the letter that lies here, counted from 1 per pair and lane; stored last.
   std::atomic<std::uint64_t> sequence;
-  std::uint64_t payload;  // shared address, or in_sender and an address there; 0: the payload is `inlined`
-  std::uint64_t target;   // with a payload: shared address of the sender's output, 0: not reachable
+  std::uint64_t payload;  // shared address, or a mark and an address there; 0: the payload is `inlined`
+  std::uint64_t target;   // with a payload: the sender's output, shared or marked in_sender; 0: not reachable
   std::uint32_t bytes;
   std::uint32_t consumed;  // letters of the receiver that the sender has consumed, modulo 2^32
   std::byte inlined[inline_bytes];

@@ -32,6 +32,21 @@ namespace collx::inline abi_1::transport::shared_memory {
   return status::ok;
 }
 
+// The other way. `to` is an address in the other process.
+[[nodiscard]] inline status write_memory_of(std::int32_t process, std::uint64_t to, std::byte const* from,
+                                            std::size_t bytes) noexcept {
+  while (bytes != 0) {
+    iovec const here{const_cast<std::byte*>(from), bytes};  // the system only reads it
+    iovec const there{reinterpret_cast<void*>(static_cast<std::uintptr_t>(to)), bytes};
+    ssize_t const put = process_vm_writev(process, &here, 1, &there, 1, 0);
+    if (put <= 0) return put < 0 && errno == ESRCH ? status::peer_lost : status::system_failure;
+    to += static_cast<std::uint64_t>(put);
+    from += put;
+    bytes -= static_cast<std::size_t>(put);
+  }
+  return status::ok;
+}
+
 // Which of this process's memory others can read so: all that is ordinary, and not what the driver of a
 // device has mapped. Found out by reading it the same way, and remembered by regions.
 class own_memory {

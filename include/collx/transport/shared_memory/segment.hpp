@@ -35,6 +35,7 @@ struct alignas(mapped::line_bytes) member {
   mapped::doorbell bell;
   std::uint64_t known_word_at;             // where, in the process's own memory, a word lies
   std::uint64_t known_word;                // and what it says: who reads it there may read private memory
+  std::atomic<std::uint32_t> writing;      // threads that write to private memory of others just now
 };
 
 // At the begin of the segment. Everything is zero when it is made.
@@ -47,11 +48,11 @@ struct header {
   std::atomic<std::uint32_t> joined;    // so many ranks have; what those who wait for the others sleep on
   std::atomic<std::uint32_t> unfenced;  // 1: the system refused some rank to join the fences
   processor_set processors;             // that the ranks which have joined may use, all together
-  std::atomic<std::int32_t> readers;    // ranks that can read the private memory of all others
+  std::atomic<std::int32_t> readers;    // ranks that can read and write the private memory of all others
   // followed by `size` members
 
   static constexpr std::uint64_t magic_value = 0x636f'6c6c'7873'686dULL;  // "collxshm"
-  static constexpr std::uint32_t version_value = 3;
+  static constexpr std::uint32_t version_value = 4;
 };
 
 // A process's view of the segment: [header and members][rank 0's region][rank 1's region]...

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Payloads that their sender stores to the receiver's output: where that is, and steps that only send. Used
+// by the step machine only.
+#pragma once
+
+#include "collx/exec/memory_map.hpp"
+#include "collx/transport/concept.hpp"
+
+namespace collx::inline abi_1::exec {
+
+// How a result reaches its receivers; all of it may hold at once, for different ones.
+struct forward_plan {
+  bool in_place = false;  // receivers read the stored target
+  bool pushes = false;    // at least one receiver's target is reachable
+  bool posts = false;     // at least one receiver's target is such that the system stores there
+  bool stages = false;    // at least one receiver reads a staged copy; or that is what is posted
+};
+
+// One step's.
+template <class Endpoint>
+class pushing {
+ public:
+  pushing(Endpoint& endpoint, int lane, memory_map const& memory, std::size_t fragment) noexcept
+      : endpoint_(endpoint), memory_(memory), fragment_(fragment), lane_(lane) {}
+
+  // Lets peers have the system store to the output of this call, if it can.
+  COLLX_NEVER_INLINE static void offer(Endpoint& endpoint, int lane, memory_map const& memory) noexcept {
+    if constexpr (Endpoint::fetches)
+      if (endpoint.fetchable(memory.output(), memory.output_bytes(), memory.output_bytes()))
+        endpoint.offer(lane);
+  }
+
+  // A peer's own target for the chunks of the step, or null where it cannot be stored to.
+  [[nodiscard]] std::byte* target(primitive const& step, rank_t peer) noexcept {
+    if (peer == endpoint_.rank()) return nullptr;
+    std::byte* const output = endpoint_.push_target(lane_, peer);
+    return output == nullptr ? nullptr : output + memory_.offset_at(peer, step.target, fragment_);
+  }
+
+  // Which receivers of a reducing step are pushed to; `stages`, if any of them is not.
+  [[nodiscard]] forward_plan plan(primitive const& step, run const& result) noexcept {
+    forward_plan plan;
+    bool const may_push = step.push && step.reduce && result.whole && step.target.where == place::output &&
+                          memory_.knows_peers() && result.bytes >= bytes_min;
+    for (std::int32_t k = 0; k < step.to.count; ++k) {
+      rank_t const peer = step.to.member(k, endpoint_.size());
+      if (peer == endpoint_.rank()) continue;
+      if (may_push && target(step, peer) != nullptr) plan.pushes = true;
+      else if (may_push && may_post(peer)) plan.posts = true;
+      else plan.stages = true;
+    }
+    return plan;
+  }
+
+  // Has the system store a payload at a peer's target for the chunks of the step, and tells the peer.
+  [[nodiscard]] COLLX_NEVER_INLINE status post(primitive const& step, rank_t peer,
+                                               run const& payload) noexcept {
+    if constexpr (Endpoint::fetches) {
+      std::uint64_t const output = endpoint_.post_target(lane_, peer);
+      if (output == 0) return status::not_supported;
+      std::uint64_t const to = output + memory_.offset_at(peer, step.target, fragment_);
+      status const outcome = endpoint_.post(peer, to, payload.data, payload.bytes);
+      if (outcome == status::ok)
+        endpoint_.send(lane_, peer, reinterpret_cast<std::byte const*>(static_cast<std::uintptr_t>(to)),
+                       payload.bytes, transport::handover::posted);
+      return outcome;
+    }
+    return status::not_supported;
+  }
+
+  // Stores the operand of a step that only sends, or has the system do it, and tells the peer; or tells it
+  // where it may do so, if there is no operand. not_supported: none of this can be done.
+  [[nodiscard]] COLLX_NEVER_INLINE status push(primitive const& step, rank_t peer,
+                                               run const& operand) noexcept {
+    if (step.operand.count == 0 && memory_.output_bytes() != 0)
+      return endpoint_.send(lane_, peer, nullptr, 0, transport::handover::greeting), status::ok;
+    if (!step.push || !operand.whole || step.target.where != place::output || !memory_.knows_peers() ||
+        operand.bytes < bytes_min)
+      return status::not_supported;
+    if (std::byte* const to = target(step, peer)) {
+      device::copy(to, operand.data, operand.bytes, memory_.streams_to_peers());
+      endpoint_.send(lane_, peer, to, operand.bytes, transport::handover::pushed);
+      return status::ok;
+    }
+    return post(step, peer, operand);
+  }
+
+  // Below this a receiver's own copy is cheaper than a store into lines it holds.
+  static constexpr std::size_t bytes_min = 256;
+
+ private:
+  [[nodiscard]] bool may_post(rank_t peer) noexcept {
+    if constexpr (Endpoint::fetches) return endpoint_.post_target(lane_, peer) != 0;
+    else return false;
+  }
+
+  Endpoint& endpoint_;
+  memory_map const& memory_;
+  std::size_t fragment_;
+  int lane_;
+};
+
+}  // namespace collx::inline abi_1::exec

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is particular to collx/algo/push_pull.hpp: who copies which part, and what the push waits for.
+#include "collx/algo/push_pull.hpp"
+
+#include "algo/steps.hpp"
+#include "collx/schedule/proves.hpp"
+
+namespace {
+
+using namespace collx;
+using broadcast = algo::push_pull::broadcast;
+
+static_assert(proves<broadcast, 1, 8>);
+static_assert(shares_copying<broadcast>(2));
+
+}  // namespace
+
+TEST_CASE("push_pull broadcast: every rank copies as much") {
+  for (rank_t size = 2; size <= 17; ++size)
+    for (rank_t root = 0; root < size; ++root)
+      for (rank_t rank = 0; rank < size; ++rank) {
+        problem const p{rank, size, root};
+        std::int32_t pushed = 0, pulled = 0;
+        for (primitive const& step : steps::of<broadcast>(p)) {
+          auto const receivers = static_cast<std::int32_t>(steps::others(step.to, p).size());
+          if (step.push) pushed += step.operand.count * receivers;
+          if (!step.from.empty() && step.target.first != 0) pulled += step.target.count;
+        }
+        CHECK(pushed == (rank == root ? size - 1 : 0));
+        CHECK(pulled == (rank == root ? 0 : size - 1));
+      }
+}
+
+TEST_CASE("push_pull broadcast: nothing is pushed before everybody has said where to") {
+  std::vector<primitive> const root = steps::of<broadcast>({1, 3, 1});
+  REQUIRE(root.size() == 4);
+  CHECK(root[1].from == peer_set{2, 1, 2});
+  CHECK(root[1].target.count == 0);
+  CHECK(root[2].push);
+  primitive const greeting = steps::of<broadcast>({0, 3, 1})[0];
+  CHECK(greeting.to == only(1));
+  CHECK(greeting.operand.count == 0);
+}
+
+TEST_CASE("push_pull: cost") {
+  steps::check_costs<broadcast>({{1, {0, 0, 0}}, {2, {2, 2, 2}}, {3, {2, 4, 6}}, {8, {2, 14, 56}}});
+}
