@@ -38,8 +38,9 @@ TEST_CASE("results that the caches hold are stored to them") {
   std::byte *const here = memory.data(), *const there = here + 1;
 
   caller rank;
-  CHECK_FALSE(rank.streams(here, small));
-  CHECK(rank.streams(here, small + 1));  // short calls are not remembered
+  CHECK(rank.streams(there, small + 1));
+  CHECK_FALSE(rank.streams(here, collx::device::remembered_bytes_min() - 1));
+  CHECK(rank.streams(here, small + 1));  // small calls are not remembered
   CHECK_FALSE(rank.streams(here, small + 1));
   CHECK_FALSE(rank.streams(here, hot));
   CHECK(rank.streams(here, hot + 1));  // too large to stay

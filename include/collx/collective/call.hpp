@@ -25,7 +25,7 @@ template <class Contract, class T, class Op>
 [[nodiscard]] exec::buffers buffers_of(problem p, invocation<Contract, T, Op> const& args,
                                        exec::workspace& work) noexcept {
   exec::buffers user = exec::even_buffers<Contract>(p, args.input, args.output, args.in_place);
-  if (args.count * sizeof(T) > device::stream_bytes_min()) {
+  if (args.count * sizeof(T) >= device::remembered_bytes_min()) {
     user.output_again = user.output == work.last_output;
     work.last_output = user.output;
   }

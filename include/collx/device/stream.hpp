@@ -43,6 +43,9 @@ inline void stream_bytes_min(std::size_t value) noexcept { detail::stream_thresh
 // again: three quarters of a second-level cache.
 [[nodiscard]] inline std::size_t hot_bytes_max() noexcept { return 24 * stream_bytes_min(); }
 
+// What a call must have at least for its buffers to be remembered.
+[[nodiscard]] inline std::size_t remembered_bytes_min() noexcept { return stream_bytes_min() / 4; }
+
 // What the system copies from another process goes through the caches. Above two second-level caches that
 // is slower than to go past them.
 [[nodiscard]] inline std::size_t fetched_bytes_max() noexcept { return 64 * stream_bytes_min(); }

@@ -22,7 +22,7 @@ template <class Endpoint>
     bool const has_one_reader =
         step.to.count - (step.to.contains(endpoint.rank(), endpoint.size()) ? 1 : 0) == 1;
     return (apart || has_one_reader) &&
-           endpoint.fetchable(payload.data, payload.bytes, memory.part_of(payload));
+           endpoint.fetchable(payload.data, payload.bytes, memory.worth(payload));
   }
   return false;
 }

@@ -94,8 +94,13 @@ class memory_map {
   // Whether peers may have the system store to the output where they cannot. The vector is then copied by
   // parts, some of which are fetched, all or none.
   [[nodiscard]] bool lets_post() const noexcept { return user_.lets_post && lets_fetch(); }
-  [[nodiscard]] std::size_t part_of(run const& payload) const noexcept {
-    return lets_post() ? block_bytes_ : payload.bytes;
+  // What a payload counts for where it is asked whether it is worth the system's call. Where buffers are used
+  // again, the system copies from cache to cache, and is worth it for a quarter.
+  [[nodiscard]] std::size_t worth(std::size_t bytes) const noexcept {
+    return user_.output_again ? 4 * bytes : bytes;
+  }
+  [[nodiscard]] std::size_t worth(run const& payload) const noexcept {
+    return worth(lets_post() ? block_bytes_ : payload.bytes);
   }
 
   // The chunks that the k-th peer of a step touches.

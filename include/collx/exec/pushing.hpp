@@ -26,7 +26,7 @@ class pushing {
   // Lets peers have the system store to the output of this call, if it can.
   COLLX_NEVER_INLINE static void offer(Endpoint& endpoint, int lane, memory_map const& memory) noexcept {
     if constexpr (Endpoint::fetches)
-      if (endpoint.fetchable(memory.output(), memory.output_bytes(), memory.output_bytes()))
+      if (endpoint.fetchable(memory.output(), memory.output_bytes(), memory.worth(memory.output_bytes())))
         endpoint.offer(lane);
   }
 

@@ -17,7 +17,7 @@ struct workspace {
 
   array<std::byte const*> sources;
   array<std::byte*> destinations;
-  // Of the last call long enough to be stored past the caches.
+  // Of the last call that was not a small one.
   std::byte const* last_output = nullptr;
   // Where the blocks of a call begin that gives only their counts.
   array<std::size_t> input_offsets, output_offsets;

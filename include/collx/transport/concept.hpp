@@ -45,8 +45,8 @@ enum class handover : std::uint8_t {
 //   consume(lane, peer)        done reading it: the sender may reuse its memory
 //   can_send(lane, peer)       whether a credit for one more message is there
 //   reachable(p, n)            whether peers can take a payload from there without a copy
-//   fetchable(p, n, of)        whether peers can fetch a payload from there that they cannot reach, and it is
-//                              worth it for the `of` bytes that it is a part of
+//   fetchable(p, n, worth)     whether peers can fetch a payload from there that they cannot reach, and it is
+//                              worth it for so many bytes
 //   fetch(lane, peer, at, p, n)  copies n bytes, from byte `at` on, of the message that is here without
 //                              data. Not ok: peer_lost, aborted, or system_failure (it cannot be read)
 //   landing(k, count)          memory for landing_room(count) bytes of the k-th of `count` messages that are

@@ -137,8 +137,9 @@ class endpoint {
   }
 
   // Whether a payload that peers cannot reach may be sent in place all the same: they fetch it.
-  [[nodiscard]] bool fetchable(std::byte const* payload, std::size_t bytes, std::size_t of) const noexcept {
-    if constexpr (fetches) return of >= space_->fetched_bytes_min() && space_->readable(payload, bytes);
+  [[nodiscard]] bool fetchable(std::byte const* payload, std::size_t bytes,
+                               std::size_t worth) const noexcept {
+    if constexpr (fetches) return worth >= space_->fetched_bytes_min() && space_->readable(payload, bytes);
     else return false;
   }
 
