@@ -102,7 +102,8 @@ TEST_CASE("meet_over_network: rank 0 may come last") {
 TEST_CASE("meet_over_network: everybody is told which rank never came") {
   std::string const place = free_place();
   plan its = ordinary(0, 11, place);
-  its.timeout_us = 2'000'000;
+  its.timeout_us =
+      2'000'000;  // this test's length: on a busy machine three connections have to come before it ends
   process zero(its);
   // Two are in the tree, one waits for the address of rank 1.
   std::vector<net::owned_fd> told;

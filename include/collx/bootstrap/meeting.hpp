@@ -20,7 +20,7 @@ inline void wait_for(pollfd const& one, pollfd const& other, std::uint64_t until
   std::uint64_t const rest_us = until_us > now ? until_us - now : 0;
   timespec const rest{static_cast<time_t>(rest_us / 1'000'000),
                       static_cast<long>(rest_us % 1'000'000 * 1000)};
-  (void)ppoll(both, 2, &rest, nullptr);
+  (void)::ppoll(both, 2, &rest, nullptr);
 }
 
 [[nodiscard]] inline pollfd readable(int fd) noexcept { return {fd, POLLIN, 0}; }
@@ -217,7 +217,7 @@ class meeting {
   void register_at(int to_store) {
     std::byte text[registration::bytes_count], answer[receipt::bytes_count];
     mine_.encode(text);
-    if (send(to_store, text, sizeof text, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof text)) throw_store();
+    if (::send(to_store, text, sizeof text, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof text)) throw_store();
     std::size_t have = 0;
     while (have < sizeof answer) {
       if (now_us() >= deadline_us_)
@@ -270,7 +270,7 @@ class meeting {
 
   // Receives what is there. False if the other side has gone.
   [[nodiscard]] static bool hear(int from, std::byte* text, std::size_t bytes, std::size_t& have) noexcept {
-    ssize_t const got = recv(from, text + have, bytes - have, MSG_DONTWAIT);
+    ssize_t const got = ::recv(from, text + have, bytes - have, MSG_DONTWAIT);
     if (got > 0) have += static_cast<std::size_t>(got);
     return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
   }

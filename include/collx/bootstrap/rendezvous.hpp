@@ -60,7 +60,7 @@ enum class verdict : std::uint32_t { welcome = 1, wrong_version, wrong_size, ran
     rights->cmsg_len = CMSG_LEN(sizeof(int));
     std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
   }
-  return sendmsg(to, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof answer);
+  return ::sendmsg(to, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof answer);
 }
 
 // Receives a verdict and the descriptor that came with it (-1 if none). False on a broken answer.
@@ -72,7 +72,7 @@ enum class verdict : std::uint32_t { welcome = 1, wrong_version, wrong_size, ran
   message.msg_iovlen = 1;
   message.msg_control = control;
   message.msg_controllen = sizeof control;
-  if (recvmsg(from, &message, MSG_CMSG_CLOEXEC) != static_cast<ssize_t>(sizeof answer)) return false;
+  if (::recvmsg(from, &message, MSG_CMSG_CLOEXEC) != static_cast<ssize_t>(sizeof answer)) return false;
   fd = -1;
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part))
     if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS)
@@ -98,7 +98,7 @@ class host {
   COLLX_COLD void serve(int segment_fd) {
     for (rank_t missing = size_ - 1; missing > 0;) {
       if (!ready_before(socket_.get(), POLLIN, deadline_us_)) give_up();
-      owned_fd const guest(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      owned_fd const guest(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
       if (guest.get() >= 0 && answer(guest.get(), segment_fd)) --missing;
     }
   }
@@ -109,14 +109,14 @@ class host {
     owned_fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (fd.get() < 0) transport::shared_memory::throw_system("socket", "raise the limit on descriptors");
     auto const* const where = reinterpret_cast<sockaddr const*>(&address);
-    if (bind(fd.get(), where, sizeof address) != 0) {
+    if (::bind(fd.get(), where, sizeof address) != 0) {
       // A file that nobody listens on was left by a job that was killed; one that answers is in use.
       owned_fd const probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-      bool const in_use = errno != EADDRINUSE || connect(probe.get(), where, sizeof address) == 0;
+      bool const in_use = errno != EADDRINUSE || ::connect(probe.get(), where, sizeof address) == 0;
       struct stat found{};
       bool const stale = !in_use && lstat(path, &found) == 0 && S_ISSOCK(found.st_mode);
       if (stale) unlink(path);
-      if (!stale || bind(fd.get(), where, sizeof address) != 0)
+      if (!stale || ::bind(fd.get(), where, sizeof address) != 0)
         throw_rendezvous(path, 0, size, status::system_failure,
                          "the path cannot be bound; give COLLX_RENDEZVOUS a "
                          "path of its own for each job, in a folder that can be written to");
@@ -130,7 +130,7 @@ class host {
     hello from{};
     std::uint64_t const patience_us = now_us() + 1'000'000;
     if (!ready_before(guest, POLLIN, patience_us < deadline_us_ ? patience_us : deadline_us_)) return false;
-    if (recv(guest, &from, sizeof from, MSG_DONTWAIT) != static_cast<ssize_t>(sizeof from)) return false;
+    if (::recv(guest, &from, sizeof from, MSG_DONTWAIT) != static_cast<ssize_t>(sizeof from)) return false;
     hello const expected{};
     if (from.magic != expected.magic) return false;
     verdict const say = from.version != expected.version            ? verdict::wrong_version
@@ -168,13 +168,13 @@ class host {
   for (;;) {
     owned_fd const fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (fd.get() < 0) transport::shared_memory::throw_system("socket", "raise the limit on descriptors");
-    if (connect(fd.get(), reinterpret_cast<sockaddr const*>(&address), sizeof address) == 0) {
+    if (::connect(fd.get(), reinterpret_cast<sockaddr const*>(&address), sizeof address) == 0) {
       hello me{};
       me.rank = rank;
       me.size = size;
       verdict say{};
       int segment_fd = -1;
-      if (send(fd.get(), &me, sizeof me, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof me) &&
+      if (::send(fd.get(), &me, sizeof me, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof me) &&
           ready_before(fd.get(), POLLIN, deadline_us) && receive_verdict(fd.get(), say, segment_fd)) {
         if (say == verdict::welcome && segment_fd >= 0) return owned_fd(segment_fd);
         char const* const why =
@@ -189,7 +189,7 @@ class host {
       throw_rendezvous(path, rank, size, status::timeout, "rank 0 does not answer; start it with the same "
                        "COLLX_RENDEZVOUS, or raise COLLX_TIMEOUT_US");
     // Nobody announces that rank 0 has begun to listen: ask again in a while.
-    poll(nullptr, 0, 5);
+    ::poll(nullptr, 0, 5);
   }
 }
 

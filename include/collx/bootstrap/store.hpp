@@ -111,7 +111,7 @@ class store {
     bool const registered = who.bytes_read >= registration::bytes_count;
     std::size_t const end = registered ? sizeof who.heard : registration::bytes_count;
     ssize_t const got =
-        recv(who.socket.get(), who.heard + who.bytes_read, end - who.bytes_read, MSG_DONTWAIT);
+        ::recv(who.socket.get(), who.heard + who.bytes_read, end - who.bytes_read, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got <= 0) return registered ? part(who) : dismiss(who);
     who.bytes_read = static_cast<std::uint8_t>(who.bytes_read + got);
@@ -174,7 +174,7 @@ class store {
   bool say(visitor& who, std::byte const* text, std::size_t bytes) noexcept {
     ++messages_;
     bool const said =
-        send(who.socket.get(), text, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) == static_cast<ssize_t>(bytes);
+        ::send(who.socket.get(), text, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) == static_cast<ssize_t>(bytes);
     if (!said) dismiss(who);
     return said;
   }

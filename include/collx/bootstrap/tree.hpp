@@ -117,7 +117,7 @@ class tree {
     std::byte text[news::bytes_count];
     failure_.encode(text);
     ++messages_;
-    (void)!send(fd, text, sizeof text, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)!::send(fd, text, sizeof text, MSG_DONTWAIT | MSG_NOSIGNAL);
   }
 
   void adopt(net::guest& one) noexcept {
@@ -137,7 +137,7 @@ class tree {
     if (has_room) pass_on(i);
     if (its.sent == table_.size()) return;
     ssize_t const got =
-        recv(its.socket.get(), its.heard + its.bytes_read, sizeof its.heard - its.bytes_read, MSG_DONTWAIT);
+        ::recv(its.socket.get(), its.heard + its.bytes_read, sizeof its.heard - its.bytes_read, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got <= 0) return lose(its, i);
     its.bytes_read = static_cast<std::uint8_t>(its.bytes_read + got);
@@ -158,7 +158,7 @@ class tree {
     if (failed_ || filled_ == table_.size()) return;
     bool const begins = filled_ < news::bytes_count;
     std::size_t const end = begins ? news::bytes_count : table_.size();
-    ssize_t const got = recv(parent_.get(), table_.data() + filled_, end - filled_, MSG_DONTWAIT);
+    ssize_t const got = ::recv(parent_.get(), table_.data() + filled_, end - filled_, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got <= 0) {
       set_.remove(parent_.get());
@@ -187,7 +187,7 @@ class tree {
     if (!its.socket || failed_ || filled_ < news::bytes_count) return;
     while (its.sent < filled_) {
       ssize_t const sent =
-          send(its.socket.get(), table_.data() + its.sent, filled_ - its.sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+          ::send(its.socket.get(), table_.data() + its.sent, filled_ - its.sent, MSG_DONTWAIT | MSG_NOSIGNAL);
       if (sent < 0 && errno == EINTR) continue;
       if (sent < 0 && errno == EAGAIN) break;
       if (sent <= 0) return lose(its, i);

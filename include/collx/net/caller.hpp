@@ -91,8 +91,8 @@ class caller {
     std::span<std::byte const> const say = talk_.to_send();
     std::span<std::byte> const room = talk_.to_receive();
     ssize_t const moved = say.empty()
-                              ? recv(socket_.get(), room.data(), room.size(), MSG_DONTWAIT)
-                              : send(socket_.get(), say.data(), say.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+                              ? ::recv(socket_.get(), room.data(), room.size(), MSG_DONTWAIT)
+                              : ::send(socket_.get(), say.data(), say.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     if (moved < 0 && errno == EINTR) return true;
     if (moved < 0 && errno == EAGAIN) return false;
     if (moved <= 0) return again(moved < 0 ? errno : 0);

@@ -47,7 +47,7 @@ class owned_fd {
     if (now >= deadline_us) return false;
     pollfd what{fd, events, 0};
     std::uint64_t const rest_ms = (deadline_us - now + 999) / 1000;
-    int const got = poll(&what, 1, static_cast<int>(rest_ms < 1000 ? rest_ms : 1000));
+    int const got = ::poll(&what, 1, static_cast<int>(rest_ms < 1000 ? rest_ms : 1000));
     if (got > 0) return true;
     if (got < 0 && errno != EINTR) return false;
   }

@@ -108,14 +108,14 @@ class gate {
     // Four turns, each in as many parts as the network makes of it; the bound is on what one guest may cost.
     for (int parts = 0; parts < 8; ++parts) {
       std::span<std::byte> const room = at.talk.to_receive();
-      ssize_t const got = recv(at.socket.get(), room.data(), room.size(), MSG_DONTWAIT);
+      ssize_t const got = ::recv(at.socket.get(), room.data(), room.size(), MSG_DONTWAIT);
       if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
       if (got <= 0) return dismiss(at, count_.strangers), false;
       at.talk.moved(static_cast<std::size_t>(got), keys_);
       std::span<std::byte const> const answer = at.talk.to_send();
       if (!answer.empty()) {
         // A new connection has room for an answer. One without is none of ours.
-        if (send(at.socket.get(), answer.data(), answer.size(), MSG_DONTWAIT | MSG_NOSIGNAL) !=
+        if (::send(at.socket.get(), answer.data(), answer.size(), MSG_DONTWAIT | MSG_NOSIGNAL) !=
             static_cast<ssize_t>(answer.size()))
           return dismiss(at, count_.strangers), false;
         at.talk.moved(answer.size(), keys_);
@@ -136,7 +136,7 @@ class gate {
 
   void accept_some(std::uint64_t now) noexcept {
     for (int accepted = 0; accepted < accepts_max; ++accepted) {
-      owned_fd socket(accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      owned_fd socket(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!socket) {
         // Out of descriptors: somebody must leave, or the one at the door would knock for ever.
         if ((errno == EMFILE || errno == ENFILE) && open_ != 0) dismiss(oldest(), count_.strangers);

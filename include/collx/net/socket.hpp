@@ -107,7 +107,7 @@ struct congestion_name {
   // Sizes of buffers must be known before a connection begins: accepted sockets inherit them.
   sockaddr_storage at;
   socklen_t const length = where.to_system(at);
-  if (!prepare(fd.get(), chosen) || bind(fd.get(), reinterpret_cast<sockaddr const*>(&at), length) != 0 ||
+  if (!prepare(fd.get(), chosen) || ::bind(fd.get(), reinterpret_cast<sockaddr const*>(&at), length) != 0 ||
       listen(fd.get(), backlog) != 0)
     fd.reset();
   return fd;
@@ -134,8 +134,9 @@ struct congestion_name {
   sockaddr_storage at;
   socklen_t const length = where.to_system(at);
   if (!fd) return fd;
-  if (!prepare(fd.get(), chosen) || (connect(fd.get(), reinterpret_cast<sockaddr const*>(&at), length) != 0 &&
-                                     errno != EINPROGRESS && errno != EINTR))
+  if (!prepare(fd.get(), chosen) ||
+      (::connect(fd.get(), reinterpret_cast<sockaddr const*>(&at), length) != 0 && errno != EINPROGRESS &&
+       errno != EINTR))
     fd.reset();
   return fd;
 }
@@ -147,7 +148,7 @@ struct congestion_name {
   if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &length) != 0) return errno;
   if (why != 0) return why;
   pollfd what{fd, POLLOUT, 0};
-  if (poll(&what, 1, 0) < 1) return EINPROGRESS;
+  if (::poll(&what, 1, 0) < 1) return EINPROGRESS;
   // Connected to itself: a port of the ephemeral range on which nobody listens may be given to the caller.
   return local_address(fd) == peer_address(fd) ? ECONNREFUSED : 0;
 }
