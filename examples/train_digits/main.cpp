@@ -94,7 +94,8 @@ exit_status run_rank(typename Over::world& world, options const& o, digits const
   bool const speaks = world.rank() == 0;
   auto const call = call_named<world_t, Sum>(o.algorithm);
   if (speaks)
-    print_opening(o, data, world.size(), Over::words, Sum::name, (parameter_count + 1) * sizeof(typename Sum::element));
+    print_opening(o, data, world.size(), Over::words, Sum::name,
+                  (parameter_count + 1) * sizeof(typename Sum::element));
 
   progress_line progress(o.training.epochs);
   outcome const many = trainer<Sum, world_t>(world, data, o.training, call).run([&](epoch_result const& r) {

@@ -25,7 +25,9 @@ void require(bool holds, char const* what, std::size_t count) {
 }
 
 // Element i of rank r's contribution.
-std::int64_t given(rank_t r, std::size_t i) { return std::int64_t{r} * 1000 + static_cast<std::int64_t>(i % 997); }
+std::int64_t given(rank_t r, std::size_t i) {
+  return std::int64_t{r} * 1000 + static_cast<std::int64_t>(i % 997);
+}
 
 std::vector<std::int64_t> contribution(rank_t r, std::size_t count) {
   std::vector<std::int64_t> values(count);
@@ -39,7 +41,8 @@ struct walk {
   rank_t n = world.size(), me = world.rank();
   std::size_t blocks = static_cast<std::size_t>(n);
   std::vector<std::int64_t> mine = contribution(me, count), wide = contribution(me, count * blocks);
-  std::vector<std::int64_t> out = std::vector<std::int64_t>(count), all = std::vector<std::int64_t>(count * blocks);
+  std::vector<std::int64_t> out = std::vector<std::int64_t>(count);
+  std::vector<std::int64_t> all = std::vector<std::int64_t>(count * blocks);
 
   [[nodiscard]] std::int64_t total(std::size_t i) const {
     std::int64_t sum = 0;
@@ -70,9 +73,9 @@ struct walk {
     for (std::size_t i = 0; i < all.size(); ++i)
       require(all[i] == given(static_cast<rank_t>(i / count), i % count), "all_gather", count);
     collx::all_to_all(world, std::span(std::as_const(wide)), std::span(all));
+    std::size_t const own = static_cast<std::size_t>(me) * count;
     for (std::size_t i = 0; i < all.size(); ++i)
-      require(all[i] == given(static_cast<rank_t>(i / count), static_cast<std::size_t>(me) * count + i % count),
-              "all_to_all", count);
+      require(all[i] == given(static_cast<rank_t>(i / count), own + i % count), "all_to_all", count);
     rank_t const root = n - 1;
     out = me == root ? mine : std::vector<std::int64_t>(count, -1);
     collx::broadcast(world, std::span(out), root);
