@@ -15,9 +15,12 @@ namespace collx::inline abi_1::transport::sockets {
 
 struct channel;
 
+inline constexpr std::size_t joined_bytes_max = 64;
+
 // A frame on its way out. The payload stays where it is until the frame is written.
 struct outgoing_frame {
   std::byte head[frame_bytes];
+  std::byte joined[joined_bytes_max];  // a small payload may lie here: one buffer is cheaper to send than two
   std::byte const* payload = nullptr;
   std::uint32_t payload_bytes = 0;
   channel* of = nullptr;       // whose message it belongs to; null for control frames
@@ -71,7 +74,9 @@ class flow {
       msghdr message{};
       message.msg_iov = parts;
       std::size_t const asked = gather(parts, message.msg_iovlen);
-      ssize_t const n = sendmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+      ssize_t const n = message.msg_iovlen == 1 ? send(fd_.get(), parts[0].iov_base, parts[0].iov_len,
+                                                       MSG_DONTWAIT | MSG_NOSIGNAL)
+                                                : sendmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
       if (n < 0) {
         if (errno == EINTR) continue;
         if (errno == EAGAIN || errno == ENOBUFS) return;
@@ -105,7 +110,9 @@ class flow {
       }
       parts[message.msg_iovlen++] = {buffer_ + have_, sizeof buffer_ - have_};
       asked += sizeof buffer_ - have_;
-      ssize_t const n = recvmsg(fd_.get(), &message, MSG_DONTWAIT);
+      ssize_t const n = message.msg_iovlen == 1
+                            ? recv(fd_.get(), parts[0].iov_base, parts[0].iov_len, MSG_DONTWAIT)
+                            : recvmsg(fd_.get(), &message, MSG_DONTWAIT);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0 && errno == EAGAIN) return;
       if (n <= 0) {
@@ -130,7 +137,11 @@ class flow {
     used = 0;
     auto const add = [&](std::byte const* from, std::size_t bytes) noexcept {
       std::size_t const left = skip < bytes ? bytes - skip : 0;
-      if (left != 0) parts[used++] = {const_cast<std::byte*>(from) + (bytes - left), left};
+      std::byte* const begin = const_cast<std::byte*>(from) + (bytes - left);
+      bool const adjoins =
+          used != 0 && static_cast<std::byte*>(parts[used - 1].iov_base) + parts[used - 1].iov_len == begin;
+      if (left != 0 && adjoins) parts[used - 1].iov_len += left;
+      else if (left != 0) parts[used++] = {begin, left};
       skip -= bytes - left;
       total += left;
     };
