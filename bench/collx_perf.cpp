@@ -9,6 +9,7 @@
 
 #include "collx/bootstrap/local.hpp"
 #include "perf/case.hpp"
+#include "perf/congestion.hpp"
 #include "perf/names.hpp"
 #include "perf/options.hpp"
 #include "perf/pin.hpp"
@@ -73,7 +74,7 @@ std::optional<point> measure_place(collx::communicator<Transport>& world, option
   if (o.places != "both" && (o.places == "in_place") != in_place) return std::nullopt;
   asked.in_place = in_place;
   point result;
-  with_type(type, [&]<class T>() { result = run_case<T>(world, asked); });
+  with_type<types_over<Transport>>(type, [&]<class T>() { result = run_case<T>(world, asked); });
   return result;
 }
 
@@ -84,7 +85,8 @@ void run_rank(collx::communicator<Transport>& world, options const& o, std::vect
   if (!cores.empty()) pin_to(cores[static_cast<std::size_t>(world.rank())]);
   world.timeout_us(static_cast<std::uint64_t>(o.timeout_seconds) * 1'000'000);
   bool const reports = world.rank() == 0;
-  report table(o, cores.empty() ? "not pinned" : "one per core");
+  report table(o, cores.empty() ? "not pinned" : "one per core",
+               o.transport == "tcp" ? congestion_control() : "");
   if (reports) table.header();
   for_each_job(o, [&](std::string const& type, job asked) {
     row finished{asked, type, {}, {}};
@@ -109,6 +111,12 @@ int run(options const& o) {
     collx::bootstrap::on_threads(o.ranks, [&](collx::communicator<collx::transport::threads>& world) {
       run_rank(world, o, cores, *end);
     });
+#if defined(COLLX_PERF_TCP_TYPES)
+  } else if (o.transport == "tcp") {
+    auto const codes = collx::bootstrap::on_tcp_processes(
+        o.ranks, [&](collx::communicator<collx::transport::tcp>& world) { run_rank(world, o, cores, *end); });
+    for (int const code : codes) all_ended_well = all_ended_well && code == 0;
+#endif
   } else {
     auto const codes = collx::bootstrap::on_processes(
         o.ranks, [&](collx::communicator<collx::transport::shm>& world) { run_rank(world, o, cores, *end); });

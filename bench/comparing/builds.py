@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds collx_perf, memory_limit and the peers' programs where needed.
+"""Builds collx_perf, memory_limit or socket_limit, and the peers' programs where needed.
 
 Installs nothing. Says which Debian packages are missing.
 """
@@ -45,10 +45,11 @@ def prepare(asked):
             built.notes.append(f"{peer} is not installed and left out: run  apt-get install {PACKAGES[peer]}")
     if built.notes and asked.peers_are_named:
         raise Missing("; ".join(built.notes).replace(" and left out", "") + "; or leave it out with --peers")
-    targets = (["collx_perf"] if asked.memory else []) + (["memory_limit"] if asked.limit else [])
-    build_own(folder, targets)
+    limit = "socket_limit" if asked.transport == "tcp" else "memory_limit"
+    targets = (["collx_perf"] if asked.memory else []) + ([limit] if asked.limit else [])
+    build_own(folder, targets, asked.transport == "tcp")
     built.collx = os.path.join(folder, "bench", "collx_perf") if asked.memory else ""
-    built.limit = os.path.join(folder, "bench", "memory_limit") if asked.limit else ""
+    built.limit = os.path.join(folder, "bench", limit) if asked.limit else ""
     return built
 
 
@@ -79,7 +80,7 @@ def quietly(command, what):
         raise Missing(f"{what} failed: {' '.join(command)}\n{done.stdout}")
 
 
-def build_own(folder, targets):
+def build_own(folder, targets, over_tcp):
     """CMake decides whether anything is to do. Only sums of floats are compared: no more is compiled."""
     if not targets:
         return
@@ -89,10 +90,17 @@ def build_own(folder, targets):
     print(f"building {what} (a minute, the first time)", file=sys.stderr)
     quietly(["cmake", "-S", ROOT, "-B", folder, "-DCMAKE_BUILD_TYPE=Release", "-DCOLLX_BUILD_TESTS=OFF",
              "-DCOLLX_BUILD_EXAMPLES=OFF", "-DCOLLX_BUILD_BENCH=ON", "-DCOLLX_PERF_TYPES=float",
-             "-DCOLLX_PERF_OPERATORS=sum"],
+             "-DCOLLX_PERF_OPERATORS=sum", f"-DCOLLX_PERF_TCP_TYPES={'float' if over_tcp else ''}"],
             f"configuring {what}")
+    if over_tcp and not has_tcp(folder):
+        raise Missing("collx's transport over TCP needs OpenSSL: run  apt-get install libssl-dev")
     quietly(["cmake", "--build", folder, "--parallel", str(os.cpu_count()), "--target", *targets],
             f"building {what}")
+
+
+def has_tcp(folder):
+    with open(os.path.join(folder, "CMakeCache.txt"), encoding="utf-8") as cache:
+        return any(line.startswith("COLLX_PERF_TCP_TYPES:STRING=float") for line in cache)
 
 
 def build_peer(peer, folder):

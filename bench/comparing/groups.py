@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from comparing import programs
 
 COLLECTIVES = ["all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "reduce", "barrier"]
+OVER_TCP = ["all_reduce", "all_to_all", "broadcast"]  # unless others are asked for
 STATES = ["rotating", "hot"]
 ALL_RANKS = [2, 4, 8]
 
@@ -23,7 +24,8 @@ def groups(asked, peers):
 def group(asked, peers, collective, ranks, state):
     found = SimpleNamespace(collective=collective, ranks=ranks, state=state, bytes=asked.bytes,
                             memory=asked.memory, transport=asked.transport, algorithm=asked.algorithm,
-                            place=asked.place, rounds=asked.rounds)
+                            place=asked.place, rounds=asked.rounds, congestion=asked.congestion,
+                            real_time=asked.real_time)
     if collective == "broadcast":
         found.place = "in_place"  # MPI knows no other
     if collective == "barrier":
@@ -39,12 +41,13 @@ def label(group):
 
 
 def key(point):
-    names = ("collective", "ranks", "transport", "algorithm", "place", "buffers")
-    return tuple(point[name] for name in names)
+    names = ("collective", "ranks", "transport", "algorithm", "place", "buffers", "congestion")
+    return tuple(point.get(name) for name in names)
 
 
 def key_of(group):
-    return (group.collective, group.ranks, group.transport, group.algorithm, group.place, group.state)
+    return (group.collective, group.ranks, group.transport, group.algorithm, group.place, group.state,
+            group.congestion)
 
 
 def is_covered(group, points):

@@ -12,7 +12,7 @@ PANELS = {"time": (74, 520), "speed": (624, 1040)}
 INK, FAINT, GRID = "#1d2329", "#66717c", "#e3e7eb"
 COLOURS = {"collx private": "#0b62c4", "collx symmetric": "#12a594", "openmpi": "#d9730d", "mpich": "#a3443b",
            "gloo": "#8a63b8", "limit": "#8c959e"}
-LABELS = {"openmpi": "Open MPI", "mpich": "MPICH", "gloo": "Gloo", "limit": "limit of the memory"}
+LABELS = {"openmpi": "Open MPI", "mpich": "MPICH", "gloo": "Gloo", "limit": "limit"}
 DASHES = {"openmpi": "6 4", "mpich": "6 4", "gloo": "6 4", "limit": "1.5 3"}
 
 
@@ -46,7 +46,7 @@ def request_of(points):
     first = points[0]
     distinct = {name: list(dict.fromkeys(point[name] for point in points)) for name in ("bytes", "memory")}
     return SimpleNamespace(collective=first["collective"], ranks=first["ranks"], transport=first["transport"],
-                           place=first["place"], bytes=distinct["bytes"],
+                           place=first["place"], congestion=first.get("congestion"), bytes=distinct["bytes"],
                            memory=[memory for memory in distinct["memory"] if memory],
                            peers=[peer for peer in LABELS if peer in first["peers_us"]])
 

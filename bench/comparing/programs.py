@@ -9,6 +9,16 @@ from comparing import builds
 LACKS = {"gloo": lambda group: group.collective == "reduce_scatter"
          or (group.collective == "all_to_all" and group.place == "in_place")}
 
+# What holds a peer to TCP on lo. MPICH (4.0, over UCX) told only not to use shared memory itself would leave
+# that to UCX.
+OPENMPI_TCP = ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"]
+MPICH_TCP = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo"}
+# Round robin: a peer may have a second thread on the same core, without which it never connects (UCX).
+# A rank that spins at its launcher's own real-time priority would keep the launcher, and whoever ends
+# programs that hang, off its core for ever.
+RANK_PRIORITY, LAUNCHER_PRIORITY = 5, 10
+SOCKETS_KNOW = ["all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast"]
+
 
 @dataclass
 class Launch:
@@ -20,12 +30,35 @@ class Launch:
     environment: dict = field(default_factory=dict)
 
 
+class Refused(Exception):
+    """The system does not allow what the user asks for."""
+
+
+def rise_above_ranks():
+    """This process and the launchers that it starts, before ranks with real-time priority run."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(LAUNCHER_PRIORITY))
+    except PermissionError:
+        raise Refused("--real-time is refused; run it as root, or without") from None
+
+
+def ranks_own_priority(group):
+    """What a program is started with. More ranks than cores need the usual scheduler."""
+    if not group.real_time:
+        return []
+    return ["chrt", "--rr", str(RANK_PRIORITY)] if fits(group) else ["chrt", "--other", "0"]
+
+
 def launches(built, group):
     found = [collx_launch(built, memory, group) for memory in group.memory]
     found += [peer_launch(built.peers[peer], peer, group) for peer in group.peers]
-    if built.limit and group.collective != "barrier":
+    if built.limit and has_limit(group):
         found.append(plain_launch("limit", "", built.limit, group))
     return found
+
+
+def has_limit(group):
+    return group.collective in SOCKETS_KNOW if group.transport == "tcp" else group.collective != "barrier"
 
 
 def can(peer, group):
@@ -42,8 +75,9 @@ def sizes(group):
 
 def collx_launch(built, memory, group):
     json_path = os.path.join(built.folder, f"collx_{memory}.json")
-    command = [built.collx, group.collective, "--ranks", str(group.ranks), "--transport", group.transport,
-               "--memory", memory, "--algorithm", group.algorithm, "--places", group.place,
+    command = [*ranks_own_priority(group), built.collx, group.collective,
+               "--ranks", str(group.ranks), "--transport", group.transport, "--memory",
+               memory, "--algorithm", group.algorithm, "--places", group.place,
                "--state", group.state, "--json", json_path]
     if group.collective != "barrier":
         command += ["--bytes", sizes(group)]
@@ -51,14 +85,15 @@ def collx_launch(built, memory, group):
 
 
 def shared_arguments(group):
-    """The flags that mpi_perf, gloo_perf and memory_limit have in common."""
+    """The flags that mpi_perf, gloo_perf, memory_limit and socket_limit have in common."""
     in_place = "1" if group.place == "in_place" else "0"
     pool = ["--pool", "0"] if group.state == "hot" else []
     return [group.collective, "--bytes", sizes(group), "--in-place", in_place, *pool]
 
 
 def plain_launch(name, peer, program, group):
-    return Launch(name, peer, "", [program, *shared_arguments(group), "--ranks", str(group.ranks)], "")
+    command = [*ranks_own_priority(group), program, *shared_arguments(group), "--ranks", str(group.ranks)]
+    return Launch(name, peer, "", command, "")
 
 
 def peer_launch(program, peer, group):
@@ -66,13 +101,15 @@ def peer_launch(program, peer, group):
         return plain_launch(peer, peer, program, group)
     launcher = [builds.first_found(builds.LAUNCHERS[peer])]
     placed = openmpi_flags(group) if peer == "openmpi" else mpich_flags(group)
-    command = launcher + placed + ["-n", str(group.ranks), program, *shared_arguments(group)]
-    polls = {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"} if peer == "mpich" and not fits(group) else {}
-    return Launch(peer, peer, "", command, "", polls)
+    command = launcher + placed + ["-n", str(group.ranks), *ranks_own_priority(group), program,
+                                   *shared_arguments(group)]
+    environment = mpich_environment(group) if peer == "mpich" else {}
+    return Launch(peer, peer, "", command, "", environment)
 
 
 def openmpi_flags(group):
     flags = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+    flags += OPENMPI_TCP if group.transport == "tcp" else []
     if fits(group):
         return flags + ["--bind-to", "core"]
     return flags + ["--bind-to", "none", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
@@ -80,3 +117,8 @@ def openmpi_flags(group):
 
 def mpich_flags(group):
     return ["-bind-to", "core"] if fits(group) else []
+
+
+def mpich_environment(group):
+    polls = {} if fits(group) else {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
+    return {**polls, **(MPICH_TCP if group.transport == "tcp" else {})}

@@ -35,7 +35,8 @@ def points(times, asked):
                 "buffers": asked.state, "limit_us": limit_us,
                 "algorithm": asked.algorithm, "place": asked.place,
                 "rounds": asked.rounds, "collx_range_us": extremes(samples),
-                "peers_range_us": {peer: extremes(times[peer][size]) for peer in peers}})
+                "peers_range_us": {peer: extremes(times[peer][size]) for peer in peers},
+                **({"congestion": asked.congestion} if asked.transport == "tcp" else {})})
     return found
 
 
@@ -79,7 +80,9 @@ def table(found, asked):
     head = [f"{title(asked)}, {asked.state} buffers: microseconds per call, {rounds}", ""]
     explained = ["", "ratio: collx over the best peer; below 1 collx is faster"] if peers and memories else []
     if limited:
-        explained.append("limit: the least memory the collective must move, streamed by as many processes")
+        explained.append("limit: the bytes the collective must send, over plain sockets"
+                         if asked.transport == "tcp" else
+                         "limit: the least memory the collective must move, streamed by as many processes")
     return "\n".join(head + columns(heads, rows) + explained)
 
 
@@ -94,7 +97,8 @@ def columns(heads, rows):
 def title(asked):
     not_sums = {"barrier": [], "all_gather": ["float"], "all_to_all": ["float"], "broadcast": ["float"]}
     moved = not_sums.get(asked.collective, ["float sum"])
-    return ", ".join([asked.collective, f"{asked.ranks} ranks", *moved, asked.transport,
+    over = f"tcp ({asked.congestion})" if asked.transport == "tcp" else asked.transport
+    return ", ".join([asked.collective, f"{asked.ranks} ranks", *moved, over,
                       asked.place.replace("_", " ")])
 
 

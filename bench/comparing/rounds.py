@@ -5,11 +5,13 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections import defaultdict
 
-from comparing import groups, programs
+from comparing import groups, network, programs
 
 SECONDS_PER_SIZE = 30  # a program that takes longer hangs
+SECONDS_TO_END = 5     # when it has said all
 
 
 class Failed(Exception):
@@ -34,7 +36,8 @@ def run(launches, group, bar):
         if launch.name in failed:
             continue
         try:
-            for point in measure(launch, group):
+            found = measure_over_tcp(launch, group) if group.transport == "tcp" else measure(launch, group)
+            for point in found:
                 times[launch.name][point["bytes"]].append(point["median_us"])
         except Failed as problem:
             if launch.memory:
@@ -57,7 +60,8 @@ def described(launch, what):
 
 
 def measure(launch, group):
-    output = start(launch, SECONDS_PER_SIZE * (1 + len(group.bytes)))
+    answers = None if launch.json_path else len(group.bytes)
+    output = start(launch, SECONDS_PER_SIZE * (1 + len(group.bytes)), answers)
     if launch.json_path:
         with open(launch.json_path, encoding="utf-8") as file:
             found = [dict(point, bytes=point["bytes_asked"]) for point in json.load(file)]
@@ -70,23 +74,47 @@ def measure(launch, group):
     return found
 
 
+def measure_over_tcp(launch, group):
+    """What does not show on the loopback interface went another way, and is no figure of TCP."""
+    before = network.carried_bytes()
+    found = measure(launch, group)
+    carried = network.carried_bytes() - before
+    if carried < network.least_bytes(group):
+        raise Failed(described(launch, f"did not use TCP: lo carried {carried} bytes while it ran"))
+    return found
+
+
 def lines(output):
     """The points among whatever else a launcher prints."""
     return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
 
 
-def start(launch, limit_seconds):
-    """The program's stdout. Its own process group, so that a launcher's ranks end with it."""
+def start(launch, limit_seconds, answers=None):
+    """The program's stdout. Its own process group, so that a launcher's ranks end with it.
+
+    With `answers` lines of JSON it has said all: MPICH over TCP at times never returns from MPI_Finalize."""
     process = subprocess.Popen(launch.command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                stdin=subprocess.DEVNULL, start_new_session=True,
                                env={**os.environ, **launch.environment})
-    try:
-        output, errors = process.communicate(timeout=limit_seconds)
-    except BaseException as problem:
-        end_group(process)
-        if isinstance(problem, subprocess.TimeoutExpired):
-            raise Failed(described(launch, f"did not end within {limit_seconds} s")) from None
-        raise
+    deadline = time.monotonic() + limit_seconds
+    last_said = None
+    while True:
+        try:
+            patience = min(SECONDS_TO_END, max(0, deadline - time.monotonic()))
+            output, errors = process.communicate(timeout=patience)
+            break
+        except subprocess.TimeoutExpired as problem:
+            said = (problem.stdout or b"").decode(errors="replace")
+            if answers and said == last_said and len(lines(said)) == answers:
+                end_group(process)
+                return said
+            last_said = said
+            if time.monotonic() >= deadline:
+                end_group(process)
+                raise Failed(described(launch, f"did not end within {limit_seconds} s")) from None
+        except BaseException:
+            end_group(process)
+            raise
     if process.returncode != 0:
         raise Failed(f"{described(launch, f'ended with {process.returncode}')}\n{errors}{output}")
     return output

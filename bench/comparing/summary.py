@@ -5,7 +5,7 @@ import math
 from comparing.report import columns, human_bytes, human_us
 
 NOISE = 1.05               # a point slower than this is called slower
-LIMIT_FROM_BYTES = 8 << 20  # below, a call is waiting and not memory
+LIMIT_FROM_BYTES = 8 << 20  # below, a call is waiting and not memory; plain sockets wait as well
 
 
 def compared(points):
@@ -62,12 +62,13 @@ def worst_lines(points, count):
 
 
 def share(point):
-    """Of the memory's limit: 1 is as fast as the memory."""
+    """Of the limit: 1 is as fast as the memory, or as plain sockets."""
     return point["limit_us"] / point["collx_us"]
 
 
 def limit_lines(points):
-    limited = [p for p in points if p["limit_us"] and p["collx_us"] and p["bytes"] >= LIMIT_FROM_BYTES]
+    limited = [p for p in points if p["limit_us"] and p["collx_us"]
+               and (p["transport"] == "tcp" or p["bytes"] >= LIMIT_FROM_BYTES)]
     if not limited:
         return []
     groups = list(dict.fromkeys((p["collective"], p["ranks"], p["memory"], p["buffers"]) for p in limited))
@@ -79,7 +80,8 @@ def limit_lines(points):
         cells = [f"{100 * share(at[size]):.0f} %" if size in at else "-" for size in sizes]
         rows.append([group[0], str(group[1]), group[2], group[3], *cells])
     heads = ["collective", "ranks", "memory", "buffers"] + [human_bytes(size) for size in sizes]
-    return ["", "share of the memory's limit reached:", *columns(heads, rows)]
+    whose = "plain sockets'" if limited[0]["transport"] == "tcp" else "the memory's"
+    return ["", f"share of {whose} limit reached:", *columns(heads, rows)]
 
 
 def text(points, worst_count):

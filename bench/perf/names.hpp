@@ -26,6 +26,10 @@ using collectives = collx::type_list<collx::contract::all_reduce, collx::contrac
 // The build chooses types and operators: each pair costs compile time per transport.
 using types = collx::type_list<COLLX_PERF_TYPES>;
 using first_type = std::tuple_element_t<0, std::tuple<COLLX_PERF_TYPES>>;
+#if defined(COLLX_PERF_TCP_TYPES)
+using tcp_types = collx::type_list<COLLX_PERF_TCP_TYPES>;
+using tcp_operators = collx::type_list<COLLX_PERF_TCP_OPERATORS>;
+#endif
 using operators = collx::type_list<COLLX_PERF_OPERATORS>;
 
 // What a collective is, by its name.
@@ -61,10 +65,10 @@ template <class T>
 }
 
 // Calls f.template operator()<T>() for the one type of that name; false: there is none.
-template <class F>
+template <class List = types, class F>
 bool with_type(std::string_view name, F&& f) {
   bool found = false;
-  types::for_each([&]<class T>() {
+  List::for_each([&]<class T>() {
     if (name == type_name<T>()) found = true, f.template operator()<T>();
   });
   return found;
@@ -95,9 +99,10 @@ template <class List>
   return names;
 }
 
-[[nodiscard]] inline std::vector<std::string> type_names() {
+template <class List = types>
+[[nodiscard]] std::vector<std::string> type_names() {
   std::vector<std::string> names;
-  types::for_each([&]<class T>() { names.emplace_back(type_name<T>()); });
+  List::for_each([&]<class T>() { names.emplace_back(type_name<T>()); });
   return names;
 }
 

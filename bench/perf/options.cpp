@@ -52,6 +52,15 @@ std::vector<std::string> types_asked(char const* flag, std::string const& text) 
   }
 }
 
+#if defined(COLLX_PERF_TCP_TYPES)
+constexpr char const* transports_help =
+    "shm, tcp: ranks are processes (tcp: over loopback); threads: ranks are threads (shm)";
+std::vector<std::string> transports() { return {"shm", "threads", "tcp"}; }
+#else
+constexpr char const* transports_help = "shm: ranks are processes; threads: ranks are threads (shm)";
+std::vector<std::string> transports() { return {"shm", "threads"}; }
+#endif
+
 struct flag {
   char const* letter;  // as in nccl-tests; empty where it has none
   char const* name;
@@ -93,10 +102,8 @@ constexpr flag flags[] = {
      [](options& o, char const* n, std::string const& v) { o.root = static_cast<int>(parse_count(n, v)); }},
     {"", "--ranks", "COUNT", "how many ranks to start on this machine (2)",
      [](options& o, char const* n, std::string const& v) { o.ranks = static_cast<int>(parse_count(n, v)); }},
-    {"", "--transport", "NAME", "shm: ranks are processes; threads: ranks are threads (shm)",
-     [](options& o, char const* n, std::string const& v) {
-       o.transport = one_of(n, v, {"shm", "threads"});
-     }},
+    {"", "--transport", "NAME", transports_help,
+     [](options& o, char const* n, std::string const& v) { o.transport = one_of(n, v, transports()); }},
     {"", "--algorithm", "NAME|auto|all",
      "auto: the library chooses (auto); selected: by tables and variables; all: each in turn",
      [](options& o, char const*, std::string const& v) { o.algorithm = v; }},
@@ -158,6 +165,29 @@ void check_algorithm(options const& o) {
   }
   throw usage_error("no algorithm '" + o.algorithm + "' for " + o.collective +
                     "; say one of: " + joined(offered));
+}
+
+#if defined(COLLX_PERF_TCP_TYPES)
+// Of "all" names, those that are there remain; one that was named and is not there is refused.
+void keep_those(std::vector<std::string>& asked, std::vector<std::string> const& there, char const* flag,
+                std::string const& variable) {
+  auto const is_missing = [&](std::string const& name) {
+    return std::find(there.begin(), there.end(), name) == there.end();
+  };
+  if (asked.size() == 1 && is_missing(asked.front()))
+    throw usage_error(std::string(flag) + " " + asked.front() + " is not measured over tcp; say one of: " +
+                      joined(there) + ", or build with more (cmake -D" + variable + "=...)");
+  std::erase_if(asked, is_missing);
+}
+#endif
+
+// Over tcp fewer types and operators are compiled.
+void check_what_is_compiled([[maybe_unused]] options& o) {
+#if defined(COLLX_PERF_TCP_TYPES)
+  if (o.transport != "tcp") return;
+  keep_those(o.types, type_names<tcp_types>(), "--datatype", "COLLX_PERF_TCP_TYPES");
+  keep_those(o.operators, names_of<tcp_operators>(), "--op", "COLLX_PERF_TCP_OPERATORS");
+#endif
 }
 
 // Of "all" operators, those that mean something remain; one that was named and does not is refused.
@@ -230,6 +260,7 @@ options parse(int argc, char const* const* argv) {
   if (o.collective == "barrier") o.bytes = {0};
   check_ranges(o);
   check_algorithm(o);
+  check_what_is_compiled(o);
   check_operators(o);
   fill_sizes(o);
   if (o.state == "hot") o.pool_bytes = 0;

@@ -49,7 +49,8 @@ open_file open(std::string const& path, char const* mode) {
   return file;
 }
 
-std::string json_point(row const& r, point const& p, options const& o, char const* place) {
+std::string json_point(row const& r, point const& p, options const& o, std::string const& congestion,
+                       char const* place) {
   double const gb_s = algorithm_gb_s(p);
   char text[1024];
   std::snprintf(text, sizeof text,
@@ -58,13 +59,14 @@ std::string json_point(row const& r, point const& p, options const& o, char cons
                 ", \"type\": \"%s\", \"redop\": \"%s\", \"root\": %d, \"place\": \"%s\", \"state\": \"%s\", "
                 "\"buffers\": %" PRId64 ", \"iterations\": %" PRId64 ", \"batches\": %" PRId64
                 ", \"min_us\": %.4f, \"median_us\": %.4f, \"p99_us\": %.4f, \"algbw_gb_s\": %.4f, "
-                "\"busbw_gb_s\": %.4f, \"wrong\": %" PRId64 "}",
+                "\"busbw_gb_s\": %.4f, \"wrong\": %" PRId64 "%s}",
                 r.asked.collective.c_str(), r.asked.algorithm.c_str(), o.transport.c_str(), o.memory.c_str(),
                 o.ranks, r.asked.bytes, p.bytes, p.count, r.type.c_str(),
                 reduces(r.asked.collective) ? r.asked.redop.c_str() : "none",
                 rooted(r.asked.collective) ? r.asked.root : -1, place, o.state.c_str(), p.buffers,
                 p.iterations, p.batches, p.min_us, p.median_us, p.p99_us, gb_s,
-                gb_s * bus_factor(r.asked.collective, o.ranks), o.check ? p.wrong : -1);
+                gb_s * bus_factor(r.asked.collective, o.ranks), o.check ? p.wrong : -1,
+                congestion.empty() ? "" : (", \"congestion\": \"" + congestion + "\"").c_str());
   return text;
 }
 
@@ -82,8 +84,8 @@ double bus_factor(std::string const& collective, int ranks) {
   return 1;
 }
 
-report::report(options const& asked, std::string pinned_to)
-    : asked_(asked), pinned_to_(std::move(pinned_to)) {}
+report::report(options const& asked, std::string pinned_to, std::string congestion)
+    : asked_(asked), pinned_to_(std::move(pinned_to)), congestion_(std::move(congestion)) {}
 
 void report::header() const {
   print_setting();
@@ -95,6 +97,7 @@ void report::print_setting() const {
   std::printf("# collx_perf %d.%d.%d: %s over %s, %d ranks, %s, %s memory\n", COLLX_VERSION_MAJOR,
               COLLX_VERSION_MINOR, COLLX_VERSION_PATCH, asked_.collective.c_str(), asked_.transport.c_str(),
               asked_.ranks, pinned_to_.c_str(), asked_.memory.c_str());
+  if (!congestion_.empty()) std::printf("# congestion control: %s\n", congestion_.c_str());
 #if defined(COLLX_PERF_UNOPTIMISED)
   std::printf("# NOT FOR MEASURING: built without optimisation; configure with --preset release\n");
 #endif
@@ -156,11 +159,12 @@ void report::write_json() const {
   for (row const& r : rows_) {
     if (r.out_of_place) {
       std::fprintf(file.get(), "%s%s", separator,
-                   json_point(r, *r.out_of_place, asked_, "out_of_place").c_str());
+                   json_point(r, *r.out_of_place, asked_, congestion_, "out_of_place").c_str());
       separator = ",\n";
     }
     if (r.in_place) {
-      std::fprintf(file.get(), "%s%s", separator, json_point(r, *r.in_place, asked_, "in_place").c_str());
+      std::fprintf(file.get(), "%s%s", separator,
+                   json_point(r, *r.in_place, asked_, congestion_, "in_place").c_str());
       separator = ",\n";
     }
   }

@@ -21,7 +21,8 @@ struct row {
 
 class report {
  public:
-  report(options const& asked, std::string pinned_to);
+  // `congestion`: the control that TCP is under; empty where there is no TCP.
+  report(options const& asked, std::string pinned_to, std::string congestion);
 
   void header() const;
   void add(row const& finished);  // prints it at once
@@ -35,7 +36,7 @@ class report {
   void print_column_heads() const;
 
   options const& asked_;
-  std::string pinned_to_;
+  std::string pinned_to_, congestion_;
   std::vector<row> rows_;
   std::int64_t wrong_ = 0;
 };

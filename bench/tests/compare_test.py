@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -14,14 +15,14 @@ sys.dont_write_bytecode = True
 BENCH = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, BENCH)
 
-from comparing import builds, groups, overview, plot, programs, report, rounds, summary  # noqa: E402
+from comparing import builds, groups, network, overview, plot, programs, report, rounds, summary  # noqa: E402
 from comparing.progress import Progress  # noqa: E402
 
 
 def request(**changes):
     usual = dict(collective="all_reduce", ranks=2, transport="shm", memory=["private", "symmetric"],
                  peers=["openmpi", "mpich"], bytes=[0, 8, 1 << 20], algorithm="auto", place="out_of_place",
-                 state="rotating", rounds=3)
+                 state="rotating", rounds=3, congestion=None, real_time=False)
     return SimpleNamespace(**{**usual, **changes})
 
 
@@ -117,7 +118,7 @@ class Summary(unittest.TestCase):
 def whole(**changes):
     usual = dict(collectives=groups.COLLECTIVES, ranks=[2, 4], states=["rotating", "hot"], bytes=[8, 512],
                  memory=["private", "symmetric"], transport="shm", algorithm="auto", place="out_of_place",
-                 rounds=1)
+                 rounds=1, congestion=None, real_time=False)
     return SimpleNamespace(**{**usual, **changes})
 
 
@@ -167,16 +168,34 @@ class Programs(unittest.TestCase):
         self.assertIn("MPIR_CVAR_POLLS_BEFORE_YIELD", found["mpich"].environment)
         self.assertNotIn("mpi_yield_when_idle", self.commands(ranks=[1])["openmpi"].command)
 
+    def test_over_tcp_every_peer_is_held_to_it(self):
+        for ranks in (1, 100000):
+            found = self.commands(transport="tcp", ranks=[ranks], memory=["private"])
+            self.assertEqual(list(found), ["collx private", *builds.PEERS, "limit"])
+            self.assertIn("btl tcp,self --mca btl_tcp_if_include lo", " ".join(found["openmpi"].command))
+            self.assertEqual(found["mpich"].environment["UCX_TLS"], "tcp,self")
+            self.assertEqual(found["mpich"].environment["MPIR_CVAR_NOLOCAL"], "1")
+            self.assertIn("tcp", found["collx private"].command)
+        self.assertNotIn("limit", self.commands(transport="tcp", collectives=["reduce"]))
+        self.assertNotIn("UCX_TLS", self.commands()["mpich"].environment)
+
+    def test_ranks_with_real_time_priority_are_below_their_launchers(self):
+        self.assertLess(programs.RANK_PRIORITY, programs.LAUNCHER_PRIORITY)
+        for launch in self.commands(real_time=True, ranks=[1]).values():
+            self.assertIn("chrt --rr 5 /b/", " ".join(launch.command))
+        for launch in self.commands(real_time=True, ranks=[100000]).values():
+            self.assertIn("chrt --other 0 /b/", " ".join(launch.command))
+
     def test_a_barrier_has_no_limit(self):
         self.assertNotIn("limit", self.commands(collectives=["barrier"]))
 
     def test_an_absent_peer_is_left_out_with_advice_unless_it_was_named(self):
         installed, own = builds.is_installed, builds.build_own
-        builds.is_installed, builds.build_own = lambda peer: False, lambda folder, targets: None
+        builds.is_installed, builds.build_own = lambda peer: False, lambda folder, targets, over_tcp: None
         try:
             with tempfile.TemporaryDirectory() as folder:
                 asked = SimpleNamespace(build=folder, peers=["gloo"], peers_are_named=False, memory=[],
-                                        limit=False)
+                                        limit=False, transport="shm")
                 built = builds.prepare(asked)
                 self.assertEqual(built.peers, {})
                 self.assertEqual(built.notes, ["gloo is not installed and left out: run  apt-get install "
@@ -186,6 +205,38 @@ class Programs(unittest.TestCase):
                     builds.prepare(asked)
         finally:
             builds.is_installed, builds.build_own = installed, own
+
+
+class Network(unittest.TestCase):
+    def test_who_does_not_use_tcp_is_left_out(self):
+        out = io.StringIO()
+        line = '{"bytes": 8, "median_us": 1.5, "wrong": 0}'
+        silent = SimpleNamespace(name="mpich", command=["echo", line], json_path="", memory="", environment={})
+        counted, network.carried_bytes = network.carried_bytes, lambda: 5
+        try:
+            found = rounds.run([silent], request(bytes=[8], rounds=2, transport="tcp"), Progress(1, out))
+        finally:
+            network.carried_bytes = counted
+        self.assertEqual(dict(found), {})
+        self.assertIn("mpich did not use TCP: lo carried 0 bytes while it ran", out.getvalue())
+
+    def test_the_bytes_of_lo_are_counted(self):
+        before = network.carried_bytes()
+        with socket.create_server(("127.0.0.1", 0)) as door, socket.create_connection(door.getsockname()) as near:
+            far = door.accept()[0]
+            near.sendall(bytes(4096))
+            self.assertEqual(len(far.recv(4096, socket.MSG_WAITALL)), 4096)
+            far.close()
+        self.assertGreaterEqual(network.carried_bytes() - before, 4096)
+        self.assertGreater(network.least_bytes(request(bytes=[1 << 20])), 5 << 19)
+
+    def test_points_say_which_congestion_control(self):
+        asked = request(transport="tcp", congestion="reno", bytes=[8])
+        points = report.points({**times(asked), "limit": {8: [0.5]}}, asked)
+        self.assertEqual({p["congestion"] for p in points}, {"reno"})
+        self.assertIn("tcp (reno)", report.table(points, asked))
+        self.assertIn("share of plain sockets' limit", "\n".join(summary.limit_lines(points)))
+        self.assertNotEqual(groups.key(points[0]), groups.key(dict(points[0], congestion="cubic")))
 
 
 class Overview(unittest.TestCase):
@@ -245,6 +296,15 @@ class Rounds(unittest.TestCase):
         with self.assertRaisesRegex(rounds.Failed, "wrong results"):
             rounds.measure(self.launch(f"print('{line}')"), request(bytes=[8]))
 
+    def test_a_peer_that_has_said_all_need_not_end(self):
+        usual, rounds.SECONDS_TO_END = rounds.SECONDS_TO_END, 0.1
+        line = '{"bytes": 8, "median_us": 1.5, "wrong": 0}'
+        lingers = self.launch(f"import time; print('{line}', flush=True); time.sleep(100)")
+        try:
+            self.assertEqual(rounds.measure(lingers, request(bytes=[8]))[0]["median_us"], 1.5)
+        finally:
+            rounds.SECONDS_TO_END = usual
+
     def test_a_program_that_hangs_is_ended(self):
         with self.assertRaisesRegex(rounds.Failed, "did not end within 0.5 s"):
             rounds.start(self.launch("import time; time.sleep(100)"), 0.5)
@@ -263,6 +323,7 @@ class CommandLine(unittest.TestCase):
         self.refuse(["--memory", "borrowed"], "say some of private,symmetric")
         self.refuse(["--collective", "all_to_none"], "all_reduce")
         self.refuse(["--resume"], "want --json FILE")
+        self.refuse(["--congestion", "cubic"], "want --transport tcp")
         self.refuse(["--json", "/nowhere/to/be/found.json"], "a folder that exists")
 
     def test_an_earlier_run_is_summed_up_and_drawn_again(self):

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where programs that talk over TCP run: in a network namespace of this process's own where one is asked for;
+the congestion control in force there, and what its loopback interface has carried."""
+import ctypes
+import os
+import socket
+import subprocess
+
+CLONE_NEWNET = 0x40000000
+DEFAULT_CONTROL = "/proc/sys/net/ipv4/tcp_congestion_control"
+HEAD_BYTES = 66     # of an Ethernet frame with TCP's timestamps: what a message takes besides itself
+CALLS_AT_LEAST = 5  # of each size, whatever the program (bench/perf/method.h)
+
+
+class Refused(Exception):
+    """The system does not do what the user asks for."""
+
+
+def enter_own_namespace():
+    """This process and all it starts see nothing but a loopback interface of their own."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNET) != 0:
+        raise Refused(f"a network namespace is refused: {os.strerror(ctypes.get_errno())}; run as root, or "
+                      "without --congestion and --namespace")
+    try:
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as problem:
+        raise Refused(f"cannot set up lo in a new network namespace: {problem}; "
+                      "apt-get install iproute2") from None
+
+
+def choose_control(name):
+    """For sockets that choose none themselves, in this namespace."""
+    try:
+        with open(DEFAULT_CONTROL, "w", encoding="ascii") as file:
+            file.write(name)
+    except OSError as problem:
+        raise Refused(f"cannot choose the congestion control {name}: {problem.strerror}; "
+                      "sysctl net.ipv4.tcp_available_congestion_control lists what there is") from None
+
+
+def control():
+    """What a new socket is under."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as any_socket:
+        name = any_socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+    return name.split(b"\0", 1)[0].decode()
+
+
+def prepare(asked):
+    """Notes to print. Sets asked.congestion to what is in force."""
+    if asked.namespace or asked.congestion:
+        enter_own_namespace()
+    if asked.congestion:
+        choose_control(asked.congestion)
+    asked.congestion = control()
+    return [f"congestion control of every program: {asked.congestion}"]
+
+
+def carried_bytes():
+    """By lo of this namespace, so far."""
+    with open("/proc/self/net/dev", encoding="ascii") as file:
+        return next(int(line.split(":", 1)[1].split()[0]) for line in file if line.strip().startswith("lo:"))
+
+
+def least_bytes(group):
+    """What lo must carry while a program measures the group over TCP."""
+    if group.ranks < 2:
+        return 0
+    return CALLS_AT_LEAST * sum(size * (group.ranks - 1) // group.ranks + HEAD_BYTES for size in group.bytes)
