@@ -8,10 +8,12 @@
 
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
 #include "collx/bootstrap/network.hpp"
+#include "net/reserved_port.hpp"
 
 namespace meeting {
 
@@ -201,10 +203,11 @@ class process {
   net::owned_fd text_;
 };
 
-// A port that nobody has; it stays free until the next that this program asks for.
+// A place that is this program's until it ends.
 inline std::string free_place(std::uint8_t version = 4) {
-  auto const listening = net::listen_at(net::address::loopback(0, version), {});
-  return std::string("tcp:") + net::address_text(net::local_address(listening.get())).text;
+  static std::vector<reserved_port> kept;
+  kept.emplace_back(version);
+  return std::string("tcp:") + net::address_text(kept.back().where()).text;
 }
 
 inline plan ordinary(rank_t rank, rank_t size, std::string const& place) {

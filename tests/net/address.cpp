@@ -11,6 +11,7 @@
 #include "collx/core/random.hpp"
 #include "collx/net/interfaces.hpp"
 #include "collx/net/socket.hpp"
+#include "net/reserved_port.hpp"
 
 namespace {
 
@@ -198,8 +199,9 @@ TEST_CASE("a socket that listens and one that connects know each other's address
 
 TEST_CASE("a port where nobody listens, and one that is taken, are errors that say so") {
   collx::net::socket_settings chosen;
-  auto listening = collx::net::listen_at(address::loopback(0), chosen);
-  address const at = collx::net::local_address(listening.get());
+  reserved_port const port;
+  address const at = port.where();
+  auto listening = collx::net::listen_at(at, chosen);
   CHECK_THROWS_WITH_AS((void)collx::net::listen_at(at, chosen), doctest::Contains("a port of its own"),
                        collx::error);
   listening.reset();

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ports for tests: kept from being given to others, while nobody listens.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include "collx/net/socket.hpp"
+
+// A port of the loopback interface. A socket that is bound to it, but does not listen, keeps it; whoever asks for
+// this port by its number (and sets SO_REUSEADDR, as listen_at() does) may listen there.
+class reserved_port {
+ public:
+  explicit reserved_port(std::uint8_t version = 4)
+      : fd_(socket(version == 4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_storage at;
+    socklen_t const length = collx::net::address::loopback(0, version).to_system(at);
+    REQUIRE(collx::net::set_option(fd_.get(), SOL_SOCKET, SO_REUSEADDR, 1));
+    REQUIRE(::bind(fd_.get(), reinterpret_cast<sockaddr const*>(&at), length) == 0);
+  }
+  [[nodiscard]] collx::net::address where() const { return collx::net::local_address(fd_.get()); }
+
+ private:
+  collx::net::owned_fd fd_;
+};
