@@ -6,8 +6,8 @@
 
 #include "collx/net/socket.hpp"
 
-// A port of the loopback interface. A socket that is bound to it, but does not listen, keeps it; whoever asks for
-// this port by its number (and sets SO_REUSEADDR, as listen_at() does) may listen there.
+// A port of the loopback interface. A socket that is bound to it, but does not listen, keeps it; whoever asks
+// for this port by its number (and sets SO_REUSEADDR, as listen_at() does) may listen there.
 class reserved_port {
  public:
   explicit reserved_port(std::uint8_t version = 4)
