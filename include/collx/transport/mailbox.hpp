@@ -15,6 +15,7 @@
 #include "collx/transport/settings.hpp"
 #include "collx/transport/staging_ring.hpp"
 #include "collx/transport/zeroed_pages.hpp"
+#include "collx/tune/message_algorithms.hpp"
 
 namespace collx::inline abi_1::transport {
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "collx/transport/sockets/membership.hpp"
+#include "collx/tune/message_algorithms.hpp"
 
 namespace collx::inline abi_1::transport {
 

@@ -9,6 +9,20 @@
 #include "collx/algo/push_pull.hpp"
 #include "collx/tune/question.hpp"
 
+namespace collx::inline abi_1::algo {
+
+// What only message transports choose is declared here, so that others need not compile it;
+// message_algorithms.hpp, which those transports include, defines it.
+struct binomial_tree;
+template <std::int32_t K>
+struct bruck;
+struct dissemination;
+struct recursive_doubling;
+struct recursive_halving_doubling;
+struct ring;
+
+}  // namespace collx::inline abi_1::algo
+
 namespace collx::inline abi_1::tune {
 
 // Bytes (as question::bytes counts them) and ranks up to which a row applies. Rows do not look at the
@@ -44,10 +58,39 @@ struct mapped_table<contract::reduce> {
   using type = table<row<algo::direct_one_shot, 131072>, row<algo::chain>>;
 };
 
-// Where every byte is a message. The only such transport so far is the mailbox, which is for tests
-// and has no speed to choose by.
+// Where every byte is a message: what several ranks send one is received one after the other, and two ranks
+// that exchange messages keep a connection. So with more than a few ranks, steps that are few for short
+// vectors and bytes that are few for long ones, and no rank that has to do with all others. Measured over
+// TCP, for 2 ranks on 2 cores and 4 that share them; beyond, by the number of steps and bytes.
 template <class Contract>
 struct message_table { using type = table<row<algo::direct_one_shot>>; };
+template <>
+struct message_table<contract::all_reduce> {
+  using type = table<row<algo::direct_one_shot, any_bytes, 2>, row<algo::direct_one_shot, 32768, 4>,
+                     row<algo::direct_two_shot, any_bytes, 4>, row<algo::recursive_doubling, 16384>,
+                     row<algo::recursive_halving_doubling, 262144>, row<algo::ring>,
+                     row<algo::direct_two_shot>>;
+};
+template <>
+struct message_table<contract::reduce_scatter> {
+  using type = table<row<algo::direct_one_shot, any_bytes, 8>, row<algo::ring>, row<algo::direct_one_shot>>;
+};
+template <>
+struct message_table<contract::all_gather> {
+  using type = table<row<algo::direct_one_shot, any_bytes, 8>, row<algo::bruck<2>, 65536>, row<algo::ring>>;
+};
+template <>
+struct message_table<contract::broadcast> {
+  using type = table<row<algo::direct_one_shot, any_bytes, 2>, row<algo::binomial_tree, 65536>, row<algo::chain>>;
+};
+template <>
+struct message_table<contract::reduce> {
+  using type = table<row<algo::direct_one_shot, any_bytes, 2>, row<algo::binomial_tree, 65536>, row<algo::chain>>;
+};
+template <>
+struct message_table<contract::barrier> {
+  using type = table<row<algo::direct_one_shot, any_bytes, 4>, row<algo::dissemination>>;
+};
 
 // Rows whose algorithm does not combine in rank order are passed over for operators that need it.
 template <class Contract, bool Commutative, class Row>

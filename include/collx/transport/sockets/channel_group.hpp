@@ -10,6 +10,7 @@
 #include "collx/transport/flows/slice_window.hpp"
 #include "collx/transport/sockets/checksum.hpp"
 #include "collx/transport/sockets/flow.hpp"
+#include "collx/transport/sockets/tcp_settings.hpp"
 #include "collx/transport/zeroed_pages.hpp"
 
 namespace collx::inline abi_1::transport::sockets {
@@ -21,7 +22,7 @@ class link;
 struct channel {
   // Messages that may be on their way to a receiver that has not read them: its credit. Receipts cost the
   // receiver a system call and the sender two, in a stream one way for each depth / 2 messages.
-  static constexpr std::uint32_t depth = 16;
+  static constexpr std::uint32_t depth = tcp_settings::messages_in_flight;
   static constexpr std::size_t inline_bytes = 64;
 
   struct posted {

@@ -74,7 +74,7 @@ class flow {
       msghdr message{};
       message.msg_iov = parts;
       std::size_t const asked = gather(parts, message.msg_iovlen);
-      ssize_t const n = message.msg_iovlen == 1 ? send(fd_.get(), parts[0].iov_base, parts[0].iov_len,
+      ssize_t const n = message.msg_iovlen == 1 ? ::send(fd_.get(), parts[0].iov_base, parts[0].iov_len,
                                                        MSG_DONTWAIT | MSG_NOSIGNAL)
                                                 : sendmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
       if (n < 0) {
@@ -111,7 +111,7 @@ class flow {
       parts[message.msg_iovlen++] = {buffer_ + have_, sizeof buffer_ - have_};
       asked += sizeof buffer_ - have_;
       ssize_t const n = message.msg_iovlen == 1
-                            ? recv(fd_.get(), parts[0].iov_base, parts[0].iov_len, MSG_DONTWAIT)
+                            ? ::recv(fd_.get(), parts[0].iov_base, parts[0].iov_len, MSG_DONTWAIT)
                             : recvmsg(fd_.get(), &message, MSG_DONTWAIT);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0 && errno == EAGAIN) return;

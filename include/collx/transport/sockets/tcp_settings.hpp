@@ -3,11 +3,15 @@
 #pragma once
 
 #include "collx/transport/flows/flow_choice.hpp"
+#include "collx/transport/flows/slice_window.hpp"
 #include "collx/transport/settings.hpp"
 
 namespace collx::inline abi_1::transport {
 
 struct tcp_settings {
+  // Of one lane to one peer, that the receiver has not read: its credit.
+  static constexpr std::uint32_t messages_in_flight = 16;
+
   settings common;
   flows::flow_limits limits{};  // COLLX_TCP_FLOWS, COLLX_TCP_SLICE_BYTES
   bool checks = false;          // COLLX_TCP_CHECK: 1: slices carry a CRC-32C, which receivers compare
@@ -27,8 +31,21 @@ struct tcp_settings {
     std::int64_t const slice_default = chosen.limits.flows == 1 ? std::int64_t{1} << 30 : 256 * 1024;
     chosen.limits.slice_bytes = static_cast<std::uint32_t>(
         environment::number("COLLX_TCP_SLICE_BYTES", slice_default, 16 * 1024, std::int64_t{1} << 30));
+    require_window(chosen);
     chosen.checks = environment::number("COLLX_TCP_CHECK", 0, 0, 1) != 0;
     return chosen;
+  }
+
+ private:
+  // A receiver remembers so many slices of a channel that came out of order.
+  static void require_window(tcp_settings const& chosen) {
+    std::size_t const least = chosen.common.staging_bytes / 2 * messages_in_flight / flows::slice_window::capacity;
+    if (chosen.limits.slice_bytes >= least) return;
+    char text[200];
+    std::snprintf(text, sizeof text,
+                  "COLLX_TCP_SLICE_BYTES is %u; set it to at least %zu, or COLLX_STAGING_BYTES, which is %zu, to less",
+                  chosen.limits.slice_bytes, least, chosen.common.staging_bytes);
+    throw error(status::bad_argument, text);
   }
 };
 
