@@ -81,11 +81,13 @@ struct message_table<contract::all_gather> {
 };
 template <>
 struct message_table<contract::broadcast> {
-  using type = table<row<algo::direct_one_shot, any_bytes, 2>, row<algo::binomial_tree, 65536>, row<algo::chain>>;
+  using type =
+      table<row<algo::direct_one_shot, any_bytes, 2>, row<algo::binomial_tree, 65536>, row<algo::chain>>;
 };
 template <>
 struct message_table<contract::reduce> {
-  using type = table<row<algo::direct_one_shot, any_bytes, 2>, row<algo::binomial_tree, 65536>, row<algo::chain>>;
+  using type =
+      table<row<algo::direct_one_shot, any_bytes, 2>, row<algo::binomial_tree, 65536>, row<algo::chain>>;
 };
 template <>
 struct message_table<contract::barrier> {

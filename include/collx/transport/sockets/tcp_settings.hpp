@@ -39,12 +39,14 @@ struct tcp_settings {
  private:
   // A receiver remembers so many slices of a channel that came out of order.
   static void require_window(tcp_settings const& chosen) {
-    std::size_t const least = chosen.common.staging_bytes / 2 * messages_in_flight / flows::slice_window::capacity;
+    std::size_t const staging = chosen.common.staging_bytes;
+    std::size_t const least = staging / 2 * messages_in_flight / flows::slice_window::capacity;
     if (chosen.limits.slice_bytes >= least) return;
-    char text[200];
+    char text[240];
     std::snprintf(text, sizeof text,
-                  "COLLX_TCP_SLICE_BYTES is %u; set it to at least %zu, or COLLX_STAGING_BYTES, which is %zu, to less",
-                  chosen.limits.slice_bytes, least, chosen.common.staging_bytes);
+                  "COLLX_TCP_SLICE_BYTES is %u; set it to at least %zu, or COLLX_STAGING_BYTES, which is %zu, to "
+                  "less",
+                  chosen.limits.slice_bytes, least, staging);
     throw error(status::bad_argument, text);
   }
 };
