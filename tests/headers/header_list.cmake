@@ -5,6 +5,6 @@ file(GLOB_RECURSE collx_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
      ${PROJECT_SOURCE_DIR}/include/collx/*.hpp)
 list(FILTER collx_headers EXCLUDE REGEX "^collx/interop/")
 set(collx_tcp_headers ${collx_headers})
-set(with_openssl "^collx/(net/(mac|credentials|handshake|gate|caller)|bootstrap/(membership|meeting|network|store|tree|tcp|tcp_processes)|transport/sockets/network_connector)")
+set(with_openssl "^collx/(net/(mac|credentials|handshake|gate|caller)|bootstrap/(membership|meeting|network|store|tree|tcp|tcp_processes|composite)|transport/sockets/network_connector)")
 list(FILTER collx_tcp_headers INCLUDE REGEX ${with_openssl})
 list(FILTER collx_headers EXCLUDE REGEX ${with_openssl})

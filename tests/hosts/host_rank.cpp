@@ -12,13 +12,14 @@
 
 #include "collx/algo/hierarchical.hpp"
 #include "collx/algo/ring.hpp"
-#include "collx/bootstrap/tcp.hpp"
+#include "collx/bootstrap/composite.hpp"
 #include "collx/collx.hpp"
 
 namespace {
 
 using collx::rank_t;
-using world_t = collx::communicator<collx::transport::tcp>;
+using tcp = collx::transport::tcp;
+using shm_and_tcp = collx::transport::composite<collx::transport::shm, tcp>;
 
 void require(bool holds, char const* what, std::size_t count) {
   if (!holds) throw std::runtime_error(std::string(what) + " of " + std::to_string(count) + " is wrong");
@@ -35,8 +36,9 @@ std::vector<std::int64_t> contribution(rank_t r, std::size_t count) {
   return values;
 }
 
+template <class World>
 struct walk {
-  world_t& world;
+  World& world;
   std::size_t count;
   rank_t n = world.size(), me = world.rank();
   std::size_t blocks = static_cast<std::size_t>(n);
@@ -87,15 +89,17 @@ struct walk {
   }
 };
 
-void collectives(world_t& world) {
-  for (std::size_t const count : {1u, 3u, 1000u, 40'000u}) walk{world, count}.everything();
-  world_t half = world.split(world.rank() % 2, 0);
-  for (std::size_t const count : {1u, 70'000u}) walk{half, count}.everything();
+template <class World>
+void collectives(World& world) {
+  for (std::size_t const count : {1u, 3u, 1000u, 40'000u}) walk<World>{world, count}.everything();
+  World half = world.split(world.rank() % 2, 0);
+  for (std::size_t const count : {1u, 70'000u}) walk<World>{half, count}.everything();
   if (world.rank() == 0)
     std::printf("%d ranks, %d on each host: all right\n", world.size(), world.ranks_per_group());
 }
 
-void until_it_fails(world_t& world) {
+template <class World>
+void until_it_fails(World& world) {
   std::vector<float> values(50'000);
   try {
     for (long round = 0;; ++round) {
@@ -108,12 +112,19 @@ void until_it_fails(world_t& world) {
   }
 }
 
+template <class Transport>
+void run(char const* what) {
+  auto world = collx::connect<Transport>();
+  if (std::strcmp(what, "until_it_fails") == 0) until_it_fails(world);
+  else collectives(world);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
-  auto world = collx::connect<collx::transport::tcp>();
-  if (argc > 1 && std::strcmp(argv[1], "until_it_fails") == 0) until_it_fails(world);
-  else collectives(world);
+  if (argc != 3) throw std::runtime_error("usage: host_rank tcp|composite collectives|until_it_fails");
+  if (std::strcmp(argv[1], "composite") == 0) run<shm_and_tcp>(argv[2]);
+  else run<tcp>(argv[2]);
 } catch (std::exception const& failure) {
   std::printf("error: %s\n", failure.what());
   return 1;

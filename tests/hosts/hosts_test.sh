@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# hosts_test.sh SCENARIO HOST_RANK [TRAIN_DIGITS]: ranks on four hosts, which are network namespaces joined by
+# hosts_test.sh SCENARIO TRANSPORT HOST_RANK [TRAIN_DIGITS]: ranks on four hosts, which are network namespaces joined by
 # virtual cables and a bridge in a fifth. All of it is taken down again, whatever happens.
 set -u
-scenario=$1 host_rank=$2 train_digits=${3:-}
+scenario=$1 transport=$2 host_rank=$3 train_digits=${4:-}
 scratch=$(mktemp -d)
 name=collx$$
 hosts=4
@@ -90,19 +90,19 @@ make_hosts
 
 case $scenario in
   collectives)
-    start 8 2 "$host_rank" collectives
+    start 8 2 "$host_rank" "$transport" collectives
     wait_for_all || fail "a rank failed"
     grep -q "8 ranks, 2 on each host: all right" "$scratch/rank_0" || fail "rank 0 says something else"
     ;;
   no_secret)
     export COLLX_TIMEOUT_US=300000
     unset COLLX_SECRET_FILE
-    start 1 1 env WORLD_SIZE=2 "$host_rank" collectives
+    start 1 1 env WORLD_SIZE=2 "$host_rank" "$transport" collectives
     wait_for_all && fail "a job without a secret ran between hosts"
     grep -q "COLLX_SECRET" "$scratch/rank_0" || fail "the message does not say what to set"
     ;;
   killed)
-    start 8 2 "$host_rank" until_it_fails
+    start 8 2 "$host_rank" "$transport" until_it_fails
     wait_until_running
     kill -KILL "$(process_of 5)"
     wait_for_all
@@ -110,7 +110,7 @@ case $scenario in
     ;;
   stopped)
     export COLLX_TIMEOUT_US=2000000
-    start 8 2 "$host_rank" until_it_fails
+    start 8 2 "$host_rank" "$transport" until_it_fails
     wait_until_running
     victim=$(process_of 5)
     kill -STOP "$victim"
@@ -126,7 +126,7 @@ case $scenario in
     ;;
   link_down)
     export COLLX_TIMEOUT_US=2000000
-    start 8 2 "$host_rank" until_it_fails
+    start 8 2 "$host_rank" "$transport" until_it_fails
     wait_until_running
     ip -n "$name-3" link set v0 down
     wait_for_all
@@ -141,4 +141,4 @@ case $scenario in
     grep -q "same model as 1 rank: yes (bit for bit)" "$scratch/rank_0" || fail "another model than on one host"
     ;;
 esac
-echo "$scenario: fine"
+echo "$scenario over $transport: fine"

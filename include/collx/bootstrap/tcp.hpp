@@ -36,18 +36,29 @@ struct start_of<transport::tcp> {
   using settings = transport::tcp_settings;
 
   [[nodiscard]] COLLX_COLD static communicator<transport::tcp> connect(settings const& chosen) {
-    launch const me = launch::from_environment();
+    network_membership all = meet(chosen);
+    rank_t const here = ranks_on_host_of(all.hosts, all.rank), each = ranks_per_host(all.hosts);
+    auto* const joined = join_far(all, here, chosen);
+    communicator<transport::tcp> world(joined, transport::tcp::membership::join_world(*joined));
+    if (each < all.size) world.ranks_per_group(each);
+    return world;
+  }
+
+  [[nodiscard]] COLLX_COLD static network_membership meet(settings const& chosen) {
     network_settings over = network_settings::from_environment();
     over.timeout_us = chosen.common.timeout_us;
     over.flow_count = static_cast<std::uint32_t>(1 + chosen.limits.flows);
-    network_membership all = meet_over_network(me, over);
-    rank_t const here = ranks_on_host_of(all.hosts, all.rank), each = ranks_per_host(all.hosts);
+    return meet_over_network(launch::from_environment(), over);
+  }
+
+  // Takes the gate and the addresses out of a membership.
+  [[nodiscard]] COLLX_COLD static transport::tcp_world* join_far(network_membership& all, rank_t here,
+                                                                 settings const& chosen) {
     auto* const links = new transport::sockets::network_connector(
         all.rank, static_cast<array<net::address>&&>(all.addresses), static_cast<net::gate&&>(all.gate),
-        all.credentials, over.sockets, over.timeout_us);
-    auto world = transport::tcp::join(all.rank, all.size, chosen, here, links);
-    if (each < all.size) world.ranks_per_group(each);
-    return world;
+        all.credentials, net::socket_settings::from_environment(chosen.common.timeout_us),
+        chosen.common.timeout_us);
+    return new transport::tcp_world(all.rank, all.size, chosen, here, links);
   }
 };
 

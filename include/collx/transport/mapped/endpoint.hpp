@@ -244,6 +244,16 @@ class endpoint {
     return no_rank;
   }
 
+  // For who keeps the staging of this endpoint and another one together (transport/composite.hpp): its
+  // memory, and what a mark is made of.
+  [[nodiscard]] std::byte* staging(int lane) const noexcept { return own_block_ + layout_.staging(lane); }
+  [[nodiscard]] std::uint64_t staged_for(int lane, rank_t peer) noexcept {
+    return at(lane, peer).staged_sent;
+  }
+  [[nodiscard]] bool is_free(int lane, rank_t peer, std::uint64_t count) noexcept {
+    return acknowledged(at(lane, peer), count);
+  }
+
   [[nodiscard]] std::byte* scratch(int lane) noexcept { return own_block_ + layout_.scratch(lane); }
   void progress() noexcept {}  // the processors' caches move the bytes
   // See exec::sleeping_place.

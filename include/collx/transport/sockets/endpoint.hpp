@@ -126,6 +126,16 @@ class tcp_endpoint {
     return no_rank;
   }
 
+  // For who keeps the staging of this endpoint and another one together (transport/composite.hpp).
+  [[nodiscard]] std::uint64_t staged_for(int lane, rank_t peer) noexcept {
+    posix_lock const held(world_->mutex());
+    return group_.is_made(peer) ? group_.at(lane, peer).sent : 0;
+  }
+  [[nodiscard]] bool is_free(int lane, rank_t peer, std::uint64_t count) noexcept {
+    posix_lock const held(world_->mutex());
+    return count == 0 || group_.at(lane, peer).handed >= count;
+  }
+
   [[nodiscard]] std::byte* scratch(int lane) noexcept { return of_lane(lane) + staging_bytes(); }
 
   void progress() noexcept {

@@ -44,8 +44,8 @@ struct tcp_settings {
     if (chosen.limits.slice_bytes >= least) return;
     char text[240];
     std::snprintf(text, sizeof text,
-                  "COLLX_TCP_SLICE_BYTES is %u; set it to at least %zu, or COLLX_STAGING_BYTES, which is %zu, to "
-                  "less",
+                  "COLLX_TCP_SLICE_BYTES is %u; set it to at least %zu, or COLLX_STAGING_BYTES (%zu) "
+                  "to less",
                   chosen.limits.slice_bytes, least, staging);
     throw error(status::bad_argument, text);
   }

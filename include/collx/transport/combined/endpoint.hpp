@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank's end of a communicator whose members are partly on this host, and partly elsewhere. Every message
+// goes by the transport that its peer is reached by; a payload that goes both ways is staged once, in memory
+// that the peers of this host read and the far transport sends from.
+#pragma once
+
+#include "collx/transport/combined/world.hpp"
+#include "collx/transport/concept.hpp"
+#include "collx/transport/mapped/layout.hpp"
+#include "collx/transport/staging_ring.hpp"
+
+namespace collx::inline abi_1::transport {
+
+template <class Near, class Far>
+class composite_endpoint {
+ public:
+  using near_endpoint = typename Near::endpoint;
+  using far_endpoint = typename Far::endpoint;
+  using world_type = composite_world<typename Near::world, typename Far::world>;
+
+  static constexpr int lane_count = far_endpoint::lane_count;
+  static constexpr bool is_mapped = false;  // not everybody's memory is
+  static constexpr bool fetches = false;
+  static constexpr bool finishes_sends = true;
+  static constexpr char const* transport_name = "composite";
+  static constexpr std::size_t inline_bytes = near_endpoint::inline_bytes < far_endpoint::inline_bytes
+                                                  ? near_endpoint::inline_bytes
+                                                  : far_endpoint::inline_bytes;
+  static_assert(near_endpoint::lane_count == far_endpoint::lane_count);
+  static_assert(near_endpoint::is_mapped && !far_endpoint::is_mapped,
+                "collx: composite<Near, Far> wants a near transport that maps and a far one of messages");
+
+  // `members`: ranks of the far world, `rank` this one's place among them. `near_members`: those of them that
+  // are here, as ranks of the near world, with the blocks that each contributes, and this one's place among
+  // those.
+  COLLX_COLD composite_endpoint(world_type& world, std::uint64_t id, array<rank_t> members, rank_t rank,
+                                array<rank_t> near_members, rank_t near_rank, std::byte* const* near_blocks,
+                                mapped::block_layout const& near_layout)
+      : world_(&world),
+        near_(world.near(), near_rank, static_cast<array<rank_t>&&>(near_members), near_blocks, near_layout),
+        far_(world.far(), id, static_cast<array<rank_t>&&>(members), rank),
+        near_of_(static_cast<std::size_t>(far_.size())),
+        member_of_(static_cast<std::size_t>(near_.size())),
+        snapshots_(static_cast<std::size_t>(lane_count) * static_cast<std::size_t>(far_.size()) *
+                   staging_ring::mark_count) {
+    rank_t next = 0;
+    for (rank_t r = 0; r < size(); ++r) {
+      bool const here = world.near_rank(far_.world_rank(r)) != no_rank;
+      near_of_[static_cast<std::size_t>(r)] = here ? next : no_rank;
+      if (here) member_of_[static_cast<std::size_t>(next++)] = r;
+    }
+    for (int lane = 0; lane < lane_count; ++lane)
+      rings_[lane].attach(near_.staging(lane), near_.layout().ring_bytes(lane),
+                          &snapshots_[static_cast<std::size_t>(lane) * static_cast<std::size_t>(size()) *
+                                      staging_ring::mark_count],
+                          size());
+  }
+
+  [[nodiscard]] rank_t rank() const noexcept { return far_.rank(); }
+  [[nodiscard]] rank_t size() const noexcept { return far_.size(); }
+  [[nodiscard]] rank_t world_rank(rank_t member) const noexcept { return far_.world_rank(member); }
+  [[nodiscard]] std::uint64_t depth() const noexcept {
+    return near_.depth() < far_.depth() ? near_.depth() : far_.depth();
+  }
+  [[nodiscard]] std::size_t staging_bytes() const noexcept { return near_.staging_bytes(); }
+  [[nodiscard]] std::size_t reserved_bytes() const noexcept {
+    return near_.reserved_bytes() + far_.reserved_bytes();
+  }
+  [[nodiscard]] world_type& space() const noexcept { return *world_; }
+  [[nodiscard]] near_endpoint& near() noexcept { return near_; }
+  [[nodiscard]] far_endpoint& far() noexcept { return far_; }
+  COLLX_COLD void leave() noexcept {
+    far_.leave();
+    near_.leave();
+  }
+
+  void begin(int lane, std::byte*) noexcept {
+    near_.begin(lane, nullptr);
+    far_.begin(lane, nullptr);
+  }
+  void expect(int lane, rank_t peer, std::byte* destination, std::size_t bytes) noexcept {
+    if (here(peer) == no_rank) far_.expect(lane, peer, destination, bytes);
+  }
+  [[nodiscard]] bool arrived(int lane, rank_t peer, arrival& what) noexcept {
+    rank_t const near = here(peer);
+    return near != no_rank ? near_.arrived(lane, near, what) : far_.arrived(lane, peer, what);
+  }
+  void consume(int lane, rank_t peer) noexcept {
+    rank_t const near = here(peer);
+    if (near != no_rank) near_.consume(lane, near);
+    else far_.consume(lane, peer);
+  }
+  [[nodiscard]] bool can_send(int lane, rank_t peer) noexcept {
+    rank_t const near = here(peer);
+    return near != no_rank ? near_.can_send(lane, near) : far_.can_send(lane, peer);
+  }
+  // By whomever it goes to: one that only goes far could be sent from anywhere, but that is not known here.
+  [[nodiscard]] bool reachable(std::byte const* payload, std::size_t bytes) const noexcept {
+    return member_of_.size() == 1 || near_.reachable(payload, bytes);
+  }
+  [[nodiscard]] std::byte* push_target(int, rank_t) noexcept { return nullptr; }
+
+  [[nodiscard]] std::byte* stage(int lane, std::size_t bytes) noexcept {
+    return rings_[lane].allocate(bytes, [&](rank_t peer, std::uint64_t count) noexcept {
+      rank_t const near = here(peer);
+      return near != no_rank ? near_.is_free(lane, near, count) : far_.is_free(lane, peer, count);
+    });
+  }
+  void send(int lane, rank_t peer, std::byte const* payload, std::size_t bytes, handover how) noexcept {
+    rank_t const near = here(peer);
+    if (near != no_rank) near_.send(lane, near, payload, bytes, how);
+    else far_.send(lane, peer, payload, bytes, how);
+  }
+  void end_fragment(int lane) noexcept {
+    rings_[lane].mark([&](rank_t peer) noexcept {
+      rank_t const near = here(peer);
+      return near != no_rank ? near_.staged_for(lane, near) : far_.staged_for(lane, peer);
+    });
+  }
+  [[nodiscard]] rank_t unread_by(int lane) noexcept {
+    rank_t const near = near_.unread_by(lane);
+    return near != no_rank ? member_of_[static_cast<std::size_t>(near)] : far_.unread_by(lane);
+  }
+  [[nodiscard]] std::byte* scratch(int lane) noexcept { return near_.scratch(lane); }
+
+  // Those of this host move their bytes themselves.
+  void progress() noexcept {
+    if (member_of_.size() != static_cast<std::size_t>(size())) far_.progress();
+  }
+  [[nodiscard]] status interrupted(rank_t peer) noexcept {
+    return world_->interrupted(peer == no_rank ? no_rank : world_rank(peer));
+  }
+  [[nodiscard]] rank_t suspect(rank_t peer) noexcept { return far_.suspect(peer); }
+
+ private:
+  // As what a peer is known to the near endpoint; no_rank: not at all.
+  [[nodiscard]] rank_t here(rank_t peer) const noexcept { return near_of_[static_cast<std::size_t>(peer)]; }
+
+  world_type* world_;
+  near_endpoint near_;
+  far_endpoint far_;
+  array<rank_t> near_of_;
+  array<rank_t> member_of_;
+  array<std::uint64_t> snapshots_;
+  staging_ring rings_[lane_count];
+};
+
+}  // namespace collx::inline abi_1::transport
