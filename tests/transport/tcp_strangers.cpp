@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// While a job runs, a port scan and 10,000 connections that say anything: the same results, and nothing lost.
+// ctest: TIMEOUT 120
+// component: tcp
+#include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <new>
+#include <vector>
+
+#include "collx/bootstrap/tcp_processes.hpp"
+#include "collx/collx.hpp"
+#include "collx/core/random.hpp"
+
+namespace {
+
+using collx::rank_t;
+constexpr rank_t ranks = 3;
+constexpr int strangers = 10'000;
+
+struct shared {
+  std::atomic<int> ports[ranks];
+  std::atomic<int> ended{0};
+  std::atomic<std::uint64_t> refused{0};
+};
+
+shared& shared_by_processes() {
+  static shared* const all = new (mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE,
+                                       MAP_SHARED | MAP_ANONYMOUS, -1, 0)) shared;
+  return *all;
+}
+
+// Where this process listens.
+int own_port() {
+  for (int fd = 3; fd < 200; ++fd) {
+    int listens = 0;
+    socklen_t length = sizeof listens;
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) != 0 || listens == 0) continue;
+    return collx::net::local_address(fd).port;
+  }
+  return 0;
+}
+
+// Most say nothing or something else, some begin like one of ours, and some stay for a while.
+void besiege(shared& all) {
+  collx::replayable_random random(7);
+  int open[50];
+  for (int& fd : open) fd = -1;
+  for (int i = 0; i < strangers; ++i) {
+    int& fd = open[i % 50];
+    if (fd >= 0) close(fd);
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    at.sin_port = htons(static_cast<std::uint16_t>(all.ports[random.below(ranks)].load()));
+    if (::connect(fd, reinterpret_cast<sockaddr const*>(&at), sizeof at) != 0) {
+      ++all.refused;
+      continue;
+    }
+    unsigned char text[200];
+    for (unsigned char& c : text) c = static_cast<unsigned char>(random.below(256));
+    if (random.below(4) == 0) std::memcpy(text, "collxtcp", 8);
+    std::size_t const bytes = random.below(3) == 0 ? 0 : random.below(sizeof text);
+    if (bytes != 0) (void)!::send(fd, text, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+  for (int const fd : open)
+    if (fd >= 0) close(fd);
+}
+
+}  // namespace
+
+TEST_CASE("tcp: 10,000 strangers at the gates of a running job change nothing") {
+  shared& all = shared_by_processes();
+  pid_t const siege = fork();
+  if (siege == 0) {
+    for (auto const& port : all.ports)
+      while (port == 0) sched_yield();
+    besiege(all);
+    all.ended = 1;
+    _exit(0);
+  }
+  auto const codes = collx::bootstrap::on_tcp_processes(ranks, [&](collx::communicator<collx::transport::tcp>& comm) {
+    all.ports[comm.rank()] = own_port();
+    std::vector<std::int64_t> values(20'000);
+    bool goes_on = true;
+    // Groups are made meanwhile: their ranks connect while strangers do.
+    for (int round = 0; goes_on || round < 100; ++round) {
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int64_t>(i) + comm.rank();
+      collx::all_reduce(comm, std::span(values), collx::sum);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        if (values[i] != ranks * static_cast<std::int64_t>(i) + 3) return 2;
+      int ended = all.ended;
+      collx::all_reduce(comm, std::span(&ended, 1), collx::min);
+      goes_on = ended == 0;
+    }
+    return 0;
+  });
+  int how = 0;
+  waitpid(siege, &how, 0);
+  CHECK(how == 0);
+  for (int const code : codes) CHECK(code == 0);
+  CHECK(all.refused == 0);
+}
