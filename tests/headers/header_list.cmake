@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # collx_headers: every header, as users include it ("collx/core/types.hpp"), that needs nothing but the system.
-# collx_tcp_headers: those that need OpenSSL (collx::tcp).
+# collx_tcp_headers: those that need OpenSSL (collx::tcp). collx_mpi_headers: those that need an MPI (collx::mpi).
 file(GLOB_RECURSE collx_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include
      ${PROJECT_SOURCE_DIR}/include/collx/*.hpp)
 list(FILTER collx_headers EXCLUDE REGEX "^collx/interop/")
+set(collx_mpi_headers ${collx_headers})
+set(with_mpi "^collx/(bootstrap/mpi|transport/mpi[./])")
+list(FILTER collx_mpi_headers INCLUDE REGEX ${with_mpi})
+list(FILTER collx_headers EXCLUDE REGEX ${with_mpi})
 set(collx_tcp_headers ${collx_headers})
 set(with_openssl "^collx/(net/(mac|credentials|handshake|gate|caller)|bootstrap/(membership|meeting|network|store|tree|tcp|tcp_processes|composite)|transport/sockets/network_connector)")
 list(FILTER collx_tcp_headers INCLUDE REGEX ${with_openssl})

@@ -26,7 +26,11 @@ class zeroed_pages {
  public:
   explicit zeroed_pages(std::size_t bytes) : data_(map_zeroed(bytes)), bytes_(bytes) {}
   zeroed_pages(zeroed_pages const&) = delete;
-  ~zeroed_pages() { unmap_zeroed(data_, bytes_); }
+  ~zeroed_pages() {
+    if (data_ != nullptr) unmap_zeroed(data_, bytes_);
+  }
+  // It stays mapped for ever: somebody may write to it yet, and cannot be stopped.
+  void abandon() noexcept { data_ = nullptr; }
   [[nodiscard]] std::byte* data() noexcept { return data_; }
   [[nodiscard]] std::size_t size() const noexcept { return bytes_; }
 

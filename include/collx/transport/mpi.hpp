@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks are processes of an MPI program: runs on whatever network the site's MPI knows. Needs only its
+// point-to-point calls, from one thread. The CMake component collx::mpi; no other header includes this one.
+#pragma once
+
+#include "collx/transport/mpi/membership.hpp"
+
+namespace collx::inline abi_1::transport {
+
+namespace mpi_parts {
+
+struct place {
+  MPI_Comm comm = MPI_COMM_NULL;
+  int rank = 0, size = 1;
+  int ranks_here = 1;
+  int ranks_per_group = 1;  // ranks per host, where every host has so many that follow each other
+};
+
+COLLX_COLD inline void require(int code, char const* what) {
+  if (code == MPI_SUCCESS) return;
+  char reason[MPI_MAX_ERROR_STRING + 1] = {}, text[MPI_MAX_ERROR_STRING + 80];
+  int length = 0;
+  (void)MPI_Error_string(code, reason, &length);
+  std::snprintf(text, sizeof text, "transport::mpi: %s failed: %s", what, reason);
+  throw error(status::system_failure, text);
+}
+
+COLLX_COLD inline void require_usable_mpi() {
+  int initialized = 0, finalized = 0, provided = 0, is_main = 0;
+  require(MPI_Initialized(&initialized), "MPI_Initialized");
+  require(MPI_Finalized(&finalized), "MPI_Finalized");
+  if (initialized == 0 || finalized != 0)
+    throw error(
+        status::bad_argument,
+        "transport::mpi: MPI is not running; call MPI_Init_thread with MPI_THREAD_FUNNELED first, and let "
+        "communicators end before MPI_Finalize");
+  require(MPI_Query_thread(&provided), "MPI_Query_thread");
+  require(MPI_Is_thread_main(&is_main), "MPI_Is_thread_main");
+  if (is_main == 0 && provided < MPI_THREAD_SERIALIZED)
+    throw error(
+        status::bad_argument,
+        "transport::mpi: this thread is not the one that initialised MPI; join there, or initialise with "
+        "MPI_THREAD_SERIALIZED");
+}
+
+// Collective over `given`.
+[[nodiscard]] COLLX_COLD inline place look_around(MPI_Comm given, std::size_t staging_bytes) {
+  place here;
+  require(MPI_Comm_dup(given, &here.comm), "MPI_Comm_dup");
+  require(MPI_Comm_set_errhandler(here.comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  require(MPI_Comm_rank(here.comm, &here.rank), "MPI_Comm_rank");
+  require(MPI_Comm_size(here.comm, &here.size), "MPI_Comm_size");
+  MPI_Comm host = MPI_COMM_NULL;
+  require(MPI_Comm_split_type(here.comm, MPI_COMM_TYPE_SHARED, here.rank, MPI_INFO_NULL, &host),
+          "MPI_Comm_split_type");
+  int first_and_last[2] = {-here.rank, here.rank};
+  require(MPI_Comm_size(host, &here.ranks_here), "MPI_Comm_size");
+  require(MPI_Allreduce(MPI_IN_PLACE, first_and_last, 2, MPI_INT, MPI_MAX, host), "MPI_Allreduce");
+  require(MPI_Comm_free(&host), "MPI_Comm_free");
+  bool const follow = first_and_last[0] + first_and_last[1] + 1 == here.ranks_here;
+  int const staging = static_cast<int>(staging_bytes);  // at most 1 GiB
+  int most_and_least[4] = {follow ? here.ranks_here : here.size + 1, -here.ranks_here, staging, -staging};
+  require(MPI_Allreduce(MPI_IN_PLACE, most_and_least, 4, MPI_INT, MPI_MAX, here.comm), "MPI_Allreduce");
+  // Receives have room for the longest message of a sender with the same settings.
+  if (most_and_least[2] != -most_and_least[3])
+    throw error(
+        status::bad_argument,
+        "transport::mpi: COLLX_STAGING_BYTES is not the same on all ranks; set it to one value everywhere");
+  if (most_and_least[0] == -most_and_least[1] && most_and_least[0] < here.size)
+    here.ranks_per_group = most_and_least[0];
+  return here;
+}
+
+}  // namespace mpi_parts
+
+struct mpi {
+  static constexpr char const* name = "mpi";
+  using world = mpi_world;
+  using endpoint = mpi_endpoint;
+  template <class As>
+  using membership_of = mpi_parts::membership<As>;
+  using membership = membership_of<mpi>;
+
+  // The ranks of `comm` (no intercommunicator), which is duplicated: collective over it, and what the caller
+  // does with it later is his. The calling thread is the one that uses the communicator, and all that are
+  // split from it; with less than MPI_THREAD_SERIALIZED it is the one that initialised MPI. All end before
+  // MPI_Finalize. Throws error: bad_argument, system_failure. `As`: the transport itself, or a decorator of
+  // it.
+  template <class As = mpi>
+  [[nodiscard]] COLLX_COLD static communicator<As> join(
+      MPI_Comm comm, settings const& chosen = settings::from_environment()) {
+    mpi_parts::require_usable_mpi();
+    mpi_parts::place const here = mpi_parts::look_around(comm, chosen.staging_bytes);
+    auto* const world = new mpi_world(here.comm, here.rank, here.size, here.ranks_here, chosen);
+    communicator<As> all{world, As::membership::join_world(*world)};
+    if (here.ranks_per_group > 1) all.ranks_per_group(here.ranks_per_group);
+    return all;
+  }
+};
+
+}  // namespace collx::inline abi_1::transport

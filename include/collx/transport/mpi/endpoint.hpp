@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank's end of one communicator over MPI. See transport/concept.hpp for what is asked of it.
+#pragma once
+
+#include "collx/transport/mpi/world.hpp"
+#include "collx/transport/staging_ring.hpp"
+
+namespace collx::inline abi_1::transport {
+
+class mpi_endpoint {
+ public:
+  static constexpr int lane_count = mpi_world::lane_count;
+  static constexpr bool is_mapped = false;
+  static constexpr bool fetches = false;
+  // MPI promises to get on with a large message only while both ends are inside of it.
+  static constexpr bool finishes_sends = true;
+  static constexpr char const* transport_name = "mpi";
+  static constexpr std::size_t inline_bytes = mpi_parts::channel::inline_bytes;
+  using channel = mpi_parts::channel;
+
+  COLLX_COLD mpi_endpoint(mpi_world& world, int number, array<rank_t> members, rank_t rank)
+      : world_(&world),
+        number_(number),
+        memory_(lane_count * per_lane_bytes()),
+        snapshots_(lane_count * members.size() * staging_ring::mark_count),
+        traffic_(world.comm(), mpi_world::first_tag(number), static_cast<array<rank_t>&&>(members), rank,
+                 lane_count, staging_bytes() / 2) {
+    std::size_t const marks = snapshots_.size() / lane_count;
+    for (int lane = 0; lane < lane_count; ++lane)
+      rings_[lane].attach(of_lane(lane), staging_bytes(), &snapshots_[static_cast<std::size_t>(lane) * marks],
+                          size());
+    world.enter(traffic_, number);
+  }
+  mpi_endpoint(mpi_endpoint const&) = delete;
+  ~mpi_endpoint() {
+    if (!traffic_.is_idle()) memory_.abandon();  // see traffic
+  }
+
+  [[nodiscard]] rank_t rank() const noexcept { return traffic_.rank(); }
+  [[nodiscard]] rank_t size() const noexcept { return traffic_.size(); }
+  [[nodiscard]] rank_t world_rank(rank_t member) const noexcept { return traffic_.world_rank(member); }
+  [[nodiscard]] std::uint64_t depth() const noexcept { return channel::depth; }
+  [[nodiscard]] std::size_t staging_bytes() const noexcept { return world_->chosen().staging_bytes; }
+  [[nodiscard]] std::size_t reserved_bytes() const noexcept {
+    return memory_.size() + traffic_.reserved_bytes();
+  }
+  [[nodiscard]] mpi_world& space() const noexcept { return *world_; }
+  COLLX_COLD void leave() noexcept { world_->leave(traffic_, number_); }
+
+  void begin(int, std::byte*) noexcept {}
+
+  void expect(int lane, rank_t peer, std::byte* destination, std::size_t bytes) noexcept {
+    traffic_.receive(lane, peer, destination, bytes);
+  }
+  [[nodiscard]] bool arrived(int lane, rank_t peer, arrival& what) noexcept {
+    channel const& c = traffic_.at(lane, peer);
+    if (!c.here) return false;
+    what = {c.to, c.bytes};
+    return true;
+  }
+  void consume(int lane, rank_t peer) noexcept { traffic_.at(lane, peer).here = false; }
+
+  [[nodiscard]] bool can_send(int lane, rank_t peer) noexcept {
+    channel const& c = traffic_.at(lane, peer);
+    return c.sent - c.matched < channel::window && c.sent - c.handed < channel::window;
+  }
+  [[nodiscard]] bool reachable(std::byte const*, std::size_t) const noexcept { return true; }
+  [[nodiscard]] std::byte* push_target(int, rank_t) noexcept { return nullptr; }
+
+  [[nodiscard]] std::byte* stage(int lane, std::size_t bytes) noexcept {
+    return rings_[lane].allocate(bytes, [&](rank_t peer, std::uint64_t count) noexcept {
+      return count == 0 || traffic_.at(lane, peer).handed >= count;
+    });
+  }
+  void send(int lane, rank_t peer, std::byte const* payload, std::size_t bytes, handover) noexcept {
+    traffic_.send(lane, peer, payload, bytes);
+  }
+  void end_fragment(int lane) noexcept {
+    rings_[lane].mark([&](rank_t peer) noexcept { return traffic_.at(lane, peer).sent; });
+  }
+
+  [[nodiscard]] rank_t unread_by(int lane) noexcept {
+    if (traffic_.holding(lane) == 0) return no_rank;
+    traffic_.progress();  // most have ended, and nobody has asked
+    if (COLLX_LIKELY(traffic_.holding(lane) == 0)) return no_rank;
+    for (rank_t peer = 0; peer < size(); ++peer) {
+      channel& c = traffic_.at(lane, peer);
+      for (std::uint64_t message = c.handed; message != c.sent; ++message)
+        if (c.post(message).open && c.post(message).holds_call) return peer;
+    }
+    return no_rank;
+  }
+
+  [[nodiscard]] std::byte* scratch(int lane) noexcept { return of_lane(lane) + staging_bytes(); }
+  void progress() noexcept { traffic_.progress(); }
+
+  [[nodiscard]] status interrupted(rank_t peer) noexcept {
+    status const of_all = world_->interrupted();
+    if (of_all != status::ok || peer == no_rank) return of_all;
+    for (int lane = 0; lane < lane_count; ++lane)
+      if (status const why = traffic_.at(lane, peer).trouble; why != status::ok) return why;
+    return status::ok;
+  }
+
+ private:
+  [[nodiscard]] std::size_t per_lane_bytes() const noexcept { return staging_bytes() + staging_bytes() / 2; }
+  [[nodiscard]] std::byte* of_lane(int lane) noexcept {
+    return memory_.data() + static_cast<std::size_t>(lane) * per_lane_bytes();
+  }
+
+  mpi_world* world_;
+  int number_;
+  zeroed_pages memory_;  // staging and scratch
+  array<std::uint64_t> snapshots_;
+  mpi_parts::traffic traffic_;
+  staging_ring rings_[lane_count];
+};
+
+}  // namespace collx::inline abi_1::transport
