@@ -64,7 +64,9 @@ class mpi_endpoint {
     channel const& c = traffic_.at(lane, peer);
     return c.sent - c.matched < channel::window && c.sent - c.handed < channel::window;
   }
-  [[nodiscard]] bool reachable(std::byte const*, std::size_t) const noexcept { return true; }
+  // No send is made from a user's buffer: MPI cannot be made to let go of it. After a failure the user frees
+  // it, and a receiver that has not heard of that yet would still fetch it.
+  [[nodiscard]] bool reachable(std::byte const*, std::size_t) const noexcept { return false; }
   [[nodiscard]] std::byte* push_target(int, rank_t) noexcept { return nullptr; }
 
   [[nodiscard]] std::byte* stage(int lane, std::size_t bytes) noexcept {
