@@ -115,7 +115,9 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
           }
           break;
         case 2:
-          if (endpoint.can_send(lane, 1)) endpoint.send(lane, 1, reinterpret_cast<std::byte const*>(data), 1, transport::handover::in_place);
+          if (endpoint.can_send(lane, 1))
+            endpoint.send(lane, 1, reinterpret_cast<std::byte const*>(data), 1,
+                          transport::handover::in_place);
           break;
         case 3: (void)endpoint.interrupted(1); break;
         default: write_frame(in, theirs[what % 8 == 4 ? 0 : 1]); break;

@@ -19,6 +19,7 @@
 namespace {
 
 using collx::rank_t;
+using communicator = collx::communicator<collx::transport::tcp>;
 constexpr rank_t ranks = 3;
 constexpr int strangers = 10'000;
 
@@ -84,7 +85,7 @@ TEST_CASE("tcp: 10,000 strangers at the gates of a running job change nothing") 
     all.ended = 1;
     _exit(0);
   }
-  auto const codes = collx::bootstrap::on_tcp_processes(ranks, [&](collx::communicator<collx::transport::tcp>& comm) {
+  auto const codes = collx::bootstrap::on_tcp_processes(ranks, [&](communicator& comm) {
     all.ports[comm.rank()] = own_port();
     std::vector<std::int64_t> values(20'000);
     bool goes_on = true;

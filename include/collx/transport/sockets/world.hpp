@@ -88,6 +88,7 @@ class tcp_world {
   }
 
   void acknowledge(channel& c) noexcept {
+    if (c.with->left()) return;  // it sends no more
     c.with->owes_receipt(c);
     board_.pump(*c.with);
   }
