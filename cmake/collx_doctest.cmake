@@ -33,7 +33,8 @@ endfunction()
 
 # Every DIRECTORY/NAME.cpp becomes test_DIRECTORY_NAME. A line "// ctest: PROPERTY VALUE" in the source
 # sets a property of the test (RUN_SERIAL ON for one that measures time, say). A line "// thread sanitizer: no"
-# keeps a test that takes minutes under it, and gains nothing, out of that stage. A line "// component: NAME" links
+# keeps a test that takes minutes under it, and gains nothing, out of that stage; "// sanitizers: no" one that takes
+# half a minute to compile and runs no code that others do not run under them. A line "// component: NAME" links
 # collx::NAME; where that is missing, the test is skipped, visibly.
 function(collx_add_test_directory directory)
   file(GLOB sources CONFIGURE_DEPENDS ${directory}/*.cpp)
@@ -42,6 +43,10 @@ function(collx_add_test_directory directory)
     get_filename_component(name ${source} NAME_WE)
     file(STRINGS ${source} not_for_threads REGEX "^// thread sanitizer: no")
     if(not_for_threads AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")
+      continue()
+    endif()
+    file(STRINGS ${source} not_for_any REGEX "^// sanitizers: no")
+    if(not_for_any AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
       continue()
     endif()
     file(STRINGS ${source} component REGEX "^// component: ")

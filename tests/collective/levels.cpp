@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The levels of reproducibility as a caller meets them: every algorithm of every collective that combines
 // is held to the level that it states, and a required level to what it promises.
+// sanitizers: no
 #include <cmath>
 #include <cstring>
 #include <stdexcept>

@@ -2,6 +2,7 @@
 // Which bits of a floating-point reduction depend on what: on the rank that looks, the run, the
 // transport, the memory, the place in the vector, the root, the number of ranks.
 // docs/reproducibility.md says what is asserted here.
+// sanitizers: no
 #include <doctest/doctest.h>
 
 #include <sys/mman.h>

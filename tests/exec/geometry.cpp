@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How bytes are cut: the chunks of all fragments cover every element of the vector once, in order,
 // the same on every rank, and what a fragment stages fits where it must.
+// sanitizers: no
 #include <vector>
 
 #include <doctest/doctest.h>

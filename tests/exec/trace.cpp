@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the executor does is what the schedule says: the recorded steps of each rank equal the
 // schedule's own enumeration, fragment by fragment, on a message transport and on a mapped one.
+// sanitizers: no
 #include <vector>
 
 #include <doctest/doctest.h>
