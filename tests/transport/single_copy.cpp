@@ -26,6 +26,7 @@
 #include "collx/collective/reduce_scatter.hpp"
 #include "collx/collective/split.hpp"
 #include "collx/transport/faulty.hpp"
+#include "sample.hpp"
 #include "watchdog.hpp"
 
 namespace {
@@ -197,6 +198,7 @@ bool all_ended_well(collx::bootstrap::exit_codes const& codes) {
 TEST_CASE("single copy: results are those of staged payloads, and it is used") {
   for (rank_t const size : {2, 3, 4})
     for (bool const used : {true, false}) {
+      if (sample::is_sample && size == 4) continue;  // a minute under the address sanitizer
       CAPTURE(size);
       CAPTURE(used);
       CHECK(all_ended_well(collx::bootstrap::on_processes<fetching>(

@@ -58,7 +58,15 @@ class link {
   }
 
   // The peer has said that it does no more, or has failed.
-  void said_goodbye() noexcept { left_ = true; }
+  void said_goodbye() noexcept {
+    left_ = true;
+    drop_receipts();
+  }
+  // Who is gone needs none, and a communicator that waits until its receipts are written must not wait for
+  // these.
+  void drop_receipts() noexcept {
+    while (owing_.front() != nullptr) owing_.pop().group->count_owing(-1);
+  }
   [[nodiscard]] bool left() const noexcept { return left_; }
   // Nothing more will come from the peer: the connection for data has ended or failed, or there never was
   // one, and the one for control has.
@@ -78,6 +86,7 @@ class link {
 
   void wants_to_send(channel& c, bool urgent) noexcept { (urgent ? urgent_ : waiting_).push(c); }
   void owes_receipt(channel& c) noexcept {
+    if (left_ || control_has_ended()) return;
     if (!c.owes) c.group->count_owing(+1);
     owing_.push(c);
   }

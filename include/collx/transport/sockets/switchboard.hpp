@@ -3,6 +3,8 @@
 // them have something to read. Guarded by the world's lock.
 #pragma once
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 
@@ -135,7 +137,7 @@ class switchboard {
     for (link* l : links_)
       for (int f = 0; l != nullptr && f < l->flow_count(); ++f) {
         int unacknowledged = 0;
-        if (l->at(f).state() == flow_state::open &&
+        if (l->at(f).state() == flow_state::open && !is_closed(l->at(f).fd()) &&
             ioctl(l->at(f).fd(), TIOCOUTQ, &unacknowledged) == 0 && unacknowledged > 0)
           return true;
       }
@@ -145,6 +147,14 @@ class switchboard {
  private:
   static constexpr std::uint64_t connector_mark = ~std::uint64_t{0};
   static constexpr int events_max = 32;
+
+  // The peer, which had all it wanted, has closed its side before it read our last words: the system then
+  // answers with a reset, and counts those words as unacknowledged for ever.
+  [[nodiscard]] static bool is_closed(int fd) noexcept {
+    tcp_info now{};
+    socklen_t length = sizeof now;
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &now, &length) == 0 && now.tcpi_state == TCP_CLOSE;
+  }
 
   [[nodiscard]] link& at(rank_t peer) noexcept {
     link*& l = links_[static_cast<std::size_t>(peer)];

@@ -88,7 +88,6 @@ class tcp_world {
   }
 
   void acknowledge(channel& c) noexcept {
-    if (c.with->left()) return;  // it sends no more
     c.with->owes_receipt(c);
     board_.pump(*c.with);
   }
@@ -244,6 +243,7 @@ class tcp_world {
     f.read(sink);
     if (f.state() == sockets::flow_state::open) return;
     board_.stop_looking_at(f);
+    if (index == 0) l.drop_receipts();
     if (index == 0 && !l.left()) spread_loss(l.peer());
     wake_all();  // whoever waits for this peer must find out
   }
