@@ -32,7 +32,8 @@ void walk_all(rank_t size, tcp_settings chosen) {
 
 TEST_CASE("tcp: every schedule of 1 to 6 ranks gives what the reference gives") {
   (void)oracle::reference::get();
-  for (rank_t size = 1; size <= 6; ++size) walk_all(size, {});
+  // Five and six ranks take most of a minute under a sanitizer.
+  for (rank_t size = 1; size <= (sample::is_sample ? 4 : 6); ++size) walk_all(size, {});
 }
 
 TEST_CASE("tcp: and over three connections per pair, in slices of 1 KiB, with checksums") {
@@ -40,5 +41,5 @@ TEST_CASE("tcp: and over three connections per pair, in slices of 1 KiB, with ch
   tcp_settings chosen;
   chosen.limits = {.flows = 3, .slice_bytes = 1024, .slices_per_flow = 2};
   chosen.checks = true;
-  for (rank_t size = 2; size <= 4; ++size) walk_all(size, chosen);
+  for (rank_t size = 2; size <= (sample::is_sample ? 3 : 4); ++size) walk_all(size, chosen);
 }
