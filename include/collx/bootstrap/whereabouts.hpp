@@ -119,8 +119,11 @@ struct whereabouts {
     char text[160] = {}, where[96] = {};
     net::owned_fd const file(open(place.file, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!file || read(file.get(), text, sizeof text - 1) <= 0) return false;
-    return std::sscanf(text, "collx 1 %95s %" SCNx64, where, &token) == 2 &&
-           net::host_and_port::parse(where, at);
+    if (std::sscanf(text, "collx 1 %95s", where) != 1 || !net::host_and_port::parse(where, at)) return false;
+    char const* const number = std::strrchr(text, ' ') + 1;
+    char* end = nullptr;
+    token = std::strtoull(number, &end, 16);
+    return end == number + 16 && *end == '\n';
   }
 
   [[noreturn]] COLLX_COLD static void throw_secret(char const* where) {
