@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "bootstrap/folder.hpp"
 #include "collx/collective/all_gather.hpp"
 #include "collx/core/random.hpp"
 #include "watchdog.hpp"
@@ -32,26 +33,6 @@ constexpr char const* variables[] = {"RANK",
                                      "COLLX_TIMEOUT_US",
                                      "COLLX_HEAP_BYTES",
                                      "COLLX_STAGING_BYTES"};
-
-// A folder of this test's own.
-class folder {
- public:
-  folder() {
-    char name[] = "/tmp/collx_connect_XXXXXX";
-    REQUIRE(mkdtemp(name) != nullptr);
-    path_ = name;
-  }
-  folder(folder const&) = delete;
-  ~folder() {
-    (void)unlink(at("meet").c_str());
-    rmdir(path_.c_str());
-  }
-  [[nodiscard]] std::string at(char const* name) const { return path_ + "/" + name; }
-  [[nodiscard]] std::string const& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // A process that connects, and what became of it.
 class process {

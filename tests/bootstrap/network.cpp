@@ -9,6 +9,7 @@
 
 #include <doctest/doctest.h>
 
+#include "bootstrap/folder.hpp"
 #include "bootstrap/meeting_process.hpp"
 #include "collx/core/random.hpp"
 
@@ -38,24 +39,6 @@ void check_all_meet(std::string const& place, std::vector<rank_t> const& order, 
   }
   check_met(ranks, order, size);
 }
-
-class folder {
- public:
-  folder() {
-    char name[] = "/tmp/collx_network_XXXXXX";
-    REQUIRE(mkdtemp(name) != nullptr);
-    path_ = name;
-  }
-  folder(folder const&) = delete;
-  ~folder() {
-    (void)unlink(at("meet").c_str());
-    rmdir(path_.c_str());
-  }
-  [[nodiscard]] std::string at(char const* name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 }  // namespace
 

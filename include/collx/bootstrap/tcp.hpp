@@ -47,7 +47,7 @@ struct start_of<transport::tcp> {
   [[nodiscard]] COLLX_COLD static network_membership meet(settings const& chosen) {
     network_settings over = network_settings::from_environment();
     over.timeout_us = chosen.common.timeout_us;
-    over.flow_count = static_cast<std::uint32_t>(1 + chosen.limits.flows);
+    over.flow_count = static_cast<std::uint32_t>(chosen.limits.connections());
     return meet_over_network(launch::from_environment(), over);
   }
 

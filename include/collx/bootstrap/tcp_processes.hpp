@@ -33,7 +33,7 @@ exit_codes on_tcp_processes(
     array<net::address> known(count);
     for (std::size_t r = 0; r < count; ++r) known[r] = addresses[r];
     net::expectation const whom{rank, size, net::mask_of(net::purpose::link),
-                                static_cast<std::uint32_t>(1 + chosen.limits.flows)};
+                                static_cast<std::uint32_t>(chosen.limits.connections())};
     auto* const links = new transport::sockets::network_connector(
         rank, static_cast<array<net::address>&&>(known),
         net::gate(static_cast<net::owned_fd&&>(door), mine, whom, sockets), mine, sockets,

@@ -55,10 +55,7 @@ class exchange_executor : public resumable<Endpoint> {
       now = next != no_message ? chain_state{list_[next], next, false, 0} : state(--active_);
     }
     mark();
-    if (active_ == 0) {
-      bool const is_done = (!finishes_sends<Endpoint> && !lent_) || base::drained();
-      return is_done ? status::ok : status::pending;
-    }
+    if (active_ == 0) return base::drained(lent_) ? status::ok : status::pending;
     waits_for(state(0));
     return status::pending;
   }

@@ -68,9 +68,10 @@ class resumable {
   }
 
  protected:
-  // Whether all receivers have read what was lent to them. If not, one that has not is waited for: never
-  // one that has, for that may be done and gone.
-  [[nodiscard]] bool drained() noexcept {
+  // Whether all receivers have read what was lent to them; `lent`: whether anything was. If not, one that has
+  // not is waited for: never one that has, for that may be done and gone.
+  [[nodiscard]] bool drained(bool lent) noexcept {
+    if (!finishes_sends<Endpoint> && !lent) return true;
     waits_for_ = endpoint_.unread_by(lane_);
     waits_for_others_ = true;
     return waits_for_ == no_rank;

@@ -37,7 +37,7 @@ class step_machine : public resumable<Endpoint> {
   [[nodiscard]] bool in_fragment() const noexcept { return step_ < step_count_; }
   [[nodiscard]] bool in_call() const noexcept { return fragment_ < memory_.fragments(); }
   // Whether the user's buffers are his again.
-  [[nodiscard]] bool drained() noexcept { return (!finishes_sends<Endpoint> && !lent_) || base::drained(); }
+  [[nodiscard]] bool drained() noexcept { return base::drained(lent_); }
   void step_count(std::int32_t count) noexcept { step_count_ = count; }
 
   void next_step() noexcept {

@@ -11,6 +11,7 @@
 
 #include "collx/communicator.hpp"
 #include "collx/core/random.hpp"
+#include "collx/transport/everybody.hpp"
 #include "collx/transport/mapped/alarm.hpp"
 #include "collx/transport/settings.hpp"
 #include "collx/transport/staging_ring.hpp"
@@ -285,10 +286,8 @@ struct mailbox_membership {
   // `everybody` was opened for the whole world.
   [[nodiscard]] static engine_type* join_world(mailbox_world& world, mailbox_detail::group& everybody,
                                                rank_t rank) {
-    array<rank_t> members(static_cast<std::size_t>(world.size()));
-    for (rank_t r = 0; r < world.size(); ++r) members[static_cast<std::size_t>(r)] = r;
     return new engine_type(world.chosen().timeout_us, exec::wakefulness{}, world, everybody,
-                           static_cast<array<rank_t>&&>(members), rank);
+                           transport::everybody(world.size()), rank);
   }
 
   // The first member of a new group makes it; the token is its address in this one process.

@@ -4,6 +4,7 @@
 
 #include "collx/communicator.hpp"
 #include "collx/transport/combined/endpoint.hpp"
+#include "collx/transport/everybody.hpp"
 
 namespace collx::inline abi_1::transport::combined {
 
@@ -15,11 +16,10 @@ struct membership {
 
   // The communicator of everybody. Takes no reference on the world.
   [[nodiscard]] static engine_type* join_world(world_type& world, exec::wakefulness how) {
-    array<rank_t> everybody(static_cast<std::size_t>(world.size()));
-    for (rank_t r = 0; r < world.size(); ++r) everybody[static_cast<std::size_t>(r)] = r;
-    array<rank_t> here = those_here(world, everybody);
+    array<rank_t> members = everybody(world.size());
+    array<rank_t> here = those_here(world, members);
     return new engine_type(world.chosen().timeout_us, how, world, world_id,
-                           static_cast<array<rank_t>&&>(everybody), world.rank(),
+                           static_cast<array<rank_t>&&>(members), world.rank(),
                            static_cast<array<rank_t>&&>(here), world.near().rank(), world.near().blocks(),
                            world.near().layout());
   }

@@ -17,6 +17,9 @@ struct flow_limits {
   int flows = 1;
   std::uint32_t slice_bytes = 1 << 20;  // a message is cut into slices of so many bytes
   std::uint32_t slices_per_flow = 2;    // under way at most
+
+  // Those for data, and one for control.
+  [[nodiscard]] constexpr int connections() const noexcept { return 1 + flows; }
 };
 
 class flow_choice {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "collx/communicator.hpp"
+#include "collx/transport/everybody.hpp"
 #include "collx/transport/mapped/endpoint.hpp"
 
 namespace collx::inline abi_1::transport::mapped {
@@ -16,12 +17,10 @@ struct membership {
 
   // The communicator of everybody. Takes no reference on the world.
   [[nodiscard]] static engine_type* join_world(world_type& world, rank_t rank) {
-    array<rank_t> everybody(static_cast<std::size_t>(world.size()));
-    for (rank_t r = 0; r < world.size(); ++r) everybody[static_cast<std::size_t>(r)] = r;
     exec::wakefulness const how =
         exec::wakefulness_of(world.size(), world.processors(), world.chosen().yield_us);
     return new engine_type(world.chosen().timeout_us, how, world, rank,
-                           static_cast<array<rank_t>&&>(everybody), world.blocks(), world.layout());
+                           everybody(world.size()), world.blocks(), world.layout());
   }
 
   // First half of a split: memory for this rank's part of a communicator of `count` ranks. The

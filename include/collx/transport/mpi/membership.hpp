@@ -6,6 +6,7 @@
 
 #include "collx/communicator.hpp"
 #include "collx/core/processors.hpp"
+#include "collx/transport/everybody.hpp"
 #include "collx/transport/mpi/endpoint.hpp"
 
 namespace collx::inline abi_1::transport::mpi_parts {
@@ -17,10 +18,8 @@ struct membership {
 
   // The communicator of everybody. Takes no reference on the world.
   [[nodiscard]] static engine_type* join_world(mpi_world& world) {
-    array<rank_t> everybody(static_cast<std::size_t>(world.size()));
-    for (rank_t r = 0; r < world.size(); ++r) everybody[static_cast<std::size_t>(r)] = r;
     return new engine_type(world.chosen().timeout_us, wakefulness_of(world), world, 0,
-                           static_cast<array<rank_t>&&>(everybody), world.rank());
+                           everybody(world.size()), world.rank());
   }
 
   // Every member says which numbers it could give; the lowest that all could is taken. Groups without a rank

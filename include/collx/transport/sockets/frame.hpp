@@ -61,46 +61,42 @@ void get(std::byte const*& from, Word& value, std::size_t bytes = sizeof(Word)) 
   from += bytes;
 }
 
+// Calls f(field, bytes) for all behind the kind, in the order in which they travel.
+template <class Frame, class F>
+void for_each_field(Frame& what, F const& f) noexcept {
+  f(what.lane, 1);
+  f(what.flags, 1);
+  f(what.sequence, 3);
+  f(what.communicator, 8);
+  f(what.from, 4);
+  f(what.message, 4);
+  f(what.message_bytes, 4);
+  f(what.offset, 4);
+  f(what.slice_bytes, 4);
+  f(what.consumed, 4);
+  f(what.checksum, 4);
+}
+
 }  // namespace detail
 
 inline void encode(frame const& what, std::byte* to) noexcept {
-  using detail::put;
+  using detail::put, detail::for_each_field;
   std::byte* const begin = to;
   put(to, detail::frame_magic);
   put(to, static_cast<std::uint8_t>(what.kind));
-  put(to, what.lane);
-  put(to, what.flags);
-  put(to, what.sequence, 3);
-  put(to, what.communicator);
-  put(to, what.from);
-  put(to, what.message);
-  put(to, what.message_bytes);
-  put(to, what.offset);
-  put(to, what.slice_bytes);
-  put(to, what.consumed);
-  put(to, what.checksum);
+  for_each_field(what, [&](auto field, std::size_t bytes) noexcept { put(to, field, bytes); });
   std::memset(to, 0, frame_bytes - static_cast<std::size_t>(to - begin));
 }
 
 // False: this is no frame of ours.
 [[nodiscard]] inline bool decode(std::byte const* from, frame& what) noexcept {
-  using detail::get;
+  using detail::get, detail::for_each_field;
   std::byte const* const begin = from;
   std::uint16_t magic = 0;
   std::uint8_t kind = 0;
   get(from, magic);
   get(from, kind);
-  get(from, what.lane);
-  get(from, what.flags);
-  get(from, what.sequence, 3);
-  get(from, what.communicator);
-  get(from, what.from);
-  get(from, what.message);
-  get(from, what.message_bytes);
-  get(from, what.offset);
-  get(from, what.slice_bytes);
-  get(from, what.consumed);
-  get(from, what.checksum);
+  for_each_field(what, [&](auto& field, std::size_t bytes) noexcept { get(from, field, bytes); });
   for (; from != begin + frame_bytes; ++from)
     if (*from != std::byte{0}) return false;
   if (magic != detail::frame_magic || kind < 1 || kind > static_cast<std::uint8_t>(frame_kind::answer))

@@ -43,7 +43,7 @@ class link {
       : peer_(peer), choice_(limits), data_(static_cast<std::size_t>(limits.flows)), checks_(checks) {}
 
   [[nodiscard]] rank_t peer() const noexcept { return peer_; }
-  [[nodiscard]] int flow_count() const noexcept { return 1 + choice_.limits().flows; }
+  [[nodiscard]] int flow_count() const noexcept { return choice_.limits().connections(); }
   // 0 is the one for control.
   [[nodiscard]] flow& at(int index) noexcept {
     return index == 0 ? control_ : data_[static_cast<std::size_t>(index - 1)];

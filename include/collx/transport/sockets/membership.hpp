@@ -4,6 +4,7 @@
 
 #include "collx/communicator.hpp"
 #include "collx/core/processors.hpp"
+#include "collx/transport/everybody.hpp"
 #include "collx/transport/sockets/endpoint.hpp"
 
 namespace collx::inline abi_1::transport::sockets {
@@ -15,10 +16,8 @@ struct membership {
 
   // The communicator of everybody. Takes no reference on the world.
   [[nodiscard]] static engine_type* join_world(tcp_world& world) {
-    array<rank_t> everybody(static_cast<std::size_t>(world.size()));
-    for (rank_t r = 0; r < world.size(); ++r) everybody[static_cast<std::size_t>(r)] = r;
     return new engine_type(world.chosen().timeout_us, wakefulness_of(world), world, world_id,
-                           static_cast<array<rank_t>&&>(everybody), world.rank());
+                           everybody(world.size()), world.rank());
   }
 
   // The first member of a new group numbers it.
