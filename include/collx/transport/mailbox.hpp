@@ -173,14 +173,10 @@ class mailbox_endpoint {
         members_(static_cast<array<rank_t>&&>(members)),
         rank_(rank),
         memory_(static_cast<std::size_t>(lane_count) * per_lane_bytes()),
-        snapshots_(static_cast<std::size_t>(lane_count) * static_cast<std::size_t>(group.size) *
-                   staging_ring::mark_count) {
+        rings_(group.size) {
     ++group.users;
     for (int lane = 0; lane < lane_count; ++lane)
-      rings_[lane].attach(of_lane(lane), staging_bytes(),
-                          &snapshots_[static_cast<std::size_t>(lane) * static_cast<std::size_t>(group.size) *
-                                      staging_ring::mark_count],
-                          group.size);
+      rings_.attach(lane, of_lane(lane), staging_bytes());
   }
 
   [[nodiscard]] rank_t rank() const noexcept { return rank_; }
@@ -274,8 +270,7 @@ class mailbox_endpoint {
   array<rank_t> members_;
   rank_t rank_;
   zeroed_pages memory_;
-  array<std::uint64_t> snapshots_;
-  staging_ring rings_[lane_count];
+  staging_rings<lane_count> rings_;
 };
 
 template <class Transport>

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 
+#include "collx/core/array.hpp"
 #include "collx/core/types.hpp"
 
 namespace collx::inline abi_1::transport {
@@ -117,6 +118,27 @@ class staging_ring {
   std::uint64_t turn_ = 0;  // the position at the begin of the memory, in the tail's turn of the ring
   std::uint64_t oldest_ = 0, newest_ = 0;
   std::uint64_t position_[mark_count] = {};
+};
+
+// The rings of all lanes of an endpoint, with what they remember of its peers. Each is attached before its
+// use.
+template <int Lanes>
+class staging_rings {
+ public:
+  explicit staging_rings(rank_t size)
+      : snapshots_(Lanes * staging_ring::mark_count * static_cast<std::size_t>(size)), size_(size) {}
+
+  void attach(int lane, std::byte* memory, std::size_t capacity_bytes) noexcept {
+    std::size_t const of_lane = snapshots_.size() / Lanes;
+    std::uint64_t* const remembered = snapshots_.data() + static_cast<std::size_t>(lane) * of_lane;
+    rings_[lane].attach(memory, capacity_bytes, remembered, size_);
+  }
+  [[nodiscard]] staging_ring& operator[](int lane) noexcept { return rings_[lane]; }
+
+ private:
+  array<std::uint64_t> snapshots_;
+  rank_t size_;
+  staging_ring rings_[Lanes];
 };
 
 }  // namespace collx::inline abi_1::transport

@@ -41,8 +41,7 @@ class composite_endpoint {
         far_(world.far(), id, static_cast<array<rank_t>&&>(members), rank),
         near_of_(static_cast<std::size_t>(far_.size())),
         member_of_(static_cast<std::size_t>(near_.size())),
-        snapshots_(static_cast<std::size_t>(lane_count) * static_cast<std::size_t>(far_.size()) *
-                   staging_ring::mark_count) {
+        rings_(far_.size()) {
     rank_t next = 0;
     for (rank_t r = 0; r < size(); ++r) {
       bool const here = world.near_rank(far_.world_rank(r)) != no_rank;
@@ -50,10 +49,7 @@ class composite_endpoint {
       if (here) member_of_[static_cast<std::size_t>(next++)] = r;
     }
     for (int lane = 0; lane < lane_count; ++lane)
-      rings_[lane].attach(near_.staging(lane), near_.layout().ring_bytes(lane),
-                          &snapshots_[static_cast<std::size_t>(lane) * static_cast<std::size_t>(size()) *
-                                      staging_ring::mark_count],
-                          size());
+      rings_.attach(lane, near_.staging(lane), near_.layout().ring_bytes(lane));
   }
 
   [[nodiscard]] rank_t rank() const noexcept { return far_.rank(); }
@@ -67,8 +63,6 @@ class composite_endpoint {
     return near_.reserved_bytes() + far_.reserved_bytes();
   }
   [[nodiscard]] world_type& space() const noexcept { return *world_; }
-  [[nodiscard]] near_endpoint& near() noexcept { return near_; }
-  [[nodiscard]] far_endpoint& far() noexcept { return far_; }
   COLLX_COLD void leave() noexcept {
     far_.leave();
     near_.leave();
@@ -141,8 +135,7 @@ class composite_endpoint {
   far_endpoint far_;
   array<rank_t> near_of_;
   array<rank_t> member_of_;
-  array<std::uint64_t> snapshots_;
-  staging_ring rings_[lane_count];
+  staging_rings<lane_count> rings_;
 };
 
 }  // namespace collx::inline abi_1::transport

@@ -45,16 +45,12 @@ class endpoint {
         layout_(layout),
         members_(static_cast<array<rank_t>&&>(members)),
         peers_(static_cast<std::size_t>(lane_count) * static_cast<std::size_t>(layout.size)),
-        snapshots_(static_cast<std::size_t>(lane_count) * static_cast<std::size_t>(layout.size) *
-                   staging_ring::mark_count),
         own_block_(blocks[rank]),
-        sleeper_(space.bell(members_[static_cast<std::size_t>(rank)]), space.fenced()) {
+        sleeper_(space.bell(members_[static_cast<std::size_t>(rank)]), space.fenced()),
+        rings_(layout.size) {
     for (int lane = 0; lane < lane_count; ++lane) {
       for (rank_t peer = 0; peer < size(); ++peer) attach(lane, peer, blocks);
-      rings_[lane].attach(own_block_ + layout.staging(lane), layout.ring_bytes(lane),
-                          &snapshots_[static_cast<std::size_t>(lane) * static_cast<std::size_t>(size()) *
-                                      staging_ring::mark_count],
-                          size());
+      rings_.attach(lane, own_block_ + layout.staging(lane), layout.ring_bytes(lane));
     }
   }
 
@@ -350,10 +346,9 @@ class endpoint {
   block_layout layout_;
   array<rank_t> members_;
   array<pair> peers_;
-  array<std::uint64_t> snapshots_;
   std::byte* own_block_;
   sleeper sleeper_;
-  staging_ring rings_[lane_count];
+  staging_rings<lane_count> rings_;
   small_line small_[lane_count];
   std::byte const* hinted_[lane_count] = {};
   std::byte const* target_[lane_count] = {};

@@ -22,13 +22,11 @@ class mpi_endpoint {
       : world_(&world),
         number_(number),
         memory_(lane_count * per_lane_bytes()),
-        snapshots_(lane_count * members.size() * staging_ring::mark_count),
         traffic_(world.comm(), mpi_world::first_tag(number), static_cast<array<rank_t>&&>(members), rank,
-                 lane_count, staging_bytes() / 2) {
-    std::size_t const marks = snapshots_.size() / lane_count;
+                 lane_count, staging_bytes() / 2),
+        rings_(traffic_.size()) {
     for (int lane = 0; lane < lane_count; ++lane)
-      rings_[lane].attach(of_lane(lane), staging_bytes(), &snapshots_[static_cast<std::size_t>(lane) * marks],
-                          size());
+      rings_.attach(lane, of_lane(lane), staging_bytes());
     world.enter(traffic_, number);
   }
   mpi_endpoint(mpi_endpoint const&) = delete;
@@ -113,9 +111,8 @@ class mpi_endpoint {
   mpi_world* world_;
   int number_;
   zeroed_pages memory_;  // staging and scratch
-  array<std::uint64_t> snapshots_;
   mpi_parts::traffic traffic_;
-  staging_ring rings_[lane_count];
+  staging_rings<lane_count> rings_;
 };
 
 }  // namespace collx::inline abi_1::transport

@@ -23,13 +23,9 @@ class tcp_endpoint {
       : world_(&world),
         group_(id, static_cast<array<rank_t>&&>(members), rank, lane_count, staging_bytes_of(world) / 2),
         memory_(static_cast<std::size_t>(lane_count) * per_lane_bytes()),
-        snapshots_(static_cast<std::size_t>(lane_count) * static_cast<std::size_t>(size()) *
-                   staging_ring::mark_count) {
+        rings_(group_.size()) {
     for (int lane = 0; lane < lane_count; ++lane)
-      rings_[lane].attach(of_lane(lane), staging_bytes(),
-                          &snapshots_[static_cast<std::size_t>(lane) * static_cast<std::size_t>(size()) *
-                                      staging_ring::mark_count],
-                          size());
+      rings_.attach(lane, of_lane(lane), staging_bytes());
     world.enter(group_);
   }
 
@@ -166,8 +162,7 @@ class tcp_endpoint {
   tcp_world* world_;
   sockets::channel_group group_;
   zeroed_pages memory_;  // staging and scratch
-  array<std::uint64_t> snapshots_;
-  staging_ring rings_[lane_count];
+  staging_rings<lane_count> rings_;
 };
 
 }  // namespace collx::inline abi_1::transport

@@ -64,7 +64,6 @@ class network_connector : public connector {
   [[nodiscard]] status outlook(rank_t peer) noexcept override {
     return failed_[static_cast<std::size_t>(peer)];
   }
-  [[nodiscard]] net::gate::counters const& count() const noexcept { return gate_.count(); }
 
  private:
   struct one_call {
