@@ -17,7 +17,7 @@ namespace train_digits {
 // 19240 -> "19,240"
 [[nodiscard]] inline std::string grouped(std::size_t n) {
   std::string text = std::to_string(n);
-  for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
+  for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, 1, ',');
   return text;
 }
 
