@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // combine(): every number of sources and destinations, odd counts, destinations that are sources,
 // data aligned to elements only; and every arithmetic type with every operator.
+// thread sanitizer: no
 #include "collx/device/host_combine.hpp"
 
 #include <cstring>
@@ -12,34 +13,15 @@
 
 #include "collx/core/array.hpp"
 #include "collx/core/random.hpp"
+#include "device/strip.hpp"
 
 namespace {
 
 using collx::device::combine;
+using device_test::strip;
 
 // Not associative and not commutative: only folding from the left gives these values.
 constexpr auto mix = [](unsigned a, unsigned b) { return a * 31 + (b ^ a >> 3); };
-
-// `count` elements, `shift` bytes behind a cache line, guarded on both sides.
-template <class T>
-class strip {
- public:
-  strip(std::size_t count, std::size_t shift)
-      : bytes_(count * sizeof(T) + 256, std::byte{0xAB}), count_(count) {
-    std::size_t const line = 64 - reinterpret_cast<std::uintptr_t>(bytes_.data()) % 64;
-    begin_ = line + shift;
-  }
-  T* data() { return reinterpret_cast<T*>(bytes_.data() + begin_); }
-  bool guards_intact() const {
-    for (std::size_t i = 0; i < bytes_.size(); ++i)
-      if ((i < begin_ || i >= begin_ + count_ * sizeof(T)) && bytes_[i] != std::byte{0xAB}) return false;
-    return true;
-  }
-
- private:
-  std::vector<std::byte> bytes_;
-  std::size_t count_, begin_;
-};
 
 std::vector<unsigned> folded(std::vector<strip<unsigned>>& sources, std::size_t count) {
   std::vector<unsigned> result(sources[0].data(), sources[0].data() + count);

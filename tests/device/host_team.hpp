@@ -27,8 +27,8 @@ class host_team {
 static_assert(collx::device::team<host_team>);
 static_assert(collx::device::team<collx::device::solo_team>);
 
-// Calls f(team) in `size` threads, of which the caller is the first, and returns when all have. A thread that throws
-// ends the program: the others would wait for it.
+// Calls f(team) in `size` threads, of which the caller is the first, and returns when all have. A thread that
+// throws ends the program: the others would wait for it.
 template <class F>
 void run_team(int size, F const& f) {
   std::barrier<> meeting(size);

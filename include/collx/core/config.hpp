@@ -9,8 +9,24 @@
 // Schedules are evaluated on the host and inside kernels: one text, both processors.
 #if defined(__CUDACC__)
 #define COLLX_HD __host__ __device__
+// Before a function of both processors that calls what may be for one of them, such as a user's operator:
+// nvcc would warn of it where the other one never calls the function.
+#define COLLX_HD_UNCHECKED _Pragma("nv_exec_check_disable")
+// For the parts of a kernel: a function that is called keeps its arrays in memory.
+#define COLLX_HD_INLINE __host__ __device__ inline __attribute__((always_inline))
 #else
 #define COLLX_HD
+#define COLLX_HD_UNCHECKED
+#define COLLX_HD_INLINE inline
+#endif
+
+// Arrays are kept in registers by a GPU only where every index is known to the compiler.
+#if defined(__CUDA_ARCH__)
+#define COLLX_UNROLL _Pragma("unroll")
+#define COLLX_NO_UNROLL _Pragma("unroll 1")
+#else
+#define COLLX_UNROLL
+#define COLLX_NO_UNROLL
 #endif
 
 // The iterations of the loop that follows do not depend on each other.

@@ -18,9 +18,6 @@ namespace detail {
 template <class T>
 inline constexpr std::size_t block_elements = sizeof(T) >= 4096 ? 1 : 4096 / sizeof(T);
 
-template <class T, class Op>
-inline constexpr bool has_finish = requires(Op const& op, T value, rank_t size) { op.finish(value, size); };
-
 // N elements from two sources to one or two outputs (`second` may be null), in registers, through the
 // accumulate type. Local arrays rather than references: a destination may be a source, and the compiler
 // need not ask.
@@ -156,7 +153,7 @@ COLLX_VECTOR_INLINE void fold_lanes(T* result, accumulate_t<Op, T>* block, T con
     }
     for (; i < count; ++i) block[i] = static_cast<wide>(op(block[i], static_cast<wide>(source[i])));
   }
-  if constexpr (has_finish<wide, Op>)
+  if constexpr (finishes<Op, wide>)
     for (std::size_t i = 0; complete && i < count; ++i)
       block[i] = static_cast<wide>(op.finish(block[i], size));
   if constexpr (!std::is_same_v<wide, T>) narrow_many<On>(result, block, count);
@@ -217,7 +214,7 @@ void combine(T* const* destinations, std::int32_t destination_count, T const* co
   if (source_count == 2 && (destination_count == 1 || destination_count == 2)) {
     T* const first = destinations[0];
     T* const second = destination_count == 2 ? destinations[1] : nullptr;
-    if constexpr (detail::has_finish<accumulate_t<Op, T>, Op>) {
+    if constexpr (finishes<Op, accumulate_t<Op, T>>) {
       if (complete)
         return detail::combine_two<true>(first, second, sources[0], sources[1], count, op, size, streamed);
     }
@@ -235,7 +232,7 @@ COLLX_ALWAYS_INLINE bool combine_few(T* to, T const* a, T const* b, std::size_t 
                                      bool complete, rank_t size) {
   constexpr std::size_t lanes = sizeof(T) < 8 ? 8 / sizeof(T) : 1;
   if constexpr (!detail::rounds_alike<T, Op>) return false;
-  if constexpr (detail::has_finish<accumulate_t<Op, T>, Op>)
+  if constexpr (finishes<Op, accumulate_t<Op, T>>)
     if (complete) return false;
   std::size_t at = 0;
   for (; at + lanes <= count; at += lanes)

@@ -54,6 +54,9 @@ concept prepares = requires(Op const& op, T own) {
   { op.prepare(own) } -> std::convertible_to<T>;
 };
 
+template <class Op, class T>
+concept finishes = requires(Op const& op, T total, rank_t size) { op.finish(total, size); };
+
 template <class Op>
 [[nodiscard]] consteval bool is_commutative() {
   if constexpr (requires { Op::is_commutative; }) return Op::is_commutative;
