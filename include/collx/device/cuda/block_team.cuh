@@ -8,8 +8,8 @@
 
 namespace collx::inline abi_1::device {
 
-// For blocks of one dimension. The members claim the host too, or nothing that is written for both could call them;
-// there they are a thread on its own.
+// For blocks of one dimension. The members claim the host too, or nothing that is written for both could call
+// them; there they are a thread on its own.
 struct block_team {
   [[nodiscard]] COLLX_HD int rank() const noexcept {
 #if defined(__CUDA_ARCH__)

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// What reductions leave of a GPU's memory bandwidth: sums of 2 and of 8 vectors beside the copy that the
+// driver does inside the device. Bytes are those read and written, for both; medians over runs that take
+// turns.   reduce_bandwidth [BYTES OF A VECTOR]      default: 256 MiB, many times what any cache holds
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include <collx/device/cuda/kernels.cuh>
+#include <cuda_runtime.h>
+
+namespace {
+
+constexpr int source_count_max = 8;
+constexpr int repetitions = 31;
+
+void require(cudaError_t error, char const* what) {
+  if (error == cudaSuccess) return;
+  std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
+  std::exit(1);
+}
+
+void require(collx::device::launch_result const& result, char const* what) {
+  if (result.code == collx::status::ok) return;
+  std::fprintf(stderr, "%s: %s (%s)\n", what, name(result.code), cudaGetErrorString(result.error));
+  std::exit(1);
+}
+
+// Runs f between two events; milliseconds.
+class stopwatch {
+ public:
+  stopwatch() {
+    require(cudaEventCreate(&begin_), "event");
+    require(cudaEventCreate(&end_), "event");
+  }
+  template <class F>
+  float milliseconds(F const& f) {
+    require(cudaEventRecord(begin_), "record");
+    f();
+    require(cudaEventRecord(end_), "record");
+    require(cudaEventSynchronize(end_), "run");
+    float elapsed = 0;
+    require(cudaEventElapsedTime(&elapsed, begin_, end_), "elapsed");
+    return elapsed;
+  }
+
+ private:
+  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+};
+
+float median(std::vector<float> values) {
+  std::nth_element(values.begin(), values.begin() + repetitions / 2, values.end());
+  return values[repetitions / 2];
+}
+
+struct vectors {
+  char* out = nullptr;
+  char* in[source_count_max] = {};
+};
+
+// GB/s of the driver's copy, of ours, of two sources and of eight.
+template <class T>
+void measure(char const* name, vectors const& memory, std::size_t bytes) {
+  std::size_t const count = bytes / sizeof(T);
+  T* const to[] = {reinterpret_cast<T*>(memory.out)};
+  T const* from[source_count_max];
+  for (int k = 0; k < source_count_max; ++k) from[k] = reinterpret_cast<T const*>(memory.in[k]);
+  auto const reduce = [&](int sources) {
+    require(collx::device::launch_combine(to, 1, from, sources, count, collx::sum, false, sources, nullptr),
+            "combine");
+  };
+  stopwatch watch;
+  std::vector<float> driver, copies, twos, eights;
+  for (int i = -3; i < repetitions; ++i) {  // the first few warm up
+    float const a = watch.milliseconds([&] {
+      require(cudaMemcpyAsync(to[0], from[0], bytes, cudaMemcpyDeviceToDevice), "cudaMemcpyAsync");
+    });
+    float const b = watch.milliseconds(
+        [&] { require(collx::device::launch_copy(to, 1, from[0], count, nullptr), "copy"); });
+    float const c = watch.milliseconds([&] { reduce(2); });
+    float const d = watch.milliseconds([&] { reduce(source_count_max); });
+    if (i < 0) continue;
+    driver.push_back(a), copies.push_back(b), twos.push_back(c), eights.push_back(d);
+  }
+  double const megabytes = static_cast<double>(bytes) / 1e6;
+  double const limit = 2 * megabytes / median(driver);
+  auto const report = [&](char const* what, int vectors_touched, float milliseconds) {
+    double const rate = vectors_touched * megabytes / milliseconds;
+    std::printf("%-9s %-12s %8.0f GB/s   %5.2f of the driver's copy\n", name, what, rate, rate / limit);
+  };
+  report("driver copy", 2, median(driver));
+  report("copy", 2, median(copies));
+  report("2 sources", 3, median(twos));
+  report("8 sources", source_count_max + 1, median(eights));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+    std::puts("SKIPPED: no GPU");
+    return 0;
+  }
+  std::size_t const bytes = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : std::size_t{256} << 20;
+  vectors memory;
+  require(cudaMalloc(&memory.out, bytes), "cudaMalloc");
+  for (char*& each : memory.in) {
+    require(cudaMalloc(&each, bytes), "cudaMalloc");
+    require(cudaMemset(each, 0, bytes), "cudaMemset");
+  }
+  measure<float>("float", memory, bytes);
+  measure<collx::bfloat16>("bfloat16", memory, bytes);
+  measure<collx::float16>("float16", memory, bytes);
+  measure<collx::float8_e4m3>("e4m3", memory, bytes);
+  measure<collx::float8_e5m2>("e5m2", memory, bytes);
+  return 0;
+}
