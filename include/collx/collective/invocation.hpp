@@ -167,7 +167,7 @@ template <class Contract, class In, class Out, class Op>
 // The operator of collectives that combine no values (a barrier combines messages without any).
 struct unreduced {
   template <class T>
-  [[nodiscard]] constexpr T const& operator()(T const& a, T const&) const { return a; }
+  [[nodiscard]] COLLX_HD constexpr T const& operator()(T const& a, T const&) const { return a; }
 };
 
 }  // namespace detail

@@ -101,14 +101,14 @@ class geometry {
     }
   }
 
-  [[nodiscard]] constexpr std::size_t fragments() const { return fragments_; }
-  [[nodiscard]] constexpr std::size_t count() const { return count_; }
-  [[nodiscard]] constexpr std::int32_t parts() const { return parts_; }
+  [[nodiscard]] COLLX_HD constexpr std::size_t fragments() const { return fragments_; }
+  [[nodiscard]] COLLX_HD constexpr std::size_t count() const { return count_; }
+  [[nodiscard]] COLLX_HD constexpr std::int32_t parts() const { return parts_; }
   // One fragment of one chunk: everything there is in a block.
-  [[nodiscard]] constexpr bool undivided() const { return fragments_ == 1 && parts_ == 1; }
+  [[nodiscard]] COLLX_HD constexpr bool undivided() const { return fragments_ == 1 && parts_ == 1; }
 
   // Part i of a fragment, counted from where its block begins.
-  [[nodiscard]] constexpr extent part(std::size_t fragment, std::int32_t i) const {
+  [[nodiscard]] COLLX_HD constexpr extent part(std::size_t fragment, std::int32_t i) const {
     if (COLLX_LIKELY(undivided())) return {0, count_};
     extent within = split(fragment, i);
     within.begin += fragment * fragment_count_;
@@ -116,13 +116,13 @@ class geometry {
   }
 
   // The same for a block of `of` elements, which is cut in fragments only.
-  [[nodiscard]] constexpr extent part_of_block(std::size_t fragment, std::size_t of) const {
+  [[nodiscard]] COLLX_HD constexpr extent part_of_block(std::size_t fragment, std::size_t of) const {
     std::size_t const begin = fragment * fragment_count_;
     return begin < of ? extent{begin, length(fragment, of)} : extent{of, 0};
   }
 
   // Chunk c of scratch memory, which holds one fragment.
-  [[nodiscard]] constexpr extent scratch_chunk(std::size_t fragment, std::int32_t c) const {
+  [[nodiscard]] COLLX_HD constexpr extent scratch_chunk(std::size_t fragment, std::int32_t c) const {
     extent part = split(fragment, parts_ == 1 ? 0 : c % parts_);
     part.begin += static_cast<std::size_t>(parts_ == 1 ? c : c / parts_) * fragment_count_;
     return part;
@@ -131,7 +131,7 @@ class geometry {
  private:
   static constexpr std::size_t line_bytes = 64;
 
-  [[nodiscard]] constexpr std::size_t length(std::size_t fragment, std::size_t of) const {
+  [[nodiscard]] COLLX_HD constexpr std::size_t length(std::size_t fragment, std::size_t of) const {
     std::size_t const rest = of - fragment * fragment_count_;
     return rest < fragment_count_ ? rest : fragment_count_;
   }
@@ -173,7 +173,7 @@ class geometry {
     return (each + per_line - 1) / per_line * per_line;
   }
 
-  [[nodiscard]] constexpr extent split(std::size_t fragment, std::int32_t i) const {
+  [[nodiscard]] COLLX_HD constexpr extent split(std::size_t fragment, std::int32_t i) const {
     std::size_t const whole = length(fragment, count_);
     std::size_t const each = fragment + 1 == fragments_ ? last_part_ : full_part_;
     std::size_t const first = static_cast<std::size_t>(i) * each;

@@ -1,85 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a schedule's chunks lie in the user's buffers: the meeting point of contract (which blocks a
-// buffer holds), geometry (how a block is cut) and memory (where a buffer begins). Knows neither
-// schedules nor element types, so it is compiled once.
+// Where chunks lie in the buffers of a call on a host, and what follows from it for caches, and for what
+// the system may copy between processes.
 #pragma once
 
-#include "collx/collective/contract.hpp"
 #include "collx/device/stream.hpp"
-#include "collx/exec/geometry.hpp"
+#include "collx/exec/chunk_map.hpp"
 
 namespace collx::inline abi_1::exec {
 
-// Some chunks in memory: one piece where they follow each other, otherwise one per chunk.
-struct run {
-  std::byte* data = nullptr;  // of the only piece; null where there are several
-  std::size_t bytes = 0;      // in all pieces together
-  std::int32_t first = 0;     // chunk
-  bool whole = true;          // one piece
-};
-
-// One of the pieces.
-struct piece {
-  std::byte* data = nullptr;
-  std::size_t bytes = 0;
-};
-
-// What a buffer holds when its blocks differ: elements of each, and where it begins, in the buffer's
-// order. No counts: all blocks have that of the call, and follow each other. No offsets: the buffer is
-// one block, and `counts` has an entry for every block of the vector.
-struct block_table {
-  std::size_t const* counts = nullptr;
-  std::size_t const* offsets = nullptr;
-};
-
-// The user's side of one call, as its contract and arguments have it.
-struct buffers {
-  std::byte* input = nullptr;
-  std::byte* output = nullptr;
-  block_window input_window{}, output_window{};
-  block_table input_table{}, output_table{};
-  // How far the blocks of one buffer are apart, in elements; 0: they follow each other.
-  std::size_t block_pitch = 0;
-  std::int32_t output_pitch = 0;  // how far the output windows of neighbouring ranks are apart, in blocks
-  bool numbers_peers = true;      // ranks of the group are those that peers are counted in
-  bool in_place = false;          // input and output share memory, as the contract has it
-  bool output_again = false;      // the output is that of the last call like this
-  // Private payloads of larger blocks are staged, whatever receivers can do.
-  std::size_t fetched_block_bytes_max = 0;
-  // Peers may have the system store to a private output: the schedule says that it is worth it.
-  bool lets_post = false;
-  // Messages without bytes are neither sent nor expected: how ranks agree that know only the counts
-  // of their own blocks, and so perhaps different numbers of fragments.
-  bool skips_empty = false;
-};
-
-// The memory of one call: the user's buffers, and scratch of one fragment.
-class memory_map {
+class memory_map : public chunk_map {
  public:
-  // `user()` returns the buffers and `cut(buffers)` the geometry; both are made where they stay.
+  // As chunk_map.
   template <class Cut, class User>
-  memory_map(problem p, Cut const& cut, std::int32_t chunk_count, std::size_t element_bytes,
-             User const& user, std::byte* scratch) noexcept
-      : problem_(p),
-        user_(user()),
-        cut_(cut(user_)),
-        scratch_(scratch),
-        element_bytes_(element_bytes),
-        block_bytes_(cut_.count() * element_bytes),
-        block_pitch_(user_.block_pitch == 0 ? cut_.count() : user_.block_pitch),
-        chunk_count_(chunk_count),
-        is_one_chunk_(cut_.undivided() && chunk_count == 1),
-        uneven_(user_.input_table.counts != nullptr || user_.output_table.counts != nullptr),
+  memory_map(problem p, Cut const& cut, std::int32_t chunk_count, std::size_t element_bytes, User const& user,
+             std::byte* scratch) noexcept
+      : chunk_map(p, cut, chunk_count, element_bytes, user, scratch),
         far_(block_bytes_ > device::stream_bytes_min() && !is_hot()),
         streams_(far_ && !user_.in_place) {}
 
-  [[nodiscard]] problem const& where() const noexcept { return problem_; }
-  [[nodiscard]] std::size_t fragments() const noexcept { return cut_.fragments(); }
-  [[nodiscard]] std::size_t element_bytes() const noexcept { return element_bytes_; }
-  [[nodiscard]] bool in_place() const noexcept { return user_.in_place; }
   // Whether payloads that receivers cannot reach may be left to them all the same.
   [[nodiscard]] bool lets_fetch() const noexcept { return block_bytes_ <= user_.fetched_block_bytes_max; }
-  [[nodiscard]] bool skips_empty() const noexcept { return user_.skips_empty; }
   // Whether this rank knows where blocks lie in its peers' buffers: offset_at() may be asked.
   [[nodiscard]] bool knows_peers() const noexcept { return !uneven_ && user_.numbers_peers; }
   // Whether results are stored past the caches: large ones, unless the call is in place, or one of many with
@@ -87,7 +27,6 @@ class memory_map {
   [[nodiscard]] bool streams() const noexcept { return streams_; }
   // The same for what is pushed to a peer that has not read it.
   [[nodiscard]] bool streams_to_peers() const noexcept { return far_; }
-  [[nodiscard]] std::byte* output() const noexcept { return user_.output; }
   [[nodiscard]] std::size_t output_bytes() const noexcept {
     return static_cast<std::size_t>(user_.output_window.count) * block_bytes_;
   }
@@ -101,19 +40,6 @@ class memory_map {
   }
   [[nodiscard]] std::size_t worth(run const& payload) const noexcept {
     return worth(lets_post() ? block_bytes_ : payload.bytes);
-  }
-
-  // The chunks that the k-th peer of a step touches.
-  [[nodiscard]] COLLX_ALWAYS_INLINE run find(region const& r, std::int32_t k,
-                                             std::size_t fragment) const noexcept {
-    if (COLLX_LIKELY(is_one_chunk_ && r.count == 1)) return {base(r.where), block_bytes_, 0, true};
-    return find_part(r, k, fragment);
-  }
-
-  // The i-th chunk of a run, whether or not the run is one piece.
-  [[nodiscard]] piece chunk(run const& r, region const& of, std::int32_t i,
-                            std::size_t fragment) const noexcept {
-    return locate(of.where, fragment, of.chunk(r.first, i, chunk_count_));
   }
 
   // Where a region of the output lies in another rank's output, in bytes from its begin. Requires
@@ -131,81 +57,7 @@ class memory_map {
     return user_.output_again && static_cast<std::size_t>(blocks) * block_bytes_ <= device::hot_bytes_max();
   }
 
-  [[nodiscard]] std::byte* base(place where) const noexcept {
-    return where == place::input ? user_.input : where == place::output ? user_.output : scratch_;
-  }
-
-  // Whether chunks that follow each other by number do so in memory.
-  [[nodiscard]] bool contiguous(place where) const noexcept {
-    if (cut_.parts() == chunk_count_) return true;  // one block
-    if (cut_.fragments() != 1 || uneven_) return false;
-    if (where == place::scratch) return true;
-    return user_.block_pitch == 0 &&
-           (where == place::input ? user_.input_window : user_.output_window).stride == 1;
-  }
-
-  [[nodiscard]] COLLX_NEVER_INLINE run find_part(region const& r, std::int32_t k,
-                                                 std::size_t fragment) const noexcept {
-    std::int32_t const first = r.first_for(k, chunk_count_);
-    run found{base(r.where), 0, first, true};
-    if (r.count == 0) return found;
-    if (r.count == 1 || (r.is_one_run() && contiguous(r.where))) {
-      piece const begin = locate(r.where, fragment, first);
-      found.data = begin.data;
-      found.bytes = begin.bytes;
-      if (r.count > 1) {
-        piece const last = locate(r.where, fragment, first + r.count - 1);
-        found.bytes = static_cast<std::size_t>(last.data - begin.data) + last.bytes;
-      }
-      return found;
-    }
-    found.data = nullptr;
-    found.whole = false;
-    for (std::int32_t i = 0; i < r.count; ++i) found.bytes += chunk(found, r, i, fragment).bytes;
-    return found;
-  }
-
-  [[nodiscard]] COLLX_NEVER_INLINE piece locate(place where, std::size_t fragment,
-                                                std::int32_t c) const noexcept {
-    extent const e =
-        where == place::scratch ? cut_.scratch_chunk(fragment, c)
-        : COLLX_UNLIKELY(uneven_)
-            ? place_uneven(where, fragment, c)
-            : place_in(where == place::input ? user_.input_window : user_.output_window, fragment, c);
-    // As a number: a rank without this buffer may pass on what lies there on another one.
-    auto const begin = reinterpret_cast<std::uintptr_t>(base(where)) + e.begin * element_bytes_;
-    return {reinterpret_cast<std::byte*>(begin), e.count * element_bytes_};
-  }
-
-  // Elements from where a buffer begins, whose blocks are all alike.
-  [[nodiscard]] extent place_in(block_window const& window, std::size_t fragment,
-                                std::int32_t c) const noexcept {
-    std::int32_t const parts = cut_.parts();
-    std::int32_t const block = parts == 1 ? c : c / parts;
-    extent e = cut_.part(fragment, parts == 1 ? 0 : c % parts);
-    e.begin += static_cast<std::size_t>(window.position(block)) * block_pitch_;
-    return e;
-  }
-
-  // The same where every block has a count of its own. Chunks are then blocks.
-  [[nodiscard]] COLLX_NEVER_INLINE extent place_uneven(place where, std::size_t fragment,
-                                                       std::int32_t block) const noexcept {
-    bool const is_input = where == place::input;
-    block_table const& table = is_input ? user_.input_table : user_.output_table;
-    block_window const& window = is_input ? user_.input_window : user_.output_window;
-    auto const at = static_cast<std::size_t>(table.offsets != nullptr ? window.position(block) : block);
-    extent e = cut_.part_of_block(fragment, table.counts[at]);
-    if (table.offsets != nullptr) e.begin += table.offsets[at];
-    return e;
-  }
-
-  problem problem_;
-  buffers user_;
-  geometry cut_;
-  std::byte* scratch_;
-  std::size_t element_bytes_, block_bytes_, block_pitch_;
-  std::int32_t chunk_count_;
-  bool is_one_chunk_, uneven_, far_, streams_;
+  bool far_, streams_;
 };
 
 }  // namespace collx::inline abi_1::exec

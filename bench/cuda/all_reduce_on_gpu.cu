@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// All-reduce driven by kernels, 2, 4 and 8 ranks (threads of this process) on one GPU: small ones replayed by
+// a graph, beside launches of an empty kernel; large ones with the library's ring, beside a ring written by
+// hand. Medians over repetitions; microseconds per call, of rank 0.
+#include <algorithm>
+#include <barrier>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include <collx/algo/ring.hpp>
+#include <collx/bootstrap/threads.hpp>
+#include <collx/gpu.cuh>
+
+#include "ring_by_hand.cuh"
+
+namespace {
+
+using namespace collx;
+
+constexpr int calls_per_graph = 20;
+constexpr int repetitions = 21;
+
+void require(cudaError_t error, char const* what) {
+  if (error == cudaSuccess) return;
+  std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
+  std::exit(1);
+}
+
+__global__ void nothing() {}
+
+struct stream {
+  cudaStream_t id = nullptr;
+  stream() { require(cudaStreamCreateWithFlags(&id, cudaStreamNonBlocking), "cudaStreamCreate"); }
+  stream(stream const&) = delete;
+  ~stream() { (void)cudaStreamDestroy(id); }
+};
+
+template <class T>
+T* on_device(std::size_t count) {
+  T* memory = nullptr;
+  require(cudaMalloc(&memory, count * sizeof(T)), "cudaMalloc");
+  require(cudaMemset(memory, 0, count * sizeof(T)), "cudaMemset");
+  require(cudaDeviceSynchronize(), "cudaMemset");
+  return memory;
+}
+
+double median(std::vector<double> v) {
+  std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2), v.end());
+  return v[v.size() / 2];
+}
+
+// Microseconds of one call out of `calls` that `launch()` puts into the stream.
+template <class Launch>
+double timed(stream const& s, int calls, Launch const& launch) {
+  cudaEvent_t begin = nullptr, end = nullptr;
+  require(cudaEventCreate(&begin), "cudaEventCreate");
+  require(cudaEventCreate(&end), "cudaEventCreate");
+  std::vector<double> times;
+  for (int i = 0; i < repetitions + 3; ++i) {
+    require(cudaEventRecord(begin, s.id), "cudaEventRecord");
+    launch();
+    require(cudaEventRecord(end, s.id), "cudaEventRecord");
+    require(cudaEventSynchronize(end), "cudaEventSynchronize");
+    float ms = 0;
+    require(cudaEventElapsedTime(&ms, begin, end), "cudaEventElapsedTime");
+    if (i >= 3) times.push_back(static_cast<double>(ms) * 1000 / calls);
+  }
+  (void)cudaEventDestroy(begin);
+  (void)cudaEventDestroy(end);
+  return median(times);
+}
+
+template <class Record>
+double replayed(stream const& s, Record const& record) {
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t ready = nullptr;
+  require(cudaStreamBeginCapture(s.id, cudaStreamCaptureModeThreadLocal), "begin of capture");
+  for (int i = 0; i < calls_per_graph; ++i) record();
+  require(cudaStreamEndCapture(s.id, &graph), "end of capture");
+  require(cudaGraphInstantiate(&ready, graph, 0), "instantiation");
+  double const us = timed(s, calls_per_graph, [&] { require(cudaGraphLaunch(ready, s.id), "replay"); });
+  (void)cudaGraphExecDestroy(ready);
+  (void)cudaGraphDestroy(graph);
+  return us;
+}
+
+// What the ranks of one run share.
+struct shared {
+  std::barrier<> meeting;
+  by_hand::ring ring{};
+  explicit shared(rank_t size) : meeting(size) {}
+};
+
+void small_ones(gpu_communicator& gpu, stream const& s) {
+  double const bare = replayed(s, [&] { nothing<<<1, 32, 0, s.id>>>(); });
+  if (gpu.rank() == 0) std::printf("%d ranks: an empty kernel takes %.2f us\n", gpu.size(), bare);
+  for (std::size_t bytes = 8; bytes <= 65536; bytes *= 8) {
+    std::size_t const count = bytes / sizeof(float);
+    float *const in = on_device<float>(count), *const out = on_device<float>(count);
+    std::span<float> const source(in, count), target(out, count);
+    double const us = replayed(s, [&] { all_reduce(gpu, source, target, sum, on(s.id)); });
+    if (gpu.rank() == 0)
+      std::printf("  all_reduce %6zu B  %8.2f us  %5.1f empty kernels\n", bytes, us, us / bare);
+    gpu.synchronize(on(s.id));
+    (void)cudaFree(in);
+    (void)cudaFree(out);
+  }
+}
+
+void large_ones(gpu_communicator& gpu, stream const& s, shared& all) {
+  constexpr std::size_t slot_count = 32 * 1024;
+  auto const lanes = static_cast<std::size_t>(gpu.lanes());
+  for (std::size_t const mib : {1, 16, 256}) {
+    std::size_t const count = mib << 18;
+    float *const in = on_device<float>(count), *const out = on_device<float>(count);
+    std::span<float> const source(in, count), target(out, count);
+    all.ring.members[gpu.rank()] = {in, out, on_device<float>(lanes * by_hand::slots * slot_count),
+                                    on_device<by_hand::flags>(lanes), on_device<std::uint64_t>(lanes)};
+    all.ring.size = gpu.size();
+    all.ring.slot_count = slot_count;
+    all.meeting.arrive_and_wait();
+    by_hand::ring const ring = all.ring;
+    double const library = timed(s, 1, [&] { all_reduce<algo::ring>(gpu, source, target, sum, on(s.id)); });
+    all.meeting.arrive_and_wait();
+    double const hand = timed(s, 1, [&] {
+      by_hand::all_reduce<<<static_cast<unsigned>(lanes), 512, 0, s.id>>>(ring, gpu.rank(), count);
+    });
+    gpu.synchronize(on(s.id));
+    all.meeting.arrive_and_wait();
+    if (gpu.rank() == 0)
+      std::printf("  ring %4zu MiB  %10.1f us, by hand %10.1f us: %.3f of its time\n", mib, library, hand,
+                  library / hand);
+    by_hand::member const& mine = all.ring.members[gpu.rank()];
+    for (void* const memory :
+         {static_cast<void*>(in), static_cast<void*>(out), static_cast<void*>(mine.staging),
+          static_cast<void*>(mine.lanes), static_cast<void*>(mine.rounds)})
+      (void)cudaFree(memory);
+  }
+}
+
+}  // namespace
+
+int main() {
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+    std::puts("SKIPPED: no GPU");
+    return 0;
+  }
+  for (rank_t const size : {2, 4, 8}) {
+    shared all(size);
+    bootstrap::on_threads(size, [&](auto& host) {
+      require(cudaSetDevice(0), "cudaSetDevice");
+      gpu_communicator gpu(host);
+      stream const s;
+      small_ones(gpu, s);
+      large_ones(gpu, s, all);
+    });
+  }
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives on memory of a GPU, in stream order: all_reduce(gpu, in, out, op, on(stream)). Arguments are
+// those of the collective's own header, and mean the same; the call returns when the work is in the stream.
+//
+// Errors: what is wrong with the arguments (memory of the host, freed memory, another device than the
+// group's, a stream of another device) throws error (bad_argument) and leaves everything as it was. What goes
+// wrong in a kernel (timeout, aborted, mismatch) is thrown by the next call, by throw_if_failed() and by
+// synchronize().
+#pragma once
+
+#include "collx/collective/all_reduce.hpp"
+#include "collx/collective/all_to_all.hpp"
+#include "collx/collective/broadcast.hpp"
+#include "collx/collective/exclusive_scan.hpp"
+#include "collx/collective/gather.hpp"
+#include "collx/collective/reduce.hpp"
+#include "collx/collective/reduce_scatter.hpp"
+#include "collx/collective/scan.hpp"
+#include "collx/collective/scatter.hpp"
+#include "collx/device/cuda/kernels.cuh"
+#include "collx/exec/device_executor.cuh"
+#include "collx/exec/lane_cut.hpp"
+#include "collx/gpu_communicator.cuh"
+
+namespace collx::inline abi_1 {
+namespace detail {
+
+// Refuses what a kernel would fail on, or worse. A few hundred nanoseconds.
+inline void require_on_device(char const* collective, char const* which, void const* memory, int device) {
+  cudaPointerAttributes about{};
+  cudaError_t const outcome = cudaPointerGetAttributes(&about, memory);
+  if (outcome != cudaSuccess) (void)cudaGetLastError();
+  char const* what = nullptr;
+  if (outcome != cudaSuccess || about.type == cudaMemoryTypeUnregistered)
+    what = "is not memory that CUDA knows: memory of the host, or freed";
+  else if (about.type == cudaMemoryTypeHost)
+    what =
+        "is memory of the host; pass memory of the GPU, or call the collective on the communicator of the "
+        "host";
+  else if (about.type == cudaMemoryTypeDevice && about.device != device)
+    what = "lies on another GPU than the group's";
+  if (what == nullptr) return;
+  char text[300];
+  std::snprintf(text, sizeof text, "%s: the %s (%p) %s", collective, which, memory, what);
+  throw error(status::bad_argument, text);
+}
+
+inline void require_stream(char const* collective, on where, int device) {
+  int current = 0, of_stream = 0;
+  transport::cuda_parts::require(cudaGetDevice(&current), "the current device");
+  transport::cuda_parts::require(cudaStreamGetDevice(where.stream, &of_stream), "the device of the stream");
+  if (current == device && of_stream == device) return;
+  char text[300];
+  std::snprintf(text, sizeof text, "%s: %s is of device %d and the group's device is %d; %s", collective,
+                current != device ? "the current context" : "the stream",
+                current != device ? current : of_stream, device,
+                current != device ? "call cudaSetDevice first" : "pass a stream of that device");
+  throw error(status::bad_argument, text);
+}
+
+template <schedule S, class Contract, class T, class Op>
+void launch_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args, on where) {
+  problem const p{gpu.rank(), gpu.size(), args.root};
+  transport::windows::view const& group = gpu.view();
+  std::int64_t const staged = exec::largest_staged<S>(p.shape());
+  std::size_t const least = (sizeof(T) + 63) / 64 * 64 + 128;
+  if (!supports<S>(p.shape()) || depth<S>(p.shape()) > transport::windows::depth ||
+      static_cast<std::size_t>(staged) * least > group.where.half_bytes())
+    throw_unsupported(Contract::name, p.size, sizeof(T), transport::windows::depth);
+  auto const user = [&] { return exec::even_buffers<Contract>(p, args.input, args.output, args.in_place); };
+  exec::chunk_map const map =
+      exec::map_lanes<S>(p, user, args.count, sizeof(T), group.where.staging_bytes(), gpu.lanes());
+  std::size_t const lane_bytes = args.count * sizeof(T) / map.fragments();
+  transport::cuda_parts::require(exec::launch_lanes<S, Contract, T, Op, transport::windows::lane_port>(
+                                     group, gpu.lanes(), map, args.op, lane_bytes, where.stream),
+                                 Contract::name);
+}
+
+// Nothing moves, but the operator's prepare() and finish() are due.
+template <class Contract, class T, class Op>
+void run_alone_on_gpu(invocation<Contract, T, Op> const& args, on where) {
+  device::launch_result done;
+  if constexpr (Contract::from_all)
+    done = device::launch_combine(&args.output, 1, &args.input, 1, args.count, args.op, true, 1, where.stream,
+                                  prepares<Op, T> ? 0 : -1);
+  else done = device::launch_copy(&args.output, 1, args.input, args.count, where.stream);
+  transport::cuda_parts::require(done.error, Contract::name);
+}
+
+template <class Algorithm, class Contract, class T, class Op>
+void run_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args, on where) {
+  if (args.fault != nullptr) throw_refusal(Contract::name, args.fault, args.given, args.needed);
+  require_stream(Contract::name, where, gpu.device());
+  if (needs_elements<Contract> && args.count == 0) return;
+  problem const p{gpu.rank(), gpu.size(), args.root};
+  if (args.count != 0 && Contract::input(p).count != 0)
+    require_on_device(Contract::name, "input", args.input, gpu.device());
+  if (args.count != 0 && Contract::output(p).count != 0)
+    require_on_device(Contract::name, "output", args.output, gpu.device());
+  gpu.begin(Contract::name, where);
+  auto const launch = [&]<class Chosen>() {
+    static_assert(
+        algorithm_for<Chosen, Contract>,
+        "collx: this algorithm offers no schedule for this collective; docs/algorithms.md lists which do");
+    using S = schedule_for<Contract, Chosen>;
+    static_assert(
+        is_commutative<Op>() || keeps_rank_order<S>(),
+        "collx: this operator is not commutative and this algorithm does not combine in rank order; "
+        "choose one that does (docs/algorithms.md)");
+    launch_on_gpu<S>(gpu, args, where);
+  };
+  if (p.size == 1) {
+    if (args.count != 0) run_alone_on_gpu(args, where);
+  } else if constexpr (std::is_same_v<Algorithm, automatic>) {
+    tune::choose_from<Contract, is_commutative<Op>()>(typename tune::mapped_table<Contract>::type{},
+                                                      args.count * sizeof(T), p.size, launch);
+  } else {
+    launch.template operator()<Algorithm>();
+  }
+  gpu.end(where);
+}
+
+}  // namespace detail
+
+// `name`: of the collective. One to four arguments, as its own header has them, before the stream.
+#define COLLX_DETAIL_GPU_FORMS(name)                                                                \
+  template <class Algorithm = automatic, class A>                                                   \
+  void name(gpu_communicator& gpu, A&& a, on where) {                                               \
+    detail::run_on_gpu<Algorithm>(gpu, detail::bind_##name(detail::where(gpu), a), where);          \
+  }                                                                                                 \
+  template <class Algorithm = automatic, class A, class B>                                          \
+  void name(gpu_communicator& gpu, A&& a, B&& b, on where) {                                        \
+    detail::run_on_gpu<Algorithm>(gpu, detail::bind_##name(detail::where(gpu), a, b), where);       \
+  }                                                                                                 \
+  template <class Algorithm = automatic, class A, class B, class C>                                 \
+  void name(gpu_communicator& gpu, A&& a, B&& b, C&& c, on where) {                                 \
+    detail::run_on_gpu<Algorithm>(gpu, detail::bind_##name(detail::where(gpu), a, b, c), where);    \
+  }                                                                                                 \
+  template <class Algorithm = automatic, class A, class B, class C, class D>                        \
+  void name(gpu_communicator& gpu, A&& a, B&& b, C&& c, D&& d, on where) {                          \
+    detail::run_on_gpu<Algorithm>(gpu, detail::bind_##name(detail::where(gpu), a, b, c, d), where); \
+  }
+
+COLLX_DETAIL_GPU_FORMS(all_gather)
+COLLX_DETAIL_GPU_FORMS(all_reduce)
+COLLX_DETAIL_GPU_FORMS(all_to_all)
+COLLX_DETAIL_GPU_FORMS(broadcast)
+COLLX_DETAIL_GPU_FORMS(exclusive_scan)
+COLLX_DETAIL_GPU_FORMS(gather)
+COLLX_DETAIL_GPU_FORMS(reduce)
+COLLX_DETAIL_GPU_FORMS(reduce_scatter)
+COLLX_DETAIL_GPU_FORMS(scan)
+COLLX_DETAIL_GPU_FORMS(scatter)
+
+#undef COLLX_DETAIL_GPU_FORMS
+
+template <class Algorithm = automatic>
+void barrier(gpu_communicator& gpu, on where) {
+  detail::run_on_gpu<Algorithm>(gpu, detail::bind_barrier(detail::where(gpu)), where);
+}
+
+}  // namespace collx::inline abi_1

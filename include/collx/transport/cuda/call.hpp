@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// CUDA's error codes as this library's errors.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "collx/core/error.hpp"
+
+namespace collx::inline abi_1::transport::cuda_parts {
+
+[[noreturn]] COLLX_COLD inline void throw_cuda(cudaError_t code, char const* what, char const* advice) {
+  char text[400];
+  std::snprintf(text, sizeof text, "%s: CUDA says %s (%s); %s", what, cudaGetErrorName(code),
+                cudaGetErrorString(code), advice);
+  throw error(code == cudaErrorMemoryAllocation ? status::out_of_memory : status::system_failure, text);
+}
+
+inline void require(
+    cudaError_t code, char const* what,
+    char const* advice = "if an earlier kernel failed, CUDA reports it here: look there first") {
+  if (COLLX_UNLIKELY(code != cudaSuccess)) throw_cuda(code, what, advice);
+}
+
+}  // namespace collx::inline abi_1::transport::cuda_parts

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of a GPU, and memory of the host that a GPU reaches: owned, given back at the end.
+#pragma once
+
+#include <utility>
+
+#include "collx/transport/cuda/call.hpp"
+
+namespace collx::inline abi_1::transport::cuda_parts {
+
+// Makes a device current for as long as it lives: what is asked of CUDA concerns the current one.
+class current_device {
+ public:
+  explicit current_device(int device) {
+    require(cudaGetDevice(&before_), "the current device");
+    if (device != before_) require(cudaSetDevice(device), "making a device current");
+  }
+  current_device(current_device const&) = delete;
+  ~current_device() { (void)cudaSetDevice(before_); }
+
+ private:
+  int before_ = 0;
+};
+
+// Zeroed memory of the current device.
+class device_block {
+ public:
+  device_block() = default;
+  explicit device_block(std::size_t bytes) {
+    void* memory = nullptr;
+    require(cudaMalloc(&memory, bytes), "memory of the GPU",
+            "make lanes, staging or heap smaller (COLLX_CUDA_...), or free memory");
+    data_ = static_cast<std::byte*>(memory);
+    require(cudaMemset(data_, 0, bytes), "clearing memory of the GPU");
+    // cudaMemset may return before it is done, and peers may write at once.
+    require(cudaDeviceSynchronize(), "clearing memory of the GPU");
+  }
+  device_block(device_block&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
+  device_block& operator=(device_block&& other) noexcept {
+    std::swap(data_, other.data_);
+    return *this;
+  }
+  ~device_block() { (void)cudaFree(data_); }
+
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+
+ private:
+  std::byte* data_ = nullptr;
+};
+
+// One zeroed object in memory of the host, which kernels of all devices reach at the same address.
+template <class T>
+class pinned {
+ public:
+  pinned() {
+    void* memory = nullptr;
+    require(cudaHostAlloc(&memory, sizeof(T), cudaHostAllocPortable | cudaHostAllocMapped), "pinned memory");
+    value_ = new (memory) T{};
+  }
+  pinned(pinned const&) = delete;
+  ~pinned() { (void)cudaFreeHost(value_); }
+
+  [[nodiscard]] T* get() const noexcept { return value_; }
+  [[nodiscard]] T* operator->() const noexcept { return value_; }
+
+ private:
+  T* value_;
+};
+
+}  // namespace collx::inline abi_1::transport::cuda_parts

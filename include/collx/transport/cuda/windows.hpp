@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// The windows of ranks on the GPUs of one host: each rank makes its own and tells the others where it is;
+// each maps the others'. Ranks may be threads of one process or processes, and may share a GPU.
+#pragma once
+
+#include <cstring>
+#include <span>
+
+#include <unistd.h>
+
+#include "collx/core/array.hpp"
+#include "collx/transport/cuda/memory.hpp"
+#include "collx/transport/windows/view.hpp"
+
+namespace collx::inline abi_1::transport::cuda_parts {
+
+// What a rank tells the others of its window. Plain bytes: it travels by an all_gather.
+struct announcement {
+  std::uint64_t host;  // bootstrap::host_identity()
+  std::int64_t process;
+  unsigned char device[16];  // its UUID
+  std::int32_t ordinal;      // in that process
+  std::int32_t processors;   // multiprocessors of the device
+  std::uint64_t window;      // its address, in that process
+  std::uint64_t bytes;
+  cudaIpcMemHandle_t handle;
+};
+static_assert(std::is_trivially_copyable_v<announcement>);
+
+// The memory behind the window is the heap: what allocate() of a communicator hands out.
+class window_mappings {
+ public:
+  window_mappings() = default;
+  window_mappings(window_mappings const&) = delete;
+  ~window_mappings() { close(); }
+
+  // `mine`: of the current device. Returns what the others have to know of it.
+  [[nodiscard]] static announcement describe(int device, std::uint64_t host, device_block const& mine,
+                                             std::size_t bytes) {
+    cudaDeviceProp about{};
+    require(cudaGetDeviceProperties(&about, device), "the properties of the GPU");
+    announcement told{};
+    told.host = host;
+    told.process = getpid();
+    std::memcpy(told.device, &about.uuid, sizeof told.device);
+    told.ordinal = device;
+    told.processors = about.multiProcessorCount;
+    told.window = reinterpret_cast<std::uintptr_t>(mine.data());
+    told.bytes = bytes;
+    // Not every virtual GPU has handles; ranks of one process do without. Who needs one is told when it opens
+    // it.
+    if (cudaIpcGetMemHandle(&told.handle, mine.data()) != cudaSuccess) (void)cudaGetLastError();
+    return told;
+  }
+
+  // Maps what all ranks have told. Throws error (not_supported, system_failure).
+  void open(rank_t rank, std::span<announcement const> all) {
+    opened_ = array<void*>(all.size());
+    array<windows::peer_view> views(all.size());
+    for (std::size_t r = 0; r < all.size(); ++r) {
+      auto const peer = static_cast<rank_t>(r);
+      std::byte* const base = map(rank, peer, all[static_cast<std::size_t>(rank)], all[r]);
+      std::int64_t const shift =
+          static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(base) - all[r].window);
+      views[r] = {base, shift, shift};
+    }
+    table_ = device_block(all.size() * sizeof(windows::peer_view));
+    require(cudaMemcpy(table_.data(), views.data(), all.size() * sizeof(windows::peer_view),
+                       cudaMemcpyHostToDevice),
+            "the table of windows");
+  }
+
+  void close() noexcept {
+    for (std::size_t r = 0; r < opened_.size(); ++r)
+      if (opened_[r] != nullptr) (void)cudaIpcCloseMemHandle(opened_[r]);
+    opened_ = {};
+  }
+
+  [[nodiscard]] windows::peer_view const* views() const noexcept {
+    return reinterpret_cast<windows::peer_view const*>(table_.data());
+  }
+
+ private:
+  [[nodiscard]] std::byte* map(rank_t rank, rank_t peer, announcement const& mine,
+                               announcement const& theirs) {
+    auto* const address = reinterpret_cast<std::byte*>(theirs.window);
+    if (theirs.host != mine.host)
+      refuse(rank, peer, "runs on another host; windows reach the GPUs of one host only");
+    if (theirs.process == mine.process) {
+      if (theirs.ordinal != mine.ordinal) reach(rank, peer, theirs.ordinal);
+      return address;
+    }
+    void* opened = nullptr;
+    require(cudaIpcOpenMemHandle(&opened, theirs.handle, cudaIpcMemLazyEnablePeerAccess),
+            "mapping a peer's window",
+            "the GPUs of all ranks must reach each other's memory, and CUDA_VISIBLE_DEVICES must let each "
+            "see them");
+    opened_[static_cast<std::size_t>(peer)] = opened;
+    return static_cast<std::byte*>(opened);
+  }
+
+  static void reach(rank_t rank, rank_t peer, int device) {
+    int here = 0, can = 0;
+    require(cudaGetDevice(&here), "the current device");
+    require(cudaDeviceCanAccessPeer(&can, here, device), "whether GPUs reach each other");
+    if (can == 0) refuse(rank, peer, "has a GPU whose memory this one cannot reach");
+    cudaError_t const outcome = cudaDeviceEnablePeerAccess(device, 0);
+    if (outcome == cudaErrorPeerAccessAlreadyEnabled)
+      (void)cudaGetLastError();  // by the user, or by another rank
+    else require(outcome, "reaching a peer's GPU");
+  }
+
+  [[noreturn]] COLLX_COLD static void refuse(rank_t rank, rank_t peer, char const* what) {
+    char text[300];
+    std::snprintf(text, sizeof text, "gpu_communicator, rank %d: rank %d %s", rank, peer, what);
+    throw error(status::not_supported, text);
+  }
+
+  array<void*> opened_;
+  device_block table_;
+};
+
+}  // namespace collx::inline abi_1::transport::cuda_parts

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// One lane of one rank's end of a group of windows: the questions of transport/concept.hpp, as a kernel asks
+// them. A peer is always seen to by the same thread of a team, so that books need no synchronisation.
+#pragma once
+
+#include "collx/device/team.hpp"
+#include "collx/transport/concept.hpp"
+#include "collx/transport/windows/view.hpp"
+
+namespace collx::inline abi_1::transport::windows {
+
+class lane_port {
+ public:
+  using group = view;  // what kernels take
+
+  COLLX_HD lane_port(view const& all, int lane) noexcept : group_(&all), lane_(lane) {}
+
+  [[nodiscard]] COLLX_HD rank_t rank() const noexcept { return group_->rank; }
+  [[nodiscard]] COLLX_HD rank_t size() const noexcept { return group_->size; }
+  [[nodiscard]] COLLX_HD int lane() const noexcept { return lane_; }
+  [[nodiscard]] COLLX_HD int lanes() const noexcept { return group_->lanes; }
+  [[nodiscard]] COLLX_HD device::patience const& limits() const noexcept { return group_->limits; }
+  [[nodiscard]] COLLX_HD std::size_t half_bytes() const noexcept { return group_->where.half_bytes(); }
+
+  // ---- by the thread that sees to the peer ---------------------------------------------------------
+
+  // Whether the next message from the peer is here; then `a` says where. Not for packets.
+  [[nodiscard]] COLLX_HD bool arrived(rank_t peer, arrival& a) const noexcept {
+    std::uint64_t const taken = book_of(peer).taken;
+    letter const& next = from(peer).letters[taken % depth];
+    // Acquire: the letter's other words, and the payload, were written before its number.
+    if (device::load_acquire(&next.sequence) != taken + 1) return false;
+    peer_view const& sender = group_->peers[peer];
+    std::int64_t const shift = next.heap != 0 ? sender.heap_shift : sender.window_shift;
+    a.data = reinterpret_cast<std::byte const*>(next.address + static_cast<std::uint64_t>(shift));
+    a.bytes = next.bytes;
+    return true;
+  }
+
+  // Done with the peer's message: the peer may reuse its memory, and the letter. Requires that all threads
+  // have read it.
+  COLLX_HD void consume(rank_t peer) const noexcept {
+    // Release: what was read of the message is read before the peer writes there again.
+    device::store_release(&at(peer).consumed, ++book_of(peer).taken);
+  }
+
+  [[nodiscard]] COLLX_HD bool can_send(rank_t peer) const noexcept {
+    return book_of(peer).sent - consumed_by(peer) < depth;
+  }
+
+  // Requires can_send, and that all threads' writes to the payload are visible to this one.
+  COLLX_HD void send(rank_t peer, std::byte const* payload, std::size_t bytes) const noexcept {
+    std::uint64_t& sent = book_of(peer).sent;
+    letter& next = at(peer).letters[sent % depth];
+    next.address = reinterpret_cast<std::uintptr_t>(payload);
+    next.bytes = bytes;
+    next.heap = is_in_window(payload) ? 0 : 1;
+    // Release: as said at arrived().
+    device::store_release(&next.sequence, ++sent);
+  }
+
+  // Counts a message that went as packets.
+  COLLX_HD void sent_as_packets(rank_t peer) const noexcept { ++book_of(peer).sent; }
+
+  // The numbers, from 0, of the next message to and from a peer.
+  [[nodiscard]] COLLX_HD std::uint64_t next_to(rank_t peer) const noexcept { return book_of(peer).sent; }
+  [[nodiscard]] COLLX_HD std::uint64_t next_from(rank_t peer) const noexcept { return book_of(peer).taken; }
+
+  // Whether the peer has read everything.
+  [[nodiscard]] COLLX_HD bool is_read(rank_t peer) const noexcept {
+    return consumed_by(peer) >= book_of(peer).sent;
+  }
+  // Whether it has read what was sent when that half of the staging memory was left.
+  [[nodiscard]] COLLX_HD bool is_free(rank_t peer, int half) const noexcept {
+    return consumed_by(peer) >= book_of(peer).staged_until[half];
+  }
+  COLLX_HD void leave_half(rank_t peer, int half) const noexcept {
+    book& own = book_of(peer);
+    own.staged_until[half] = own.sent;
+  }
+
+  // ---- by all threads ------------------------------------------------------------------------------
+
+  // Whether peers can read a payload where it lies.
+  [[nodiscard]] COLLX_HD bool reachable(std::byte const* p, std::size_t bytes) const noexcept {
+    auto const begin = reinterpret_cast<std::uintptr_t>(p);
+    return (begin >= group_->heap_begin && bytes <= group_->heap_end - begin) || is_in_window(p);
+  }
+
+  // Whether a message of that length goes as packets: both ends know.
+  [[nodiscard]] COLLX_HD bool packs(std::size_t bytes) const noexcept {
+    return lane_ == 0 && bytes != 0 && bytes <= group_->where.packet_bytes();
+  }
+
+  // Stores a payload of any alignment in the peer's packets. `message`: next_to(peer).
+  template <device::team Team>
+  COLLX_HD void send_packets(Team const& team, rank_t peer, std::uint64_t message, std::byte const* payload,
+                             std::size_t bytes) const noexcept {
+    auto* const to =
+        reinterpret_cast<std::uint64_t*>(group_->peers[peer].window + group_->where.packets(rank(), message));
+    auto const number = static_cast<std::uint64_t>(static_cast<std::uint32_t>(message + 1)) << 32;
+    for (std::size_t i = static_cast<std::size_t>(team.rank()); i < words(bytes);
+         i += static_cast<std::size_t>(team.size())) {
+      std::uint32_t data = 0;
+      for (std::size_t b = 0; b < 4 && 4 * i + b < bytes; ++b)
+        data |= static_cast<std::uint32_t>(payload[4 * i + b]) << (8 * b);
+      // Relaxed: data and number are one word.
+      device::store_relaxed(to + i, number | data);
+    }
+  }
+
+  // Puts the payload of the k-th packet message of a step together. Each thread waits for its own words and
+  // returns ok, or why it stopped waiting.
+  template <device::team Team>
+  [[nodiscard]] COLLX_HD status take_packets(Team const& team, rank_t peer, std::uint64_t message, int k,
+                                             std::size_t bytes) const noexcept {
+    auto const* const from =
+        reinterpret_cast<std::uint64_t const*>(group_->own + group_->where.packets(peer, message));
+    auto const number = static_cast<std::uint32_t>(message + 1);
+    std::byte* const to = landing(k);
+    for (std::size_t i = static_cast<std::size_t>(team.rank()); i < words(bytes);
+         i += static_cast<std::size_t>(team.size())) {
+      std::uint64_t word = 0;
+      auto const is_here = [&]() noexcept {
+        word = device::load_relaxed(from + i);  // relaxed: as said at send_packets
+        return static_cast<std::uint32_t>(word >> 32) == number;
+      };
+      if (status const outcome = device::wait_until(limits(), is_here); outcome != status::ok) return outcome;
+      for (std::size_t b = 0; b < 4; ++b) to[4 * i + b] = static_cast<std::byte>(word >> (8 * b));
+    }
+    return status::ok;
+  }
+
+  [[nodiscard]] COLLX_HD std::byte* landing(int k) const noexcept {
+    return group_->own + group_->where.landing(k);
+  }
+  [[nodiscard]] COLLX_HD std::byte* staging(int half) const noexcept {
+    return group_->own + group_->where.staging(lane_, half);
+  }
+  [[nodiscard]] COLLX_HD std::byte* scratch() const noexcept {
+    return group_->own + group_->where.scratch(lane_);
+  }
+  [[nodiscard]] COLLX_HD std::uint64_t fragments() const noexcept { return group_->state(lane_).fragments; }
+  // By one thread, when none reads it.
+  COLLX_HD void fragments(std::uint64_t count) const noexcept { group_->state(lane_).fragments = count; }
+
+  // The first failure of this rank: tells the host what it was, and all peers to stop. By any thread.
+  COLLX_HD void fail(status why, std::int32_t step, std::size_t fragment, rank_t peer,
+                     std::size_t bytes) const noexcept {
+    head& own = group_->own_head();
+    std::uint32_t const stopped_by = device::load_relaxed(&own.stopped);
+    if (!device::claim(&own.reported)) return;
+    report& to = *group_->failure;
+    to.lane = lane_, to.step = step, to.peer = peer;
+    to.fragment = fragment, to.bytes = bytes, to.stopped_by = stopped_by;
+    // Release: the host reads the rest once it sees the code.
+    device::store_release(&to.code, static_cast<std::uint32_t>(why));
+    auto const me = static_cast<std::uint32_t>(rank()) + 1;
+    // Relaxed: says nothing but itself.
+    for (rank_t r = 0; r < size(); ++r)
+      device::store_relaxed(reinterpret_cast<std::uint32_t*>(group_->peers[r].window), me);
+  }
+
+ private:
+  [[nodiscard]] static COLLX_HD std::size_t words(std::size_t bytes) noexcept { return (bytes + 3) / 4; }
+
+  [[nodiscard]] COLLX_HD book& book_of(rank_t peer) const noexcept {
+    return *reinterpret_cast<book*>(group_->own + group_->where.of(lane_, peer));
+  }
+  // Where the peer writes, in this rank's window; and where this rank does, in the peer's.
+  [[nodiscard]] COLLX_HD channel const& from(rank_t peer) const noexcept {
+    return *reinterpret_cast<channel const*>(group_->own + group_->where.from(lane_, peer));
+  }
+  [[nodiscard]] COLLX_HD channel& at(rank_t peer) const noexcept {
+    return *reinterpret_cast<channel*>(group_->peers[peer].window + group_->where.from(lane_, rank()));
+  }
+  [[nodiscard]] COLLX_HD std::uint64_t consumed_by(rank_t peer) const noexcept {
+    // Acquire: the peer's reads of what is now reused came before.
+    return device::load_acquire(&from(peer).consumed);
+  }
+  [[nodiscard]] COLLX_HD bool is_in_window(std::byte const* p) const noexcept {
+    auto const begin = reinterpret_cast<std::uintptr_t>(p);
+    auto const own = reinterpret_cast<std::uintptr_t>(group_->own);
+    return begin >= own && begin < own + group_->where.bytes();
+  }
+
+  view const* group_;
+  int lane_;
+};
+
+}  // namespace collx::inline abi_1::transport::windows

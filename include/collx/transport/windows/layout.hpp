@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// A window: the memory of one rank of a GPU (or of a test) that its peers map, and what lies where in it.
+// Plain words, zeroed when it is made; the same layout on all ranks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "collx/core/types.hpp"
+
+namespace collx::inline abi_1::transport::windows {
+
+// Messages from one peer on one lane that may be under way. The deepest schedules of the library declare 4.
+inline constexpr int depth = 8;
+
+// Where a payload lies: an address in the memory of its sender, which knows which mapping the receiver
+// must go by.
+struct letter {
+  std::uint64_t sequence;  // the message's number, from 1; written last
+  std::uint64_t address;
+  std::uint64_t bytes;
+  std::uint64_t heap;  // 0: in the window; 1: in the memory that ranks register
+};
+
+// What a peer writes into this rank's window, on one lane.
+struct alignas(128) channel {
+  letter letters[depth];
+  std::uint64_t consumed;  // how many of this rank's messages the peer has read
+};
+
+// What this rank keeps for itself of a peer, on one lane. Only the thread that sees to the peer uses it.
+struct book {
+  std::uint64_t sent, taken;
+  std::uint64_t staged_until[2];  // sent, when either half of the staging memory was last left
+};
+
+// Both sides of what this rank knows of a lane.
+struct alignas(64) lane_state {
+  std::uint64_t fragments;  // of all calls so far
+};
+
+struct alignas(128) head {
+  std::uint32_t stopped;  // 1 + the rank that said so first, as far as this one knows
+  std::uint32_t reported;
+};
+
+// A small payload as packets: each word of four bytes beside the low half of the message's number, stored
+// together, so that neither a letter nor a fence is needed. (NCCL calls this LL.)
+struct packet {
+  std::uint32_t data;
+  std::uint32_t number;
+};
+
+// Sizes are multiples of 128. Offsets are in bytes from where a window begins.
+class layout {
+ public:
+  layout() = default;
+  // `staging_bytes`: of one lane. `packet_bytes`: the largest payload that travels as packets, on lane 0;
+  // 0: none do.
+  COLLX_HD constexpr layout(rank_t size, int lanes, std::size_t staging_bytes, std::size_t packet_bytes)
+      : size_(size),
+        lanes_(lanes),
+        staging_bytes_(rounded(staging_bytes)),
+        packet_bytes_(rounded(packet_bytes)) {}
+
+  [[nodiscard]] COLLX_HD constexpr int lanes() const noexcept { return lanes_; }
+  [[nodiscard]] COLLX_HD constexpr std::size_t staging_bytes() const noexcept { return staging_bytes_; }
+  [[nodiscard]] COLLX_HD constexpr std::size_t packet_bytes() const noexcept { return packet_bytes_; }
+
+  [[nodiscard]] COLLX_HD constexpr std::size_t state(int lane) const noexcept {
+    return sizeof(head) + number(lane) * sizeof(lane_state);
+  }
+  // Written by the peer.
+  [[nodiscard]] COLLX_HD constexpr std::size_t from(int lane, rank_t peer) const noexcept {
+    return channels() + pair(lane, peer) * sizeof(channel);
+  }
+  [[nodiscard]] COLLX_HD constexpr std::size_t of(int lane, rank_t peer) const noexcept {
+    return books() + pair(lane, peer) * sizeof(book);
+  }
+  // Of the peer's message with that number (from 0), on lane 0.
+  [[nodiscard]] COLLX_HD constexpr std::size_t packets(rank_t peer, std::uint64_t message) const noexcept {
+    return all_packets() + (number(peer) * depth + message % depth) * packet_room();
+  }
+  // Where the payload of the k-th of a step's packet messages is put together.
+  [[nodiscard]] COLLX_HD constexpr std::size_t landing(int k) const noexcept {
+    return landings() + number(k) * packet_bytes_;
+  }
+  [[nodiscard]] COLLX_HD constexpr std::size_t staging(int lane, int half) const noexcept {
+    return all_staging() + number(lane) * (staging_bytes_ + half_bytes()) + number(half) * half_bytes();
+  }
+  [[nodiscard]] COLLX_HD constexpr std::size_t scratch(int lane) const noexcept { return staging(lane, 2); }
+  [[nodiscard]] COLLX_HD constexpr std::size_t half_bytes() const noexcept { return staging_bytes_ / 2; }
+  // Of a whole window.
+  [[nodiscard]] COLLX_HD constexpr std::size_t bytes() const noexcept { return staging(lanes_, 0); }
+
+ private:
+  [[nodiscard]] static COLLX_HD constexpr std::size_t number(std::int64_t value) {
+    return static_cast<std::size_t>(value);
+  }
+  [[nodiscard]] static COLLX_HD constexpr std::size_t rounded(std::size_t bytes) {
+    return (bytes + 255) / 256 * 256;
+  }
+  [[nodiscard]] COLLX_HD constexpr std::size_t pair(int lane, rank_t peer) const {
+    return number(lane) * number(size_) + number(peer);
+  }
+  [[nodiscard]] COLLX_HD constexpr std::size_t packet_room() const {
+    return packet_bytes_ / sizeof(std::uint32_t) * sizeof(packet);
+  }
+  [[nodiscard]] COLLX_HD constexpr std::size_t channels() const {
+    return sizeof(head) + rounded(number(lanes_) * sizeof(lane_state));
+  }
+  [[nodiscard]] COLLX_HD constexpr std::size_t books() const {
+    return channels() + number(lanes_) * number(size_) * sizeof(channel);
+  }
+  [[nodiscard]] COLLX_HD constexpr std::size_t all_packets() const {
+    return books() + rounded(number(lanes_) * number(size_) * sizeof(book));
+  }
+  [[nodiscard]] COLLX_HD constexpr std::size_t landings() const {
+    return all_packets() + number(size_) * depth * packet_room();
+  }
+  [[nodiscard]] COLLX_HD constexpr std::size_t all_staging() const {
+    return landings() + number(size_) * packet_bytes_;
+  }
+
+  rank_t size_ = 1;
+  int lanes_ = 1;
+  std::size_t staging_bytes_ = 0, packet_bytes_ = 0;
+};
+
+}  // namespace collx::inline abi_1::transport::windows

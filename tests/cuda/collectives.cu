@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives driven by kernels, on as many ranks as share this machine's GPU, threads of one process and
+// processes: against what the host computes, replayed by a graph, and misused.
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <collx/bootstrap/local.hpp>
+#include <collx/collx.hpp>
+#include <collx/gpu.cuh>
+
+#include "gpu.hpp"
+
+namespace {
+
+using namespace collx;
+using gpu_test::require;
+
+// Memory of the GPU.
+template <class T>
+class buffer {
+ public:
+  explicit buffer(std::vector<T> const& content) : size_(content.size()) {
+    require(cudaMalloc(&data_, size_ * sizeof(T)), "cudaMalloc");
+    require(cudaMemcpy(data_, content.data(), size_ * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
+  }
+  buffer(buffer const&) = delete;
+  ~buffer() { (void)cudaFree(data_); }
+  [[nodiscard]] T* data() const { return data_; }
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] std::vector<T> content() const {
+    std::vector<T> copy(size_);
+    require(cudaMemcpy(copy.data(), data_, size_ * sizeof(T), cudaMemcpyDeviceToHost), "cudaMemcpy");
+    return copy;
+  }
+
+ private:
+  T* data_ = nullptr;
+  std::size_t size_;
+};
+
+struct stream {
+  cudaStream_t id = nullptr;
+  stream() { require(cudaStreamCreateWithFlags(&id, cudaStreamNonBlocking), "cudaStreamCreate"); }
+  stream(stream const&) = delete;
+  ~stream() { (void)cudaStreamDestroy(id); }
+};
+
+void check(bool holds, std::string const& what) {
+  if (!holds) throw std::runtime_error(what);
+}
+
+// Small whole numbers, so that sums are exact in any order.
+[[nodiscard]] std::vector<float> content_of(rank_t rank, std::size_t count) {
+  std::vector<float> v(count);
+  for (std::size_t i = 0; i < count; ++i)
+    v[i] = static_cast<float>((i * 7 + static_cast<std::size_t>(rank) * 13) % 101);
+  return v;
+}
+
+[[nodiscard]] std::vector<float> sum_of(rank_t size, std::size_t count) {
+  std::vector<float> total(count);
+  for (rank_t r = 0; r < size; ++r) {
+    std::vector<float> const v = content_of(r, count);
+    for (std::size_t i = 0; i < count; ++i) total[i] += v[i];
+  }
+  return total;
+}
+
+template <class Algorithm>
+void try_all_reduce(gpu_communicator& gpu, stream const& s, char const* name) {
+  for (std::size_t const count : {std::size_t{1}, std::size_t{63}, std::size_t{5000}, std::size_t{1} << 20}) {
+    std::vector<float> const expected = sum_of(gpu.size(), count);
+    buffer<float> in(content_of(gpu.rank(), count)), out(std::vector<float>(count, -1.0f));
+    all_reduce<Algorithm>(gpu, in, out, sum, on(s.id));
+    all_reduce<Algorithm>(gpu, in, sum, on(s.id));
+    gpu.synchronize(on(s.id));
+    check(out.content() == expected, std::string(name) + ": all_reduce of " + std::to_string(count));
+    check(in.content() == expected, std::string(name) + ": all_reduce in place of " + std::to_string(count));
+  }
+}
+
+void try_the_others(gpu_communicator& gpu, stream const& s) {
+  std::size_t const count = 3000, all = count * static_cast<std::size_t>(gpu.size());
+  std::vector<float> const mine = content_of(gpu.rank(), all), total = sum_of(gpu.size(), all);
+  auto const part = [&](std::vector<float> const& v, rank_t r) {
+    auto const begin = v.begin() + static_cast<std::ptrdiff_t>(count) * r;
+    return std::vector<float>(begin, begin + static_cast<std::ptrdiff_t>(count));
+  };
+  buffer<float> in(mine), one(part(mine, 0));
+  buffer<float> small(std::vector<float>(count, 0.0f)), large(std::vector<float>(all, 0.0f));
+  reduce_scatter(gpu, in, small, sum, on(s.id));
+  gpu.synchronize(on(s.id));
+  check(small.content() == part(total, gpu.rank()), "reduce_scatter");
+  all_gather(gpu, small, large, on(s.id));
+  gpu.synchronize(on(s.id));
+  check(large.content() == total, "all_gather");
+  all_to_all(gpu, in, large, on(s.id));
+  gpu.synchronize(on(s.id));
+  for (rank_t r = 0; r < gpu.size(); ++r)
+    check(part(large.content(), r) == part(content_of(r, all), gpu.rank()), "all_to_all");
+  broadcast(gpu, one, gpu.size() - 1, on(s.id));
+  gpu.synchronize(on(s.id));
+  check(one.content() == part(content_of(gpu.size() - 1, all), 0), "broadcast");
+  reduce(gpu, one, small, sum, 0, on(s.id));
+  barrier(gpu, on(s.id));
+  gpu.synchronize(on(s.id));
+  std::vector<float> expected = one.content();
+  for (float& x : expected) x *= static_cast<float>(gpu.size());
+  if (gpu.rank() == 0) check(small.content() == expected, "reduce");
+}
+
+void try_graph(gpu_communicator& gpu, stream const& s) {
+  std::vector<float> ones(1000, 1.0f);
+  buffer<float> data(ones);
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t ready = nullptr;
+  require(cudaStreamBeginCapture(s.id, cudaStreamCaptureModeThreadLocal), "begin of capture");
+  all_reduce(gpu, data, sum, on(s.id));
+  require(cudaStreamEndCapture(s.id, &graph), "end of capture");
+  require(cudaGraphInstantiate(&ready, graph, 0), "instantiation");
+  for (int i = 0; i < 3; ++i) require(cudaGraphLaunch(ready, s.id), "replay");
+  gpu.synchronize(on(s.id));
+  float expected = 1;
+  for (int i = 0; i < 3; ++i) expected *= static_cast<float>(gpu.size());
+  check(data.content() == std::vector<float>(1000, expected), "graph");
+  (void)cudaGraphExecDestroy(ready);
+  (void)cudaGraphDestroy(graph);
+}
+
+void try_heap(gpu_communicator& gpu, stream const& s) {
+  std::size_t const count = 100'000;
+  auto mine = gpu.allocate<float>(count);
+  std::vector<float> const content = content_of(gpu.rank(), count);
+  require(cudaMemcpy(mine.data(), content.data(), count * sizeof(float), cudaMemcpyHostToDevice),
+          "cudaMemcpy");
+  all_reduce<algo::ring>(gpu, mine, sum, on(s.id));
+  gpu.synchronize(on(s.id));
+  std::vector<float> got(count);
+  require(cudaMemcpy(got.data(), mine.data(), count * sizeof(float), cudaMemcpyDeviceToHost), "cudaMemcpy");
+  check(got == sum_of(gpu.size(), count), "all_reduce of symmetric memory");
+}
+
+template <class Call>
+void expect_refusal(char const* what, Call const& call) {
+  try {
+    call();
+  } catch (error const& e) {
+    check(e.code() == status::bad_argument, std::string(what) + ": " + e.what());
+    return;
+  }
+  throw std::runtime_error(std::string(what) + " was not refused");
+}
+
+void try_misuse(gpu_communicator& gpu, stream const& s) {
+  std::vector<float> host(100);
+  buffer<float> good(host);
+  expect_refusal("memory of the host", [&] { all_reduce(gpu, host, sum, on(s.id)); });
+  void* freed = nullptr;
+  require(cudaMalloc(&freed, 1 << 22), "cudaMalloc");
+  require(cudaFree(freed), "cudaFree");
+  std::span<float> const gone(static_cast<float*>(freed), 100);
+  expect_refusal("freed memory", [&] { all_reduce(gpu, gone, sum, on(s.id)); });
+  expect_refusal("a wrong count", [&] { all_gather(gpu, good, good, on(s.id)); });
+  all_reduce(gpu, good, sum, on(s.id));  // nothing of this has done harm
+  gpu.synchronize(on(s.id));
+}
+
+template <class Transport>
+void one_rank(communicator<Transport>& host) {
+  require(cudaSetDevice(0), "cudaSetDevice");
+  gpu_settings chosen = gpu_settings::from_environment();
+  chosen.heap_bytes = 1 << 20;
+  gpu_communicator gpu(host, chosen);
+  stream const s;
+  try_all_reduce<algo::direct_one_shot>(gpu, s, "direct_one_shot");
+  try_all_reduce<algo::direct_two_shot>(gpu, s, "direct_two_shot");
+  try_all_reduce<algo::ring>(gpu, s, "ring");
+  try_all_reduce<algo::recursive_doubling>(gpu, s, "recursive_doubling");
+  try_the_others(gpu, s);
+  try_heap(gpu, s);
+  try_graph(gpu, s);
+  try_misuse(gpu, s);
+}
+
+}  // namespace
+
+// COLLX_GPU_TEST_RANKS limits the ranks: tools that run kernels one after the other take only one.
+int main() {
+  if (!gpu_test::gpu_is_here()) {
+    std::puts("SKIPPED: no GPU");
+    return 0;
+  }
+  try {
+    // Processes first: a process that has used CUDA cannot be forked.
+    auto const most = static_cast<rank_t>(environment::number("COLLX_GPU_TEST_RANKS", 8, 1, 8));
+    for (rank_t const size : {1, 2, 4})
+      if (size <= most) bootstrap::on_processes(size, [](auto& host) { one_rank(host); });
+    for (rank_t const size : {1, 2, 4, 8})
+      if (size <= most) bootstrap::on_threads(size, [](auto& host) { one_rank(host); });
+  } catch (std::exception const& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+  std::puts("collectives on the GPU: passed");
+}

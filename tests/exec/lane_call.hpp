@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// One call of a collective on a group of windows, as the threads of one lane of one rank make it.
+#pragma once
+
+#include "collective/oracle.hpp"
+#include "collx/exec/lane_cut.hpp"
+#include "collx/exec/lane_machine.hpp"
+#include "transport/window_group.hpp"
+
+namespace window_group {
+
+using team_t = device_test::host_team;
+
+// What a lane of a rank does in one call. `workspace`: of the lane; its `failed` is 0.
+template <collx::schedule S, class T, class Op>
+bool perform(group& all, rank_t rank, int lane, team_t& team,
+                           collx::exec::lane_workspace& workspace, T const* in, T* out,
+                           oracle::setting const& how, Op const& op) {
+  collx::problem const where{rank, how.size, how.root};
+  auto const user = [&] {
+    return collx::exec::even_buffers<typename S::contract>(where, in, out, how.in_place);
+  };
+  collx::exec::chunk_map const map = collx::exec::map_lanes<S>(
+      where, user, how.count, sizeof(T), all.chosen().staging_bytes, all.chosen().lanes);
+  windows::lane_port const port(all.view(rank), lane);
+  collx::exec::lane_machine<S::contract::from_all, T, Op, team_t, windows::lane_port> machine(
+      team, port, workspace, map, op);
+  return machine.template perform_all<S>();
+}
+
+}  // namespace window_group

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ends a wait in a kernel: a deadline, a host that gives up, a peer that sends something else. Every
+// other rank must end too, soon, and the report must name who was waited for.
+#include <atomic>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "collx/algo/direct.hpp"
+#include "collx/algo/ring.hpp"
+#include "exec/lane_call.hpp"
+
+namespace {
+
+using namespace collx;
+using window_group::team_t;
+
+constexpr std::size_t count_max = 40000;
+
+// Runs an all_reduce of `counts[rank]` floats on the ranks with a count; returns whether any rank succeeded.
+template <class Algorithm>
+bool any_succeeds(window_group::group& all, std::vector<std::size_t> const& counts) {
+  auto const n = counts.size();
+  std::vector<std::vector<float>> in(n, std::vector<float>(count_max, 1.0f)), out = in;
+  std::vector<exec::lane_workspace> lanes(n * static_cast<std::size_t>(all.chosen().lanes));
+  std::atomic<bool> any{false};
+  all.run([&](rank_t r) { return counts[static_cast<std::size_t>(r)] != 0; },
+          [&](rank_t r, int lane, team_t& team) {
+            auto const i = static_cast<std::size_t>(r);
+            auto& workspace =
+                lanes[i * static_cast<std::size_t>(all.chosen().lanes) + static_cast<std::size_t>(lane)];
+            if (team.rank() == 0) workspace.failed = 0;
+            team.sync();
+            oracle::setting const how{all.chosen().size, counts[i]};
+            // Relaxed: read after all threads have ended.
+            if (window_group::perform<typename Algorithm::all_reduce>(all, r, lane, team, workspace,
+                                                                      in[i].data(), out[i].data(), how, sum))
+              any.store(true, std::memory_order_relaxed);
+          });
+  return any.load(std::memory_order_relaxed);
+}
+
+status code_of(window_group::group const& all, rank_t rank) {
+  return static_cast<status>(all.report(rank).code);
+}
+
+}  // namespace
+
+TEST_CASE("a rank that never comes is named, and everybody ends") {
+  for (std::size_t const packet_bytes : {std::size_t{0}, std::size_t{1024}})
+    for (std::size_t const count : {std::size_t{3}, count_max}) {
+      CAPTURE(packet_bytes);
+      CAPTURE(count);
+      window_group::group all(
+          {.size = 4, .threads = 2, .packet_bytes = packet_bytes, .timeout_ns = 50'000'000});
+      REQUIRE_FALSE(any_succeeds<algo::direct_one_shot>(all, {count, count, 0, count}));
+      bool named = false;
+      for (rank_t const r : {0, 1, 3}) {
+        bool const timed_out = code_of(all, r) == status::timeout;
+        CHECK((timed_out || code_of(all, r) == status::aborted));
+        named = named || (timed_out && all.report(r).peer == 2);
+      }
+      CHECK(named);
+      CHECK(code_of(all, 2) == status::ok);  // it was never asked
+    }
+}
+
+TEST_CASE("in a ring the deadline passes at the neighbour of the rank that is missing") {
+  window_group::group all({.size = 3, .lanes = 2, .timeout_ns = 50'000'000});
+  REQUIRE_FALSE(any_succeeds<algo::ring>(all, {count_max, 0, count_max}));
+  CHECK(code_of(all, 0) != status::ok);
+  CHECK(code_of(all, 2) != status::ok);
+}
+
+TEST_CASE("ranks that disagree about the count are told") {
+  window_group::group all({.size = 2, .timeout_ns = 5'000'000'000});
+  REQUIRE_FALSE(any_succeeds<algo::direct_one_shot>(all, {1000, 1001}));
+  bool const told = code_of(all, 0) == status::mismatch || code_of(all, 1) == status::mismatch;
+  CHECK(told);
+  for (rank_t r = 0; r < 2; ++r)
+    if (code_of(all, r) == status::mismatch) CHECK(all.report(r).bytes == (r == 0 ? 4004 : 4000));
+}
+
+TEST_CASE("a call ends when nobody reads its buffers any more") {
+  window_group::group all({.size = 2});
+  std::vector<float> data(count_max, 7.0f), got(count_max, 0.0f);
+  exec::lane_workspace lanes[2] = {};
+  std::atomic<bool> returned{false};
+  all.run([](rank_t) { return true; },
+          [&](rank_t r, int lane, team_t& team) {
+            float* const memory = r == 0 ? data.data() : got.data();
+            oracle::setting const how{2, count_max, true};
+            if (r == 1) {
+              transport::windows::lane_port const port(all.view(1), lane);
+              transport::arrival first;
+              while (!port.arrived(0, first)) sched_yield();
+              // The root has sent all it ever will, and could go on if nothing kept it. Relaxed: only a hint.
+              for (int i = 0; i < 1000; ++i) CHECK_FALSE(returned.load(std::memory_order_relaxed));
+            }
+            CHECK(window_group::perform<algo::direct_one_shot::broadcast>(all, r, lane, team, lanes[r],
+                                                                          memory, memory, how, sum));
+            if (r != 0) return;
+            returned.store(true, std::memory_order_relaxed);
+            std::fill(data.begin(), data.end(), -1.0f);
+          });
+  CHECK(got == std::vector<float>(count_max, 7.0f));
+}
+
+TEST_CASE("a host that gives up ends its kernels, and those of its peers") {
+  window_group::group all({.size = 3, .threads = 2});
+  all.stop();
+  REQUIRE_FALSE(any_succeeds<algo::ring>(all, {count_max, 0, count_max}));
+  CHECK(code_of(all, 0) == status::aborted);
+  CHECK(code_of(all, 2) == status::aborted);
+}
