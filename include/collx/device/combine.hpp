@@ -188,6 +188,8 @@ template <class T, class Op, team Team>
 COLLX_HD void combine(Team& threads, T* const* destinations, int destination_count, T const* const* sources,
                       int source_count, std::size_t count, Op const& op, bool finish, rank_t size,
                       int prepared = -1) {
+  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_copyable_v<Op>,
+                "combine() takes trivially copyable elements and operators");
   detail::combination<T, Op> const told{destinations, sources, destination_count, source_count, op,
                                         finish,       size,    prepared};
   detail::combine_piece(threads, told, 0, count);
