@@ -7,7 +7,7 @@
 #include "collx/collective/all_gather.hpp"
 #include "collx/collective/barrier.hpp"
 #include "collx/core/environment.hpp"
-#include "collx/transport/cuda/windows.hpp"
+#include "collx/transport/cuda/windows.cuh"
 #include "collx/transport/first_fit.hpp"
 #include "collx/transport/windows/lane_port.hpp"
 
@@ -47,6 +47,8 @@ struct gpu_settings {
 // same order on all ranks, and run in that order, whatever their streams.
 class gpu_communicator {
  public:
+  static constexpr bool runs_on_gpus = true;
+
   // Collective over `host`, whose ranks all call it with the device current that they are going to use.
   // `host` must outlive this object. Throws error (not_supported: more than one host, GPUs that cannot reach
   // each other; out_of_memory; system_failure, for what CUDA says).

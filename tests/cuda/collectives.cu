@@ -141,6 +141,28 @@ void try_heap(gpu_communicator& gpu, stream const& s) {
   check(got == sum_of(gpu.size(), count), "all_reduce of symmetric memory");
 }
 
+// Driven by a thread of the host: no kernel.
+template <class Transport>
+void try_host_driven(communicator<Transport>& host, stream const& s) {
+  transport::cuda_parts::copy_engine copies(1 << 16);
+  gpu_driven_by_host<Transport> gpu(host, copies);
+  std::size_t const count = 100'000;
+  std::vector<float> const expected = sum_of(gpu.size(), count);
+  buffer<float> in(content_of(gpu.rank(), count)), out(std::vector<float>(count, -1.0f));
+  buffer<float> all(std::vector<float>(count * static_cast<std::size_t>(gpu.size()), -1.0f));
+  all_reduce(gpu, in, out, sum, on(s.id));
+  all_gather(gpu, in, all, on(s.id));
+  require(cudaStreamSynchronize(s.id), "cudaStreamSynchronize");
+  gpu.throw_if_failed();
+  check(out.content() == expected, "host-driven all_reduce");
+  std::vector<float> const gathered = all.content();
+  for (rank_t r = 0; r < gpu.size(); ++r) {
+    auto const begin = gathered.begin() + static_cast<std::ptrdiff_t>(count) * r;
+    check(std::vector<float>(begin, begin + static_cast<std::ptrdiff_t>(count)) == content_of(r, count),
+          "host-driven all_gather");
+  }
+}
+
 template <class Call>
 void expect_refusal(char const* what, Call const& call) {
   try {
@@ -181,6 +203,7 @@ void one_rank(communicator<Transport>& host) {
   try_heap(gpu, s);
   try_graph(gpu, s);
   try_misuse(gpu, s);
+  try_host_driven(host, s);
 }
 
 }  // namespace

@@ -21,8 +21,15 @@
 #include "collx/exec/device_executor.cuh"
 #include "collx/exec/lane_cut.hpp"
 #include "collx/gpu_communicator.cuh"
+#include "collx/transport/cuda/copy_engine.cuh"
 
 namespace collx::inline abi_1 {
+
+// A communicator of the host that a thread drives for a GPU: collectives on the GPU's memory without a
+// kernel.
+template <class Transport>
+using gpu_driven_by_host = host_driven<Transport, transport::cuda_parts::copy_engine>;
+
 namespace detail {
 
 // Refuses what a kernel would fail on, or worse. A few hundred nanoseconds.
@@ -120,24 +127,42 @@ void run_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args, 
   gpu.end(where);
 }
 
+// The same over the network, or whatever the host's communicator stands on, without a kernel.
+template <class Algorithm, class Transport, class Contract, class T, class Op>
+void run_on_gpu(gpu_driven_by_host<Transport>& gpu, invocation<Contract, T, Op> const& args, on where) {
+  problem const p{gpu.rank(), gpu.size(), args.root};
+  int const device = gpu.copies().device();
+  require_stream(Contract::name, where, device);
+  if (args.fault == nullptr && args.count != 0 && Contract::input(p).count != 0)
+    require_on_device(Contract::name, "input", args.input, device);
+  if (args.fault == nullptr && args.count != 0 && Contract::output(p).count != 0)
+    require_on_device(Contract::name, "output", args.output, device);
+  gpu.template enqueue<Algorithm>(args, where.stream);
+}
+
+template <class Gpu>
+concept on_gpus = requires {
+  requires std::remove_reference_t<Gpu>::runs_on_gpus;
+};
+
 }  // namespace detail
 
 // `name`: of the collective. One to four arguments, as its own header has them, before the stream.
 #define COLLX_DETAIL_GPU_FORMS(name)                                                                \
-  template <class Algorithm = automatic, class A>                                                   \
-  void name(gpu_communicator& gpu, A&& a, on where) {                                               \
+  template <class Algorithm = automatic, detail::on_gpus Gpu, class A>                              \
+  void name(Gpu& gpu, A&& a, on where) {                                                            \
     detail::run_on_gpu<Algorithm>(gpu, detail::bind_##name(detail::where(gpu), a), where);          \
   }                                                                                                 \
-  template <class Algorithm = automatic, class A, class B>                                          \
-  void name(gpu_communicator& gpu, A&& a, B&& b, on where) {                                        \
+  template <class Algorithm = automatic, detail::on_gpus Gpu, class A, class B>                     \
+  void name(Gpu& gpu, A&& a, B&& b, on where) {                                                     \
     detail::run_on_gpu<Algorithm>(gpu, detail::bind_##name(detail::where(gpu), a, b), where);       \
   }                                                                                                 \
-  template <class Algorithm = automatic, class A, class B, class C>                                 \
-  void name(gpu_communicator& gpu, A&& a, B&& b, C&& c, on where) {                                 \
+  template <class Algorithm = automatic, detail::on_gpus Gpu, class A, class B, class C>            \
+  void name(Gpu& gpu, A&& a, B&& b, C&& c, on where) {                                              \
     detail::run_on_gpu<Algorithm>(gpu, detail::bind_##name(detail::where(gpu), a, b, c), where);    \
   }                                                                                                 \
-  template <class Algorithm = automatic, class A, class B, class C, class D>                        \
-  void name(gpu_communicator& gpu, A&& a, B&& b, C&& c, D&& d, on where) {                          \
+  template <class Algorithm = automatic, detail::on_gpus Gpu, class A, class B, class C, class D>   \
+  void name(Gpu& gpu, A&& a, B&& b, C&& c, D&& d, on where) {                                       \
     detail::run_on_gpu<Algorithm>(gpu, detail::bind_##name(detail::where(gpu), a, b, c, d), where); \
   }
 
@@ -154,8 +179,8 @@ COLLX_DETAIL_GPU_FORMS(scatter)
 
 #undef COLLX_DETAIL_GPU_FORMS
 
-template <class Algorithm = automatic>
-void barrier(gpu_communicator& gpu, on where) {
+template <class Algorithm = automatic, detail::on_gpus Gpu>
+void barrier(Gpu& gpu, on where) {
   detail::run_on_gpu<Algorithm>(gpu, detail::bind_barrier(detail::where(gpu)), where);
 }
 

@@ -19,7 +19,7 @@ inline constexpr std::size_t small_lane_bytes = 16 * 1024;
 // `Contract`: what the schedule is run for. What fails is in the group's report. `Port`:
 // transport/windows/lane_port.hpp.
 template <schedule S, class Contract, class T, class Op, class Port>
-__global__ void __launch_bounds__(lane_threads_max)
+__global__ void __launch_bounds__(lane_threads_max, 1)
     run_lanes(__grid_constant__ typename Port::group const group, __grid_constant__ chunk_map const map,
               __grid_constant__ Op const op) {
   __shared__ lane_workspace shared;

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "collx/core/array.hpp"
-#include "collx/transport/cuda/memory.hpp"
+#include "collx/transport/cuda/memory.cuh"
 #include "collx/transport/windows/view.hpp"
 
 namespace collx::inline abi_1::transport::cuda_parts {

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "collx/transport/cuda/call.hpp"
+#include "collx/transport/cuda/call.cuh"
 
 namespace collx::inline abi_1::transport::cuda_parts {
 

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives on memory of a GPU that a thread of the host drives, over any transport: copy engines bring
+// pieces to memory of the host and results back, in stream order; no kernel runs, but for what the user's
+// streams do anyway. See docs/gpu_collectives.md.
+#pragma once
+
+#include <atomic>
+#include <thread>
+
+#include <sched.h>
+
+#include "collx/collective/forms.hpp"
+#include "collx/core/clock.hpp"
+
+namespace collx::inline abi_1 {
+
+// Rows of bytes, so far apart.
+struct copied_rows {
+  std::byte* to;
+  std::size_t to_pitch;
+  std::byte const* from;
+  std::size_t from_pitch;
+  std::size_t width_bytes, rows;
+};
+
+// What moves bytes between a GPU and memory of the host; transport/cuda/copy_engine.cuh is the one of CUDA.
+// Copies in one direction end in the order in which they were queued; `half` is 0 or 1.
+//
+//   stream                          what users put work into
+//   half_bytes(), staging(half)     memory of the host that copies may use
+//   word(i)                         a zeroed word of memory of the host that streams reach, i < words
+//   fetch(half, rows)               queues a copy from the GPU; store(half, rows): to it
+//   fetched(half), stored(half)     ok when all such copies of this half are done; pending; or system_failure
+//   mark(stream, word, value)       in stream order: *word = value
+//   hold(stream, word, value)       in stream order: goes on when *word is value
+template <class C>
+concept copier = requires(C& c, typename C::stream where, int half, copied_rows const& rows,
+                          std::uint32_t* word, std::uint32_t value) {
+  { c.half_bytes() } -> std::convertible_to<std::size_t>;
+  { c.staging(half) } -> std::same_as<std::byte*>;
+  { c.word(half) } -> std::same_as<std::uint32_t*>;
+  { c.fetch(half, rows) }
+  noexcept->std::same_as<status>;
+  { c.store(half, rows) }
+  noexcept->std::same_as<status>;
+  { c.fetched(half) }
+  noexcept->std::same_as<status>;
+  { c.stored(half) }
+  noexcept->std::same_as<status>;
+  c.mark(where, word, value);
+  c.hold(where, word, value);
+};
+
+// One rank's thread. While it lives, the communicator is its own: the user calls nothing on it. Calls are
+// made in the same order on all ranks, and done in that order: what one of them waits for must not wait for a
+// later one.
+template <class Transport, copier Copier>
+class host_driven {
+ public:
+  using communicator_type = communicator<Transport>;
+  using stream = typename Copier::stream;
+  static constexpr bool runs_on_gpus = true;
+
+  // `copies` and `comm` must outlive this object.
+  host_driven(communicator_type& comm, Copier& copies)
+      : comm_(comm), copies_(copies), rank_(comm.rank()), size_(comm.size()), thread_([this] { serve(); }) {}
+  host_driven(host_driven const&) = delete;
+  // Does what was called first.
+  ~host_driven() {
+    // Release: the thread sees every command that was put in before.
+    ending_.store(true, std::memory_order_release);
+    thread_.join();
+  }
+
+  [[nodiscard]] rank_t rank() const noexcept { return rank_; }
+  [[nodiscard]] rank_t size() const noexcept { return size_; }
+  [[nodiscard]] Copier& copies() const noexcept { return copies_; }
+
+  // What a call met with that was done meanwhile: throws error, as its blocking form would have.
+  void throw_if_failed() {
+    // Acquire: the communicator's report was written before.
+    status const code = failed_.load(std::memory_order_acquire);
+    if (COLLX_LIKELY(code == status::ok)) return;
+    if (comm_.failure().code != status::ok) throw error(comm_.failure());
+    throw error(
+        code, "host-driven collective: a copy between the GPU and the host failed; look at CUDA's own error");
+  }
+
+  // For collectives (host_driven_forms below): puts a call into a stream. Throws error for bad arguments, for
+  // what an earlier call met with, and (timeout) if the calls before it do not end.
+  template <class Algorithm, class Contract, class T, class Op>
+  void enqueue(detail::invocation<Contract, T, Op> const& args, stream where) {
+    using arguments = detail::invocation<Contract, T, Op>;
+    static_assert(sizeof(arguments) <= sizeof(command::arguments) && std::is_trivially_copyable_v<arguments>);
+    if (args.fault != nullptr) detail::throw_refusal(Contract::name, args.fault, args.given, args.needed);
+    throw_if_failed();
+    if (detail::needs_elements<Contract> && args.count == 0) return;
+    require_piece<Contract, T>();
+    command& next = commands_[called_ % depth];
+    std::uint64_t const began = now_us();
+    // Acquire: the slot's last command has been read before it is written.
+    while (called_ - done_.load(std::memory_order_acquire) >= depth) {
+      if (now_us() - began > comm_.timeout_us())
+        throw error(status::timeout,
+                    "host-driven collective: the calls before it do not end; do their streams run?");
+      sched_yield();
+    }
+    next.perform = [](host_driven& self, command const& mine) noexcept {
+      arguments copy;
+      std::memcpy(&copy, mine.arguments, sizeof copy);
+      return self.perform<Algorithm>(copy);
+    };
+    std::memcpy(next.arguments, &args, sizeof args);
+    auto const number = static_cast<std::uint32_t>(called_ + 1);
+    copies_.mark(where, reached(called_), number);
+    copies_.hold(where, finished(called_), number);
+    // Release: publishes the command.
+    put_.store(++called_, std::memory_order_release);
+  }
+
+ private:
+  static constexpr std::uint64_t depth = 32;
+
+  struct command {
+    status (*perform)(host_driven&, command const&) noexcept;
+    alignas(16) std::byte arguments[192];
+  };
+
+  [[nodiscard]] std::uint32_t* reached(std::uint64_t call) {
+    return copies_.word(static_cast<int>(call % depth));
+  }
+  [[nodiscard]] std::uint32_t* finished(std::uint64_t call) {
+    return copies_.word(static_cast<int>(depth + call % depth));
+  }
+
+  // ---- the thread --------------------------------------------------------------------------------
+
+  void serve() noexcept {
+    for (std::uint64_t call = 0;; ++call) {
+      // Acquire: see enqueue() and the destructor, which sets `ending_` after the last call.
+      while (put_.load(std::memory_order_acquire) == call) {
+        if (ending_.load(std::memory_order_acquire) && put_.load(std::memory_order_acquire) == call) return;
+        rest();
+      }
+      auto const number = static_cast<std::uint32_t>(call + 1);
+      // Acquire: what the stream did before it wrote the word is done. What runs before in the stream may
+      // take long, so this wait has no deadline; it is the stream's.
+      while (std::atomic_ref(*reached(call)).load(std::memory_order_acquire) != number) rest();
+      command const& mine = commands_[call % depth];
+      // After a failure streams go on all the same, with undefined results: nobody hangs.
+      if (failed_.load(std::memory_order_relaxed) == status::ok)  // relaxed: written by this thread only
+        if (status const outcome = mine.perform(*this, mine); outcome != status::ok) {
+          comm_.abort();  // where only a copy of this rank has failed the others would wait for it
+          failed_.store(outcome, std::memory_order_release);  // release: see throw_if_failed()
+        }
+      idle_ = 0;
+      // Release: results are in the GPU's memory before the stream goes on.
+      std::atomic_ref(*finished(call)).store(number, std::memory_order_release);
+      done_.store(call + 1, std::memory_order_release);  // release: the command has been read
+    }
+  }
+
+  // Looks often for a while, then seldom: a rank that has nothing to do leaves its processor to others.
+  void rest() noexcept {
+    if (++idle_ < 2000) {
+      sched_yield();
+      return;
+    }
+    timespec const pause{0, 20'000};
+    (void)nanosleep(&pause, nullptr);
+  }
+
+  // Piece by piece: while the ranks combine one, the next one is fetched and the last one stored.
+  template <class Algorithm, class Contract, class T, class Op>
+  [[nodiscard]] status perform(detail::invocation<Contract, T, Op> const& args) noexcept {
+    problem const p{rank_, size_, args.root};
+    auto const inputs = static_cast<std::size_t>(Contract::input(p).count);
+    auto const outputs = static_cast<std::size_t>(Contract::output(p).count);
+    std::size_t const most = piece_elements<Contract, T>();
+    std::size_t const pieces = args.count == 0 ? 1 : (args.count + most - 1) / most;
+    auto const count_of = [&](std::size_t i) { return i + 1 < pieces ? most : args.count - i * most; };
+    auto const fetch = [&](std::size_t i) noexcept {
+      std::size_t const width = count_of(i) * sizeof(T);
+      return copies_.fetch(half_of(i), {input_of(i), width, bytes(args.input + i * most),
+                                        args.count * sizeof(T), width, inputs});
+    };
+    if (status const s = fetch(0); s != status::ok) return s;
+    for (std::size_t i = 0; i < pieces; ++i) {
+      if (i + 1 < pieces) {
+        // The other half is free once the result before last is stored.
+        if (status const s = await([&] { return copies_.stored(half_of(i + 1)); }); s != status::ok) return s;
+        if (status const s = fetch(i + 1); s != status::ok) return s;
+      }
+      if (status const s = await([&] { return copies_.fetched(half_of(i)); }); s != status::ok) return s;
+      auto piece = args;
+      piece.in_place = false;
+      piece.count = count_of(i);
+      piece.input = reinterpret_cast<T const*>(input_of(i));
+      piece.output = reinterpret_cast<T*>(input_of(i) + inputs * piece.count * sizeof(T));
+      status const outcome = detail::run<Algorithm>(comm_.engine(), detail::called_on(comm_, piece));
+      if (outcome != status::ok) return outcome;
+      std::size_t const width = piece.count * sizeof(T);
+      status const stored = copies_.store(half_of(i), {bytes(args.output + i * most), args.count * sizeof(T),
+                                                       bytes(piece.output), width, width, outputs});
+      if (stored != status::ok) return stored;
+    }
+    for (int half = 0; half < 2; ++half)
+      if (status const s = await([&] { return copies_.stored(half); }); s != status::ok) return s;
+    return status::ok;
+  }
+
+  template <class Done>
+  [[nodiscard]] status await(Done const& done) noexcept {
+    std::uint64_t const began = now_us();
+    for (;;) {
+      status const outcome = done();
+      if (outcome != status::pending) return outcome;
+      if (now_us() - began > comm_.timeout_us()) return status::timeout;
+      sched_yield();
+    }
+  }
+
+  // Elements of each block that go at a time: the same on all ranks, whatever their own windows are.
+  template <class Contract, class T>
+  [[nodiscard]] std::size_t piece_elements() const {
+    auto const blocks = static_cast<std::size_t>(Contract::sharded ? 2 * size_ : 2);
+    return copies_.half_bytes() / blocks / sizeof(T);
+  }
+
+  template <class Contract, class T>
+  void require_piece() const {
+    if (piece_elements<Contract, T>() != 0) return;
+    throw error(
+        status::not_supported,
+        "host-driven collective: the staging memory does not hold one element for each rank; give it more");
+  }
+
+  [[nodiscard]] static int half_of(std::size_t piece) { return static_cast<int>(piece % 2); }
+  [[nodiscard]] std::byte* input_of(std::size_t piece) { return copies_.staging(half_of(piece)); }
+  template <class T>
+  [[nodiscard]] static auto bytes(T* p) {
+    using byte = std::conditional_t<std::is_const_v<T>, std::byte const, std::byte>;
+    return reinterpret_cast<byte*>(p);
+  }
+
+  communicator_type& comm_;
+  Copier& copies_;
+  rank_t rank_, size_;
+  command commands_[depth]{};
+  std::uint64_t called_ = 0;
+  std::uint32_t idle_ = 0;
+  std::atomic<std::uint64_t> put_{0}, done_{0};
+  std::atomic<bool> ending_{false};
+  std::atomic<status> failed_{status::ok};
+  std::thread thread_;
+};
+
+}  // namespace collx::inline abi_1

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moves bytes between a GPU and the host for host_driven.hpp: the GPU's copy engines do it, in streams of
+// their own, and streams of the user wait at words in memory of the host. No multiprocessor has a part in it.
+#pragma once
+
+#include <cuda.h>
+#include <cudaTypedefs.h>
+
+#include "collx/host_driven.hpp"
+#include "collx/transport/cuda/memory.cuh"
+
+namespace collx::inline abi_1::transport::cuda_parts {
+
+// Memory operations of streams, which the runtime library does not have. Found at run time, so that nobody
+// has to link the driver's library.
+struct stream_words {
+  PFN_cuStreamWriteValue32_v11070 write = nullptr;
+  PFN_cuStreamWaitValue32_v11070 wait = nullptr;
+
+  [[nodiscard]] static stream_words const& loaded() {
+    static stream_words const functions = [] {
+      stream_words found;
+      found.get("cuStreamWriteValue32", found.write);
+      found.get("cuStreamWaitValue32", found.wait);
+      return found;
+    }();
+    return functions;
+  }
+
+ private:
+  template <class Function>
+  static void get(char const* symbol, Function& function) {
+    void* found = nullptr;
+    cudaDriverEntryPointQueryResult outcome = cudaDriverEntryPointSymbolNotFound;
+    require(cudaGetDriverEntryPointByVersion(symbol, &found, 11070, cudaEnableDefault, &outcome), symbol);
+    if (outcome != cudaDriverEntryPointSuccess)
+      throw error(status::not_supported, "copy_engine: this driver has no memory operations of streams");
+    function = reinterpret_cast<Function>(found);
+  }
+};
+
+class copy_engine {
+ public:
+  using stream = cudaStream_t;
+
+  // For the current device. `half_bytes`: of pinned memory, twice.
+  explicit copy_engine(std::size_t half_bytes = std::size_t{4} << 20) : half_bytes_(half_bytes) {
+    require(cudaGetDevice(&device_), "the current device", "host-driven collectives need a GPU");
+    void* memory = nullptr;
+    require(cudaHostAlloc(&memory, 2 * half_bytes, cudaHostAllocPortable), "pinned memory");
+    staging_ = static_cast<std::byte*>(memory);
+    for (auto* const way : {&in_, &out_}) {
+      require(cudaStreamCreateWithFlags(&way->queue, cudaStreamNonBlocking), "a stream for copies");
+      for (cudaEvent_t& done : way->done)
+        require(cudaEventCreateWithFlags(&done, cudaEventDisableTiming), "an event for copies");
+    }
+  }
+  copy_engine(copy_engine const&) = delete;
+  ~copy_engine() {
+    for (auto* const way : {&in_, &out_}) {
+      (void)cudaStreamDestroy(way->queue);
+      for (cudaEvent_t const done : way->done) (void)cudaEventDestroy(done);
+    }
+    (void)cudaFreeHost(staging_);
+  }
+
+  [[nodiscard]] int device() const noexcept { return device_; }
+  [[nodiscard]] std::size_t half_bytes() const noexcept { return half_bytes_; }
+  [[nodiscard]] std::byte* staging(int half) const noexcept {
+    return staging_ + static_cast<std::size_t>(half) * half_bytes_;
+  }
+  [[nodiscard]] std::uint32_t* word(int i) const noexcept { return words_->all + i; }
+
+  [[nodiscard]] status fetch(int half, copied_rows const& rows) noexcept {
+    return copy(in_, half, rows, cudaMemcpyDeviceToHost);
+  }
+  [[nodiscard]] status store(int half, copied_rows const& rows) noexcept {
+    return copy(out_, half, rows, cudaMemcpyHostToDevice);
+  }
+  [[nodiscard]] status fetched(int half) const noexcept { return state(in_, half); }
+  [[nodiscard]] status stored(int half) const noexcept { return state(out_, half); }
+
+  void mark(stream where, std::uint32_t* word, std::uint32_t value) const {
+    // The default: what came before in the stream is visible before the word is.
+    require_driver(words_of_streams_.write(where, address(word), value, CU_STREAM_WRITE_VALUE_DEFAULT));
+  }
+  void hold(stream where, std::uint32_t* word, std::uint32_t value) const {
+    require_driver(words_of_streams_.wait(where, address(word), value, CU_STREAM_WAIT_VALUE_EQ));
+  }
+
+ private:
+  struct direction {
+    cudaStream_t queue = nullptr;
+    cudaEvent_t done[2] = {};
+  };
+  struct words {
+    std::uint32_t all[64];
+  };
+  // What a copy of several rows may have between them.
+  static constexpr std::size_t pitch_max = (std::size_t{1} << 31) - 1;
+
+  [[nodiscard]] status copy(direction const& way, int half, copied_rows const& r,
+                            cudaMemcpyKind kind) noexcept {
+    // The thread that drives has not chosen a device.
+    cudaError_t code = cudaSetDevice(device_);
+    if (r.rows != 0 && r.width_bytes != 0 && code == cudaSuccess) {
+      if (r.to_pitch <= pitch_max && r.from_pitch <= pitch_max) {
+        code =
+            cudaMemcpy2DAsync(r.to, r.to_pitch, r.from, r.from_pitch, r.width_bytes, r.rows, kind, way.queue);
+      } else {
+        for (std::size_t i = 0; i < r.rows && code == cudaSuccess; ++i)
+          code = cudaMemcpyAsync(r.to + i * r.to_pitch, r.from + i * r.from_pitch, r.width_bytes, kind,
+                                 way.queue);
+      }
+    }
+    if (code == cudaSuccess) code = cudaEventRecord(way.done[half], way.queue);
+    return code == cudaSuccess ? status::ok : status::system_failure;
+  }
+
+  [[nodiscard]] static status state(direction const& way, int half) noexcept {
+    cudaError_t const code = cudaEventQuery(way.done[half]);
+    return code == cudaSuccess         ? status::ok
+           : code == cudaErrorNotReady ? status::pending
+                                       : status::system_failure;
+  }
+
+  [[nodiscard]] static CUdeviceptr address(std::uint32_t* word) noexcept {
+    return static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(word));
+  }
+  static void require_driver(CUresult code) {
+    if (code == CUDA_SUCCESS) return;
+    char text[160];
+    std::snprintf(text, sizeof text,
+                  "host-driven collective: a stream cannot wait at memory of the host (CUDA driver error %d)",
+                  static_cast<int>(code));
+    throw error(status::system_failure, text);
+  }
+
+  int device_ = 0;
+  std::size_t half_bytes_;
+  std::byte* staging_ = nullptr;
+  pinned<words> words_;
+  direction in_, out_;
+  stream_words const& words_of_streams_ = stream_words::loaded();
+};
+
+static_assert(copier<copy_engine>);
+
+}  // namespace collx::inline abi_1::transport::cuda_parts
