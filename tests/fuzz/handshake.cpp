@@ -12,7 +12,9 @@ using namespace collx::net;
 
 constexpr char text[] = "the secret of these tests";
 constexpr std::byte nonce[conversation::nonce_bytes] = {};
-constexpr expectation expected{5, 8, mask_of(purpose::link) | mask_of(purpose::tree), 4};
+constexpr expectation expects(protection protects) {
+  return {5, 8, mask_of(purpose::link) | mask_of(purpose::tree), 4, protects};
+}
 
 credentials const& keys() {
   static credentials const made(secret::of(std::span(text, sizeof text - 1)), 7);
@@ -50,8 +52,8 @@ verdict talk(Side& side, script says, std::size_t part) {
 }
 
 // An insider: what it says of itself is anything, but its proof is right.
-void try_insider(script says) {
-  listening_side side(expected, nonce);
+void try_insider(script says, protection protects) {
+  listening_side side(expects(protects), nonce);
   std::byte said[conversation::bytes_count] = {};
   put_u64(said, conversation::magic);
   put_u32(said + 8, conversation::version);
@@ -69,7 +71,7 @@ void try_insider(script says) {
   side.moved(side.to_send().size(), keys());
   introduction const who = side.who();
   bool const fine = get_u64(said + 16) == 7 && who.size == 8 && who.to == 5 && who.from >= 0 &&
-                    who.from < 8 && who.from != 5 && who.flow < 4 &&
+                    who.from < 8 && who.from != 5 && who.flow < 4 && who.protects == protects &&
                     (who.what == purpose::link || who.what == purpose::tree);
   require((side.outcome() == verdict::welcome) == fine);
 }
@@ -81,13 +83,13 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   script const says{{data + 2, size - 2}};
   std::size_t const part = 1 + data[1];
   if (data[0] % 3 == 0) {
-    listening_side side(expected, nonce);
+    listening_side side(expects(protection::none), nonce);
     require(talk(side, says, part) != verdict::welcome);
   } else if (data[0] % 3 == 1) {
     dialling_side side(keys(), {purpose::link, 3, 5, 8, 2}, nonce);
     require(talk(side, says, part) != verdict::welcome);
   } else {
-    try_insider(says);
+    try_insider(says, data[0] % 2 == 0 ? protection::none : protection::tls);
   }
   return 0;
 }

@@ -41,6 +41,7 @@ struct exchange {
   expectation whom = by_five;
   std::uint64_t seed = 1;
   std::size_t part = all_bytes;  // bytes moved at a time
+  secret_digest key_of_dialler, key_of_listener;  // after a welcome
   std::function<void(std::size_t place, std::byte&)> alter = [](std::size_t, std::byte&) {};
 
   verdict at_dialler{}, at_listener{};
@@ -55,6 +56,7 @@ struct exchange {
     at_dialler = one.outcome();
     at_listener = other.outcome();
     introduced = other.who();
+    REQUIRE((one.session_key(dials, key_of_dialler) && other.session_key(listens, key_of_listener)));
     return *this;
   }
 
@@ -170,6 +172,50 @@ TEST_CASE("who knows the secret but is not expected is told why, by a listener t
     CHECK(refused([&](exchange& t) { t.who.what = static_cast<purpose>(what); }) == verdict::wrong_purpose);
 }
 
+TEST_CASE("whether connections are encrypted must be the same on both sides, and nobody can change it") {
+  for (protection const one : {protection::none, protection::tls})
+    for (protection const other : {protection::none, protection::tls}) {
+      exchange talk;
+      talk.who.protects = one;
+      talk.whom.protects = other;
+      talk.run();
+      verdict const right = one == other ? verdict::welcome : verdict::wrong_protection;
+      CHECK(talk.at_dialler == right);
+      CHECK(talk.at_listener == right);
+    }
+  CHECK(std::string(advice(verdict::wrong_protection)).find("COLLX_TLS") != std::string::npos);
+  // Somebody on the way who asks for none in the name of the dialler.
+  exchange lowered;
+  lowered.who.protects = protection::tls;
+  lowered.alter = [](std::size_t place, std::byte& each) {
+    if (place == 37) each = std::byte{0};
+  };
+  CHECK(lowered.run().at_listener == verdict::wrong_secret);
+  exchange strange;
+  strange.who.protects = static_cast<protection>(7);
+  CHECK(strange.run().at_listener == verdict::wrong_protection);
+}
+
+TEST_CASE("both sides find the same key for their connection, and no other connection has it") {
+  auto const equal = [](digest const& a, digest const& b) { return same(a.bytes, b.bytes, 32); };
+  exchange first, second, other_secret, other_flow;
+  first.run();
+  CHECK(equal(first.key_of_dialler, first.key_of_listener));
+  second.seed = 50;
+  second.run();
+  other_secret.dials = other_secret.listens = keys("another secret of 24 bytes");
+  other_secret.run();
+  other_flow.who.flow = 1;
+  other_flow.run();
+  for (exchange const* other : {&second, &other_secret, &other_flow}) {
+    CHECK(other->at_listener == verdict::welcome);
+    CHECK_FALSE(equal(first.key_of_dialler, other->key_of_dialler));
+  }
+  // Nor is it anything that was said.
+  for (std::size_t place = 0; place + 32 <= all_bytes; ++place)
+    CHECK_FALSE(same(first.wire.data() + place, first.key_of_dialler.bytes, 32));
+}
+
 TEST_CASE("another version is refused by both sides, before anything is proved") {
   exchange talk;
   talk.alter = [](std::size_t place, std::byte& each) {
@@ -258,6 +304,8 @@ TEST_CASE("keys of different secrets, jobs and sides differ as they should") {
   auto const equal = [](digest const& a, digest const& b) { return same(a.bytes, b.bytes, 32); };
   CHECK(equal(keys().dials(), keys().for_job(99).dials()));
   CHECK_FALSE(equal(keys().dials(), keys().listens()));
+  CHECK_FALSE(equal(keys().dials(), keys().encrypts()));
+  CHECK_FALSE(equal(keys().listens(), keys().encrypts()));
   CHECK_FALSE(equal(keys().dials(), keys("another secret of 24 bytes").dials()));
   CHECK_FALSE(equal(keys("").dials(), keys().dials()));
   CHECK(keys().has_secret());

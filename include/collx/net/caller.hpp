@@ -47,6 +47,8 @@ class caller {
 
   // The connection, after progress() returned ok. Does not block; nothing beyond the handshake has been read.
   [[nodiscard]] owned_fd take() noexcept { return std::move(socket_); }
+  // After ok: what it is to be encrypted with. False if OpenSSL fails.
+  [[nodiscard]] bool session_key(secret_digest& out) const noexcept { return talk_.session_key(keys_, out); }
 
   [[nodiscard]] verdict refusal() const noexcept { return talk_.outcome(); }
   // The address of this attempt, or of the last one.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process proves itself with: two keys that are made of the job's secret, and the job's number.
+// What a process proves itself with: keys that are made of the job's secret, and the job's number.
 #pragma once
 
 #include "collx/net/mac.hpp"
@@ -13,8 +13,9 @@ namespace collx::inline abi_1::net {
   return hash;
 }
 
-// The keys of the two sides of a handshake, derived with HKDF (RFC 5869) from the secret, which is not kept.
-// They differ, so that nothing that one side said can be said back to it. Without a secret the keys are known
+// The keys of the two sides of a handshake, and the one that keys of connections come from, derived with HKDF
+// (RFC 5869) from the secret, which is not kept. They differ, so that nothing that one side said can be said
+// back to it, and no proof is a key. Without a secret the keys are known
 // to all: the same code runs, and keeps out mistakes, not people.
 class credentials {
  public:
@@ -26,7 +27,8 @@ class credentials {
     digest root;
     bool const well = hmac_sha256(std::as_bytes(std::span(salt)), std::as_bytes(of.bytes()), root) &&
                       expand(root, "collx: the side that dials", dials_) &&
-                      expand(root, "collx: the side that listens", listens_);
+                      expand(root, "collx: the side that listens", listens_) &&
+                      expand(root, "collx: what connections are encrypted with", encrypts_);
     wipe(&root, sizeof root);
     if (!well) throw error(status::system_failure, "OpenSSL has no HMAC-SHA-256; install one that has");
   }
@@ -35,12 +37,14 @@ class credentials {
   ~credentials() {
     wipe(&dials_, sizeof dials_);
     wipe(&listens_, sizeof listens_);
+    wipe(&encrypts_, sizeof encrypts_);
   }
 
   [[nodiscard]] std::uint64_t job() const noexcept { return job_; }
   [[nodiscard]] bool has_secret() const noexcept { return has_secret_; }
   [[nodiscard]] digest const& dials() const noexcept { return dials_; }
   [[nodiscard]] digest const& listens() const noexcept { return listens_; }
+  [[nodiscard]] digest const& encrypts() const noexcept { return encrypts_; }
 
   // The same keys for another job.
   [[nodiscard]] credentials for_job(std::uint64_t job) const noexcept {
@@ -59,7 +63,7 @@ class credentials {
     return hmac_sha256(root.bytes, std::as_bytes(std::span(text)), out);
   }
 
-  digest dials_, listens_;
+  digest dials_, listens_, encrypts_;
   std::uint64_t job_ = 0;
   bool has_secret_ = false;
 };

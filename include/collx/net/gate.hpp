@@ -15,6 +15,7 @@ namespace collx::inline abi_1::net {
 struct guest {
   introduction who;
   owned_fd socket;
+  secret_digest key;  // of this connection alone, if it is to be protected
 };
 
 // A gate never blocks, and allocates nothing after construction (OpenSSL does, within each code it computes).
@@ -120,18 +121,21 @@ class gate {
           return dismiss(at, count_.strangers), false;
         at.talk.moved(answer.size(), keys_);
       }
-      if (at.talk.outcome() == verdict::welcome) return let_in(at, out), true;
+      if (at.talk.outcome() == verdict::welcome) return let_in(at, out);
       if (at.talk.to_receive().empty()) return dismiss(at, count_.strangers), false;
     }
     return false;
   }
 
-  void let_in(slot& at, guest& out) noexcept {
+  [[nodiscard]] bool let_in(slot& at, guest& out) noexcept {
+    if (expected_.protects != protection::none && !at.talk.session_key(keys_, out.key))
+      return dismiss(at, count_.strangers), false;
     set_.remove(at.socket.get());
     out.who = at.talk.who();
     out.socket = std::move(at.socket);
     ++count_.welcomed;
     --open_;
+    return true;
   }
 
   void accept_some(std::uint64_t now) noexcept {

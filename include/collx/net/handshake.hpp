@@ -6,6 +6,7 @@
 #include "collx/core/types.hpp"
 #include "collx/net/bytes.hpp"
 #include "collx/net/credentials.hpp"
+#include "collx/net/protection.hpp"
 
 namespace collx::inline abi_1::net {
 
@@ -22,7 +23,8 @@ struct introduction {
   rank_t from = no_rank;
   rank_t to = no_rank;
   rank_t size = 0;         // ranks of the job
-  std::uint32_t flow = 0;  // which of the connections between the two
+  std::uint32_t flow = 0;  // which of the connections between the two; below 2^16
+  protection protects = protection::none;  // what follows the handshake
 };
 
 // Whom a listener lets in.
@@ -31,6 +33,7 @@ struct expectation {
   rank_t size = 1;
   std::uint32_t purposes = mask_of(purpose::link);  // mask_of(...) | mask_of(...)
   std::uint32_t flow_count = 1;                     // flows are below it
+  protection protects = protection::none;
 };
 
 // What a listener has decided.
@@ -44,6 +47,7 @@ enum class verdict : std::uint32_t {
   wrong_size,
   wrong_rank,     // not whom it was meant for, or from a rank that cannot be
   wrong_purpose,  // or a flow that is not there
+  wrong_protection,
 };
 
 // The last part of a sentence: "... refused this process: <this>".
@@ -59,13 +63,15 @@ enum class verdict : std::uint32_t {
       return "it has another rank, or this one is out of range; give each process its own";
     case verdict::wrong_purpose:
       return "it expects another kind of connection; use one version and the same settings";
+    case verdict::wrong_protection:
+      return "one of the two encrypts and the other does not; give all ranks the same COLLX_TLS";
     default: return "it gave no reason";
   }
 }
 
 // The whole conversation lies in one buffer. Four turns of fixed length; the sides take turns, the dialler
 // begins:
-//   hello      magic 8, version 4, purpose 4, job 8, from 4, to 4, size 4, flow 4, nonce 32
+//   hello      magic 8, version 4, purpose 4, job 8, from 4, to 4, size 4, protection 2, flow 2, nonce 32
 //   challenge  magic 8, version 4, verdict 4 (undecided, or wrong_version and the end), nonce 32
 //   proof      the dialler's code of everything before it
 //   welcome    verdict 4, the listener's code of everything before this code
@@ -89,6 +95,12 @@ class conversation {
   }
   // undecided while the conversation goes on.
   [[nodiscard]] verdict outcome() const noexcept { return open_ ? verdict::undecided : decided_; }
+
+  // After a welcome: a key for this connection, which both sides find and nobody else: a code of all that was
+  // said, both random numbers with it. False if OpenSSL fails.
+  [[nodiscard]] bool session_key(credentials const& mine, secret_digest& out) const noexcept {
+    return code_of(bytes_count, mine.encrypts(), out);
+  }
 
  protected:
   enum turn : std::uint8_t { hello, challenge, proof, welcome };
@@ -166,7 +178,7 @@ class dialling_side : public conversation {
     put_u32(said_ + 24, static_cast<std::uint32_t>(who.from));
     put_u32(said_ + 28, static_cast<std::uint32_t>(who.to));
     put_u32(said_ + 32, static_cast<std::uint32_t>(who.size));
-    put_u32(said_ + 36, who.flow);
+    put_u32(said_ + 36, static_cast<std::uint32_t>(who.protects) << 16 | who.flow);
     std::memcpy(said_ + 40, nonce.data(), nonce_bytes);
   }
 
@@ -192,7 +204,7 @@ class dialling_side : public conversation {
     std::uint32_t const said = get_u32(said_ + verdict_at);
     bool const proven = has_code(verdict_at + 4, mine.listens());
     bool const known = said >= static_cast<std::uint32_t>(verdict::welcome) &&
-                       said <= static_cast<std::uint32_t>(verdict::wrong_purpose);
+                       said <= static_cast<std::uint32_t>(verdict::wrong_protection);
     end(proven && known ? static_cast<verdict>(said) : verdict::wrong_secret);
   }
 };
@@ -229,7 +241,8 @@ class listening_side : public conversation {
     found.from = static_cast<rank_t>(get_u32(said_ + 24));
     found.to = static_cast<rank_t>(get_u32(said_ + 28));
     found.size = static_cast<rank_t>(get_u32(said_ + 32));
-    found.flow = get_u32(said_ + 36);
+    found.flow = get_u32(said_ + 36) & 0xffff;
+    found.protects = static_cast<protection>(get_u32(said_ + 36) >> 16);
     return found;
   }
 
@@ -260,7 +273,7 @@ class listening_side : public conversation {
     if (what < 1 || what > 3 || (expected_.purposes & mask_of(them.what)) == 0 ||
         them.flow >= expected_.flow_count)
       return verdict::wrong_purpose;
-    return verdict::welcome;
+    return them.protects == expected_.protects ? verdict::welcome : verdict::wrong_protection;
   }
 
   expectation expected_;

@@ -19,6 +19,15 @@ struct digest {
   std::byte bytes[bytes_count] = {};
 };
 
+// One that is wiped when it is no longer needed.
+struct secret_digest : digest {
+  secret_digest() = default;
+  explicit secret_digest(digest const& of) noexcept : digest(of) {}
+  secret_digest(secret_digest const&) = default;
+  secret_digest& operator=(secret_digest const&) = default;
+  ~secret_digest() { wipe(bytes, sizeof bytes); }
+};
+
 // False if OpenSSL fails; `out` is zero then. OpenSSL allocates within, and gives it back.
 [[nodiscard]] inline bool hmac_sha256(std::span<std::byte const> key, std::span<std::byte const> text,
                                       digest& out) noexcept {

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What protects the bytes of a connection once both sides have proved who they are. Both must have chosen the
+// same: it is part of what the handshake compares.
+#pragma once
+
+#include <cstdint>
+
+#include "collx/core/error.hpp"
+
+namespace collx::inline abi_1::net {
+
+enum class protection : std::uint32_t {
+  none = 0,
+  tls,  // TLS 1.3 with a key of this connection alone (net/tls_stream.hpp)
+};
+
+// Encryption by a key that everybody can compute would only look like one. Throws error (bad_argument).
+COLLX_COLD inline void require_secret(protection wanted, bool has_secret) {
+  if (wanted == protection::none || has_secret) return;
+  throw error(status::bad_argument,
+              "COLLX_TLS is 1, but there is no secret that keys could be made of; set COLLX_SECRET_FILE to a "
+              "file that only you can read, with the same 16 or more random bytes for all ranks (head -c 32 "
+              "/dev/urandom | base64), or unset COLLX_TLS");
+}
+
+}  // namespace collx::inline abi_1::net
