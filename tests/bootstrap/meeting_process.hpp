@@ -31,6 +31,7 @@ struct plan {
   std::string place;                // COLLX_RENDEZVOUS
   std::string secret = the_secret;  // empty: none
   std::uint64_t timeout_us = 20'000'000;
+  net::protection protects = net::protection::none;
 };
 
 inline std::uint64_t sum_of(bootstrap::network_membership const& all) {
@@ -63,11 +64,11 @@ inline rank_t sum_up_the_tree(bootstrap::network_membership& all) {
 }
 
 // Every rank dials the next one, and lets in the one before.
-inline void shake_hands(bootstrap::network_membership& all, net::socket_settings const& sockets) {
+inline void shake_hands(bootstrap::network_membership& all, bootstrap::network_settings const& chosen) {
   rank_t const next = (all.rank + 1) % all.size, before = (all.rank + all.size - 1) % all.size;
   net::caller call(all.addresses[static_cast<std::size_t>(next)],
-                   {net::purpose::link, all.rank, next, all.size, 0}, all.credentials, sockets,
-                   now_us() + 20'000'000, net::unanswered::means_lost);
+                   {net::purpose::link, all.rank, next, all.size, 0, chosen.protects}, all.credentials,
+                   chosen.sockets, now_us() + 20'000'000, net::unanswered::means_lost);
   net::guest who;
   bool came = false;
   status reached = status::pending;
@@ -181,6 +182,7 @@ class process {
       me.rendezvous = std::getenv("COLLX_RENDEZVOUS");
       bootstrap::network_settings chosen;
       chosen.timeout_us = its.timeout_us;
+      chosen.protects = its.protects;
       auto all = bootstrap::meet_over_network(
           me, chosen,
           its.secret.empty() ? net::secret()
@@ -188,7 +190,7 @@ class process {
       require(all.rank == its.rank && all.size == its.size, "another rank or size");
       require(all.dialled <= 2, "too many connections");
       for (std::uint64_t const host : all.hosts) require(host == all.hosts[0], "hosts differ");
-      if (all.size > 1) shake_hands(all, chosen.sockets);
+      if (all.size > 1) shake_hands(all, chosen);
       require(sum_up_the_tree(all) == all.size * (all.size - 1) / 2 || all.rank != 0, "another sum");
       text = std::to_string(all.rank) + " of " + std::to_string(all.size) + " knows " +
              std::to_string(sum_of(all));

@@ -141,6 +141,33 @@ TEST_CASE("meet_over_network: who does not belong is told why, and the job goes 
   check_met(met, {0, 1, 2}, 3);
 }
 
+TEST_CASE("meet_over_network: whether to encrypt is agreed on when ranks meet") {
+  std::string const place = free_place();
+  std::vector<process> ranks;
+  for (rank_t const r : {0, 1}) {
+    plan its = ordinary(r, 3, place);
+    its.protects = net::protection::tls;
+    ranks.emplace_back(its);
+  }
+  std::string const said = process(ordinary(2, 3, place)).said();
+  CHECK_MESSAGE(holds(said, "rank 0 at 127.0.0.1:"), said);
+  CHECK_MESSAGE(
+      holds(said, "one of the two encrypts and the other does not; give all ranks the same COLLX_TLS"), said);
+  plan right = ordinary(2, 3, place);
+  right.protects = net::protection::tls;
+  ranks.emplace_back(right);
+  check_met(ranks, {0, 1, 2}, 3);
+}
+
+TEST_CASE("meet_over_network: nobody encrypts without a secret") {
+  plan its = ordinary(0, 2, free_place());
+  its.secret = "";
+  its.protects = net::protection::tls;
+  std::string const said = process(its).said();
+  CHECK_MESSAGE(holds(said, "COLLX_TLS is 1, but there is no secret"), said);
+  CHECK_MESSAGE(holds(said, "set COLLX_SECRET_FILE"), said);
+}
+
 TEST_CASE("meet_over_network: a rank that is lost while the others meet is named by all") {
   std::string const place = free_place();
   process zero(ordinary(0, 8, place)), one(ordinary(1, 8, place));

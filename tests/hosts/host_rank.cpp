@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One rank of hosts_test.sh. `collectives`: calls them all and compares with what must come out.
-// `until_it_fails`: goes round and round, and prints how that ended.
+// `until_it_fails`: goes round and round, and prints how that ended. `words`: sends the words of its third
+// argument to all.
 #include <unistd.h>
 
 #include <cstdio>
@@ -112,19 +113,36 @@ void until_it_fails(World& world) {
   }
 }
 
+// Whatever ranks send each other here is these words.
+template <class World>
+void send_words(World& world, std::string const& words) {
+  std::string text;
+  while (text.size() < 100'000) text += words;
+  for (rank_t root = 0; root < world.size(); ++root) {
+    std::string here = world.rank() == root ? text : std::string(text.size(), ' ');
+    collx::broadcast(world, std::span(here.data(), here.size()), root);
+    collx::all_reduce<collx::algo::ring>(world, std::span(here.data(), here.size()), collx::max);
+    if (here != text) throw std::runtime_error("the words have changed");
+  }
+  if (world.rank() == 0) std::puts("words: all right");
+}
+
 template <class Transport>
-void run(char const* what) {
+void run(char const* what, char const* words) {
   auto world = collx::connect<Transport>();
   if (std::strcmp(what, "until_it_fails") == 0) until_it_fails(world);
+  else if (std::strcmp(what, "words") == 0) send_words(world, words);
   else collectives(world);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) try {
-  if (argc != 3) throw std::runtime_error("usage: host_rank tcp|composite collectives|until_it_fails");
-  if (std::strcmp(argv[1], "composite") == 0) run<shm_and_tcp>(argv[2]);
-  else run<tcp>(argv[2]);
+  if (argc < 3)
+    throw std::runtime_error("usage: host_rank tcp|composite collectives|until_it_fails|words WORDS");
+  char const* const words = argc > 3 ? argv[3] : "words ";
+  if (std::strcmp(argv[1], "composite") == 0) run<shm_and_tcp>(argv[2], words);
+  else run<tcp>(argv[2], words);
 } catch (std::exception const& failure) {
   std::printf("error: %s\n", failure.what());
   return 1;

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# hosts_test.sh SCENARIO TRANSPORT HOST_RANK [TRAIN_DIGITS]: ranks on four hosts, which are network namespaces joined by
-# virtual cables and a bridge in a fifth. All of it is taken down again, whatever happens.
+# hosts_test.sh SCENARIO TRANSPORT HOST_RANK OVERHEAR [TRAIN_DIGITS]: ranks on four hosts, which are network namespaces
+# joined by virtual cables and a bridge in a fifth. All of it is taken down again, whatever happens.
 set -u
-scenario=$1 transport=$2 host_rank=$3 train_digits=${4:-}
+scenario=$1 transport=$2 host_rank=$3 overhear=$4 train_digits=${5:-}
 scratch=$(mktemp -d)
 name=collx$$
 hosts=4
@@ -83,6 +83,24 @@ require_named() {
   done
 }
 
+# Runs 8 ranks that send each other words; what is said of them at the cable of the first host goes to `overheard`.
+send_words() {
+  local words="what only these ranks may read; "
+  ip netns exec "$name-switch" "$overhear" port0 "$words" >"$scratch/overheard" 2>&1 &
+  local ear=$! _
+  for _ in $(seq 1 1000); do
+    grep -q listening "$scratch/overheard" && break
+    read -r -t 0.01 <> <(:)
+  done
+  start 8 2 "$host_rank" "$transport" words "$words"
+  for pid in $(jobs -p); do
+    [ "$pid" = "$ear" ] || wait "$pid" || fail "a rank failed"
+  done
+  kill -TERM "$ear"
+  wait "$ear" || fail "nobody listened: $(cat "$scratch/overheard")"
+  grep -q "words: all right" "$scratch/rank_0" || fail "rank 0 says something else"
+}
+
 export COLLX_TIMEOUT_US=60000000
 (umask 077 && head -c 32 /dev/urandom | od -A n -t x1 | tr -d ' \n' >"$scratch/secret")
 export COLLX_SECRET_FILE=$scratch/secret
@@ -133,6 +151,17 @@ case $scenario in
     # Ranks 6 and 7 are cut off: they name somebody on the other side.
     require_named "6|7" 0 1 2 3 4 5
     require_named "[0-7]" 6 7
+    ;;
+  encrypted)
+    send_words
+    grep -qE "the words [1-9][0-9]+ times" "$scratch/overheard" || fail "nothing was heard: $(cat "$scratch/overheard")"
+    export COLLX_TLS=1
+    send_words
+    grep -qE "overheard [1-9][0-9]{5,} bytes, and the words 0 times" "$scratch/overheard" ||
+      fail "not encrypted: $(cat "$scratch/overheard")"
+    start 8 2 "$host_rank" "$transport" collectives
+    wait_for_all || fail "a rank failed"
+    grep -q "8 ranks, 2 on each host: all right" "$scratch/rank_0" || fail "rank 0 says something else"
     ;;
   digits)
     [ -x "$train_digits" ] || skip "train_digits is not built"

@@ -38,7 +38,9 @@ class meeting {
         has_secret_(!shared.empty()),
         keys_(shared, net::job_number(me.job)),
         deadline_us_(now_us() + chosen.timeout_us),
-        where_{me_, place_, chosen_.interfaces, chosen_.sockets, has_secret_} {}
+        where_{me_, place_, chosen_.interfaces, chosen_.sockets, has_secret_} {
+    net::require_secret(chosen.protects, has_secret_);
+  }
   meeting(meeting const&) = delete;
 
   [[nodiscard]] COLLX_COLD network_membership alone() {
@@ -290,10 +292,10 @@ class meeting {
     return keys_.for_job(keys_.job() ^ token);
   }
   [[nodiscard]] net::expectation expect(net::purpose what) const noexcept {
-    return {me_.rank, me_.size, net::mask_of(what), 1};
+    return {me_.rank, me_.size, net::mask_of(what), 1, chosen_.protects};
   }
   [[nodiscard]] net::introduction to(rank_t whom, net::purpose what) const noexcept {
-    return {what, me_.rank, whom, me_.size, 0};
+    return {what, me_.rank, whom, me_.size, 0, chosen_.protects};
   }
   void count_call() noexcept {
     ++dialled_;

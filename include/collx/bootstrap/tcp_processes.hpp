@@ -9,45 +9,72 @@
 
 namespace collx::inline abi_1::bootstrap {
 
-// As on_processes(). Every rank listens on a port of its own, which all know because they are forked from one
-// process. The secret is COLLX_SECRET_FILE's or COLLX_SECRET's; none is needed on loopback. `Transport`: tcp
-// or a decorator of it. `version`: 4 or 6, of the internet protocol.
+namespace detail {
+
+// Where each rank of a job listens, on the loopback interface; all know it because they are forked from one
+// process.
+class loopback_doors {
+ public:
+  COLLX_COLD loopback_doors(rank_t size, transport::tcp_settings const& chosen, std::uint8_t version = 4)
+      : sockets_(net::socket_settings::from_environment(chosen.common.timeout_us)),
+        mine_(net::secret::from_environment(), static_cast<std::uint64_t>(getpid())),
+        doors_(static_cast<std::size_t>(size)),
+        addresses_(static_cast<std::size_t>(size)),
+        chosen_(chosen),
+        protects_(chosen.tls ? net::protection::tls : net::protection::none) {
+    net::require_secret(protects_, mine_.has_secret());
+    for (std::size_t r = 0; r < doors_.size(); ++r) {
+      doors_[r] = net::listen_at(net::address::loopback(0, version), sockets_);
+      addresses_[r] = net::local_address(doors_[r].get());
+    }
+  }
+
+  // In the process of a rank, once: its connections, for a world that takes them over.
+  [[nodiscard]] COLLX_COLD transport::sockets::connector* connector_of(rank_t rank) {
+    net::owned_fd door = static_cast<net::owned_fd&&>(doors_[static_cast<std::size_t>(rank)]);
+    close();  // a rank that is gone must refuse
+    array<net::address> known(addresses_.size());
+    for (std::size_t r = 0; r < known.size(); ++r) known[r] = addresses_[r];
+    net::expectation const whom{rank, static_cast<rank_t>(known.size()), net::mask_of(net::purpose::link),
+                                static_cast<std::uint32_t>(chosen_.limits.connections()), protects_};
+    return new transport::sockets::network_connector(
+        rank, static_cast<array<net::address>&&>(known),
+        net::gate(static_cast<net::owned_fd&&>(door), mine_, whom, sockets_), mine_, sockets_,
+        chosen_.common.timeout_us, protects_);
+  }
+
+  // In the process that has forked the ranks: only they listen.
+  void close() noexcept {
+    for (net::owned_fd& door : doors_) door.reset();
+  }
+
+ private:
+  net::socket_settings sockets_;
+  net::credentials mine_;
+  array<net::owned_fd> doors_;
+  array<net::address> addresses_;
+  transport::tcp_settings const& chosen_;
+  net::protection protects_;
+};
+
+}  // namespace detail
+
+// As on_processes(). Every rank listens on a port of its own. The secret is COLLX_SECRET_FILE's or
+// COLLX_SECRET's; none is needed on loopback, but with TLS. `Transport`: tcp or a decorator of it. `version`:
+// 4 or 6, of the internet protocol.
 template <class Transport = transport::tcp, class RankMain>
 exit_codes on_tcp_processes(
     rank_t size, RankMain&& rank_main,
     transport::tcp_settings const& chosen = transport::tcp_settings::from_environment(),
     std::uint8_t version = 4) {
   detail::require_local_size(size);
-  auto const sockets = net::socket_settings::from_environment(chosen.common.timeout_us);
-  net::credentials const mine(net::secret::from_environment(), static_cast<std::uint64_t>(getpid()));
-  auto const count = static_cast<std::size_t>(size);
-  array<net::owned_fd> doors(count);
-  array<net::address> addresses(count);
-  for (std::size_t r = 0; r < count; ++r) {
-    doors[r] = net::listen_at(net::address::loopback(0, version), sockets);
-    addresses[r] = net::local_address(doors[r].get());
-  }
-  auto const join = [&](rank_t rank) {
-    net::owned_fd door = static_cast<net::owned_fd&&>(doors[static_cast<std::size_t>(rank)]);
-    for (net::owned_fd& other : doors) other.reset();  // a rank that is gone must refuse
-    array<net::address> known(count);
-    for (std::size_t r = 0; r < count; ++r) known[r] = addresses[r];
-    net::expectation const whom{rank, size, net::mask_of(net::purpose::link),
-                                static_cast<std::uint32_t>(chosen.limits.connections())};
-    auto* const links = new transport::sockets::network_connector(
-        rank, static_cast<array<net::address>&&>(known),
-        net::gate(static_cast<net::owned_fd&&>(door), mine, whom, sockets), mine, sockets,
-        chosen.common.timeout_us);
-    return transport::tcp::join<Transport>(rank, size, chosen, size, links);
-  };
-  // Only the children listen.
-  struct closed_after_fork {
-    array<net::owned_fd>& doors;
-    void operator()() const noexcept {
-      for (net::owned_fd& door : doors) door.reset();
-    }
-  };
-  return detail::fork_ranks(size, join, rank_main, closed_after_fork{doors});
+  detail::loopback_doors doors(size, chosen, version);
+  return detail::fork_ranks(
+      size,
+      [&](rank_t rank) {
+        return transport::tcp::join<Transport>(rank, size, chosen, size, doors.connector_of(rank));
+      },
+      rank_main, [&] { doors.close(); });
 }
 
 }  // namespace collx::inline abi_1::bootstrap

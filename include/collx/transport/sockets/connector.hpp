@@ -6,6 +6,7 @@
 #include "collx/core/status.hpp"
 #include "collx/core/types.hpp"
 #include "collx/net/fd.hpp"
+#include "collx/net/secured_stream.hpp"
 
 namespace collx::inline abi_1::transport::sockets {
 
@@ -14,6 +15,7 @@ struct connection {
   rank_t peer = no_rank;
   int flow = 0;  // 0: for control
   net::owned_fd fd;
+  net::owned_stream secured = {};  // what goes through it, if it is to be encrypted
 };
 
 // Set-up only, so that its virtual calls cost nothing that counts.

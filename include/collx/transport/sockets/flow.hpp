@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // One connection to another rank: writes the frames it is given, in order, and takes incoming ones apart.
 // Never blocks, never allocates. Payloads go from the user's memory to the kernel and from the kernel to
-// where they are wanted, without a copy between.
+// where they are wanted, without a copy between; or through whatever encrypts the connection.
 #pragma once
 
 #include <sys/socket.h>
 #include <sys/uio.h>
 
 #include "collx/net/fd.hpp"
+#include "collx/net/secured_stream.hpp"
 #include "collx/transport/flows/flow_choice.hpp"
 #include "collx/transport/sockets/frame.hpp"
 
@@ -41,12 +42,20 @@ class flow {
   flow() = default;
   flow(flow const&) = delete;
 
-  // Takes over a connected, non-blocking socket.
-  void open(net::owned_fd fd) noexcept {
+  // Takes over a connected, non-blocking socket, and what its bytes go through, if anything.
+  void open(net::owned_fd fd, net::owned_stream secured) noexcept {
     fd_ = static_cast<net::owned_fd&&>(fd);
+    secured_ = static_cast<net::owned_stream&&>(secured);
     state_ = flow_state::open;
   }
+  // Nothing more will be written.
+  void hang_up() noexcept {
+    if (fd_.get() < 0) return;
+    if (secured_) secured_->hang_up();
+    ::shutdown(fd_.get(), SHUT_WR);
+  }
   void close() noexcept {
+    secured_.reset();
     fd_.reset();
     state_ = flow_state::closed;
   }
@@ -74,9 +83,7 @@ class flow {
       msghdr message{};
       message.msg_iov = parts;
       std::size_t const asked = gather(parts, message.msg_iovlen);
-      ssize_t const n = message.msg_iovlen == 1 ? ::send(fd_.get(), parts[0].iov_base, parts[0].iov_len,
-                                                       MSG_DONTWAIT | MSG_NOSIGNAL)
-                                                : sendmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+      ssize_t const n = send(message);
       if (n < 0) {
         if (errno == EINTR) continue;
         if (errno == EAGAIN || errno == ENOBUFS) return;
@@ -86,7 +93,7 @@ class flow {
         return;
       }
       account(static_cast<std::size_t>(n), written);
-      if (static_cast<std::size_t>(n) < asked) return;
+      if (static_cast<std::size_t>(n) < asked && !secured_) return;
     }
   }
 
@@ -98,7 +105,8 @@ class flow {
   enum class answer : std::uint8_t { take, later, refuse };
   template <class Sink>
   void read(Sink& sink) noexcept {
-    for (int round = 0; round < rounds_max && state_ == flow_state::open; ++round) {
+    // If it is encrypted: until nothing lies between the socket and here. Nobody would say that it does.
+    for (int round = 0; (round < rounds_max || secured_) && state_ == flow_state::open; ++round) {
       if (waits_ && !parse(sink)) return;
       iovec parts[2];
       msghdr message{};
@@ -110,9 +118,7 @@ class flow {
       }
       parts[message.msg_iovlen++] = {buffer_ + have_, sizeof buffer_ - have_};
       asked += sizeof buffer_ - have_;
-      ssize_t const n = message.msg_iovlen == 1
-                            ? ::recv(fd_.get(), parts[0].iov_base, parts[0].iov_len, MSG_DONTWAIT)
-                            : recvmsg(fd_.get(), &message, MSG_DONTWAIT);
+      ssize_t const n = receive(message, round < rounds_max);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0 && errno == EAGAIN) return;
       if (n <= 0) {
@@ -122,7 +128,7 @@ class flow {
         return;
       }
       if (!take(static_cast<std::size_t>(n), sink)) return;
-      if (static_cast<std::size_t>(n) < asked) return;
+      if (static_cast<std::size_t>(n) < asked && !secured_) return;
     }
   }
 
@@ -131,6 +137,20 @@ class flow {
   static constexpr std::size_t buffer_bytes = 8192;
   // After so many system calls others get their turn.
   static constexpr int rounds_max = 8;
+
+  [[nodiscard]] ssize_t send(msghdr const& what) noexcept {
+    if (COLLX_UNLIKELY(static_cast<bool>(secured_))) return secured_->send(what.msg_iov, what.msg_iovlen);
+    return what.msg_iovlen == 1
+               ? ::send(fd_.get(), what.msg_iov->iov_base, what.msg_iov->iov_len, MSG_DONTWAIT | MSG_NOSIGNAL)
+               : ::sendmsg(fd_.get(), &what, MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+  [[nodiscard]] ssize_t receive(msghdr& into, bool may_fetch) noexcept {
+    if (COLLX_UNLIKELY(static_cast<bool>(secured_)))
+      return secured_->receive(into.msg_iov, into.msg_iovlen, may_fetch);
+    return into.msg_iovlen == 1
+               ? ::recv(fd_.get(), into.msg_iov->iov_base, into.msg_iov->iov_len, MSG_DONTWAIT)
+               : ::recvmsg(fd_.get(), &into, MSG_DONTWAIT);
+  }
 
   std::size_t gather(iovec* parts, std::size_t& used) noexcept {
     std::size_t total = 0, skip = written_;
@@ -218,6 +238,7 @@ class flow {
   }
 
   net::owned_fd fd_;
+  net::owned_stream secured_;
   flow_state state_ = flow_state::closed;
   bool can_write_ = true;
   bool waits_ = false;          // the head in the buffer could not be dealt with yet

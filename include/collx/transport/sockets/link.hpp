@@ -52,8 +52,8 @@ class link {
 
   // Every connection stands.
   [[nodiscard]] bool is_up() const noexcept { return opened_ == flow_count(); }
-  void open(int index, net::owned_fd fd) noexcept {
-    at(index).open(static_cast<net::owned_fd&&>(fd));
+  void open(int index, net::owned_fd fd, net::owned_stream secured) noexcept {
+    at(index).open(static_cast<net::owned_fd&&>(fd), static_cast<net::owned_stream&&>(secured));
     ++opened_;
   }
 

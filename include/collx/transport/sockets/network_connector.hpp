@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections over a network: dials the peers' gates, and lets in those that dial this rank's.
+// Connections over a network: dials the peers' gates, and lets in those that dial this rank's; encrypted, if
+// that was chosen. Then a connection stands when TLS's handshake, too, has ended.
 #pragma once
 
 #include "collx/net/caller.hpp"
 #include "collx/net/gate.hpp"
+#include "collx/net/tls_context.hpp"
 #include "collx/transport/sockets/connector.hpp"
 
 namespace collx::inline abi_1::transport::sockets {
@@ -11,25 +13,35 @@ namespace collx::inline abi_1::transport::sockets {
 class network_connector : public connector {
  public:
   // `gate` lets in links for this rank; `addresses[r]`: where rank r's listens; `timeout_us`: how long
-  // somebody is dialled before the wait for him is given up.
+  // somebody is dialled before the wait for him is given up; `protects`: what `gate` expects. Throws error
+  // (bad_argument, system_failure) if connections are to be encrypted and cannot be.
   COLLX_COLD network_connector(rank_t rank, array<net::address> addresses, net::gate gate,
                                net::credentials const& mine, net::socket_settings const& chosen,
-                               std::uint64_t timeout_us)
+                               std::uint64_t timeout_us, net::protection protects = net::protection::none)
       : rank_(rank),
         addresses_(static_cast<array<net::address>&&>(addresses)),
         failed_(addresses_.size()),
         gate_(static_cast<net::gate&&>(gate)),
         mine_(mine),
         chosen_(chosen),
-        timeout_us_(timeout_us) {}
+        timeout_us_(timeout_us),
+        protects_(protects) {
+    net::require_secret(protects, mine.has_secret());
+    if (protects == net::protection::tls) tls_ = net::tls_context::create();
+  }
   ~network_connector() override {
     while (calls_ != nullptr) delete std::exchange(calls_, calls_->next);
+    while (greetings_ != nullptr) delete std::exchange(greetings_, greetings_->next);
   }
 
   COLLX_COLD void dial(rank_t peer, int first, int end) noexcept override {
     for (int f = end - 1; f >= first; --f) {
-      net::introduction const me{net::purpose::link, rank_, peer, static_cast<rank_t>(addresses_.size()),
-                                 static_cast<std::uint32_t>(f)};
+      net::introduction const me{net::purpose::link,
+                                 rank_,
+                                 peer,
+                                 static_cast<rank_t>(addresses_.size()),
+                                 static_cast<std::uint32_t>(f),
+                                 protects_};
       auto* const call = new (std::nothrow)
           one_call{net::caller(addresses_[static_cast<std::size_t>(peer)], me, mine_, chosen_,
                                now_us() + timeout_us_, net::unanswered::means_lost),
@@ -40,27 +52,13 @@ class network_connector : public connector {
   }
 
   [[nodiscard]] bool poll(connection& next) noexcept override {
-    for (one_call** at = &calls_; *at != nullptr;) {
-      status const outcome = (*at)->talk.progress();
-      if (outcome == status::pending) {
-        at = &(*at)->next;
-        continue;
-      }
-      one_call* const done = std::exchange(*at, (*at)->next);
-      net::introduction const who = done->talk.who();
-      next = {who.to, static_cast<int>(who.flow), done->talk.take()};
-      delete done;
-      if (outcome == status::ok) return true;
-      failed_[static_cast<std::size_t>(who.to)] = outcome;
-    }
-    net::guest in;
-    if (!gate_.poll(in)) return false;
-    next = {in.who.from, static_cast<int>(in.who.flow), static_cast<net::owned_fd&&>(in.socket)};
-    return true;
+    return take_call(next) || take_guest(next) || (greetings_ != nullptr && take_greeted(next));
   }
 
   [[nodiscard]] int fd() const noexcept override { return gate_.fd(); }
-  [[nodiscard]] bool is_dialling() const noexcept override { return calls_ != nullptr; }
+  [[nodiscard]] bool is_dialling() const noexcept override {
+    return calls_ != nullptr || greetings_ != nullptr;
+  }
   [[nodiscard]] status outlook(rank_t peer) noexcept override {
     return failed_[static_cast<std::size_t>(peer)];
   }
@@ -70,6 +68,75 @@ class network_connector : public connector {
     net::caller talk;
     one_call* next;
   };
+  // A connection whose sides know each other, in TLS's handshake.
+  struct greeting {
+    connection with;
+    net::tls_stream* stream;  // with.secured is its owner
+    std::uint64_t deadline_us;
+    greeting* next;
+  };
+
+  // Those that this rank has dialled. True: `next` stands.
+  [[nodiscard]] bool take_call(connection& next) noexcept {
+    for (one_call** at = &calls_; *at != nullptr;) {
+      status const outcome = (*at)->talk.progress();
+      if (outcome == status::pending) {
+        at = &(*at)->next;
+        continue;
+      }
+      one_call* const done = std::exchange(*at, (*at)->next);
+      net::introduction const who = done->talk.who();
+      next = {who.to, static_cast<int>(who.flow), done->talk.take(), {}};
+      net::secret_digest key;
+      bool const agreed = outcome == status::ok && (!tls_ || done->talk.session_key(key));
+      delete done;
+      if (agreed && !tls_) return true;
+      if (!agreed || !begin_greeting(next, net::tls_side::dials, key))
+        failed_[static_cast<std::size_t>(who.to)] = outcome == status::ok ? status::system_failure : outcome;
+    }
+    return false;
+  }
+
+  // Those that have dialled this rank.
+  [[nodiscard]] bool take_guest(connection& next) noexcept {
+    for (net::guest in; gate_.poll(in);) {
+      next = {in.who.from, static_cast<int>(in.who.flow), static_cast<net::owned_fd&&>(in.socket), {}};
+      if (!tls_) return true;
+      (void)begin_greeting(next, net::tls_side::listens, in.key);
+    }
+    return false;
+  }
+
+  // False: there is no memory.
+  [[nodiscard]] COLLX_COLD bool begin_greeting(connection& next, net::tls_side side,
+                                               net::digest const& key) noexcept {
+    auto* const stream = tls_.stream_over(next.fd.get(), side, key);
+    next.secured.reset(stream);
+    if (stream == nullptr) return false;
+    auto* const made = new (std::nothrow)
+        greeting{static_cast<connection&&>(next), stream, now_us() + timeout_us_, greetings_};
+    if (made == nullptr) return false;
+    greetings_ = made;
+    return true;
+  }
+
+  [[nodiscard]] COLLX_COLD bool take_greeted(connection& next) noexcept {
+    for (greeting** at = &greetings_; *at != nullptr;) {
+      greeting& one = **at;
+      status outcome = one.stream->greet();
+      if (outcome == status::pending && now_us() >= one.deadline_us) outcome = status::timeout;
+      if (outcome == status::pending) {
+        at = &one.next;
+        continue;
+      }
+      next = static_cast<connection&&>(one.with);
+      delete std::exchange(*at, one.next);
+      if (outcome == status::ok) return true;
+      // Whoever it was that failed, the peer itself or somebody on the path: nobody dials again.
+      failed_[static_cast<std::size_t>(next.peer)] = outcome;
+    }
+    return false;
+  }
 
   rank_t rank_;
   array<net::address> addresses_;
@@ -78,7 +145,10 @@ class network_connector : public connector {
   net::credentials mine_;
   net::socket_settings chosen_;
   std::uint64_t timeout_us_;
+  net::protection protects_;
+  net::tls_context tls_;  // none: bytes travel as they are
   one_call* calls_ = nullptr;
+  greeting* greetings_ = nullptr;
 };
 
 }  // namespace collx::inline abi_1::transport::sockets

@@ -129,8 +129,7 @@ class switchboard {
   }
   COLLX_COLD void hang_up() noexcept {
     for (link* l : links_)
-      for (int f = 0; l != nullptr && f < l->flow_count(); ++f)
-        if (l->at(f).fd() >= 0) shutdown(l->at(f).fd(), SHUT_WR);
+      for (int f = 0; l != nullptr && f < l->flow_count(); ++f) l->at(f).hang_up();
   }
   // Bytes, or the word that there will be no more, that the peers' machines have not acknowledged.
   [[nodiscard]] COLLX_COLD bool has_bytes_on_their_way() noexcept {
@@ -178,7 +177,8 @@ class switchboard {
         next.fd.reset();
         continue;
       }
-      l.open(next.flow, static_cast<net::owned_fd&&>(next.fd));
+      l.open(next.flow, static_cast<net::owned_fd&&>(next.fd),
+             static_cast<net::owned_stream&&>(next.secured));
       watch(l.at(next.flow).fd(), mark_of(l, next.flow), EPOLLIN, EPOLL_CTL_ADD);
       connected(l, next.flow);
     }

@@ -15,6 +15,7 @@ struct tcp_settings {
   settings common;
   flows::flow_limits limits{};  // COLLX_TCP_FLOWS, COLLX_TCP_SLICE_BYTES
   bool checks = false;          // COLLX_TCP_CHECK: 1: slices carry a CRC-32C, which receivers compare
+  bool tls = false;             // COLLX_TLS: 1: connections are encrypted; needs a secret
 
   // Fragments are larger than between processes of one host: a system call costs as much as copying tens of
   // kilobytes. Measured on loopback (docs/decisions.md).
@@ -33,6 +34,7 @@ struct tcp_settings {
         environment::number("COLLX_TCP_SLICE_BYTES", slice_default, 16 * 1024, std::int64_t{1} << 30));
     require_window(chosen);
     chosen.checks = environment::number("COLLX_TCP_CHECK", 0, 0, 1) != 0;
+    chosen.tls = environment::number("COLLX_TLS", 0, 0, 1) != 0;
     return chosen;
   }
 

@@ -257,6 +257,9 @@ class tcp_world {
         [&](link& l, int index) noexcept {
           if (index == 0 && alarm_.raised()) l.tell_alarm(alarm_frame());
           board_.pump(l);
+          // With the end of a handshake the first frames may have come, to where epoll does not see them.
+          reader sink{*this, l};
+          read(l, index, sink);
           wake_all();
         });
   }

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// One algorithm of each kind, between processes that encrypt what they send each other; also with several
+// connections per pair. What the matrix over TCP finds in schedules this one need not find again.
+// component: tcp
+#include <cstdlib>
+
+#include <doctest/doctest.h>
+
+#include "collective/each_rank.hpp"
+#include "collx/bootstrap/tcp_processes.hpp"
+#include "collx/collx.hpp"
+#include "watchdog.hpp"
+
+using namespace each_rank;
+using collx::transport::tcp;
+using collx::transport::tcp_settings;
+
+namespace {
+
+using algorithms = collx::type_list<collx::algo::direct_one_shot, collx::algo::knomial_tree<4>,
+                                    collx::algo::pat, collx::algo::recursive_doubling, collx::algo::ring>;
+
+void walk_all(rank_t size, tcp_settings chosen) {
+  setenv("COLLX_SECRET", "the secret of these tests", 1);
+  chosen.common.staging_bytes = cases::staging_bytes;
+  chosen.tls = true;
+  auto const codes = collx::bootstrap::on_tcp_processes(
+      size,
+      [&](collx::communicator<tcp>& comm) {
+        watchdog dog;
+        auto const watched = dog.watch(comm);
+        std::vector<oracle::element> memory(memory_count(size));
+        auto const all = [](oracle::setting const&) { return true; };
+        if (walk<forms::blocking, algorithms>(comm, memory.data(), all) == 0)
+          throw std::runtime_error("walked nothing");
+        auto half = comm.split(comm.rank() % 2, -comm.rank());
+        std::vector<oracle::element> memory_of_half(memory_count(half.size()));
+        if (walk<forms::started, collx::type_list<collx::algo::ring>>(half, memory_of_half.data(), all) == 0)
+          throw std::runtime_error("walked nothing in a part");
+      },
+      chosen);
+  for (int const code : codes) CHECK(code == 0);
+}
+
+}  // namespace
+
+TEST_CASE("tcp with TLS: what 2 to 4 ranks get is what the reference gives, in parts of them, too") {
+  (void)oracle::reference::get();
+  for (rank_t size = 2; size <= 4; ++size) walk_all(size, {});
+}
+
+TEST_CASE("tcp with TLS: and over three connections per pair, in small slices, with checksums") {
+  (void)oracle::reference::get();
+  tcp_settings chosen;
+  chosen.limits = {.flows = 3, .slice_bytes = 1024, .slices_per_flow = 2};
+  chosen.checks = true;
+  walk_all(3, chosen);
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two ranks, and somebody on the path between them who reads all, changes a byte, or cuts the line.
+// component: tcp
+// ctest: TIMEOUT 120
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "collx/bootstrap/tcp_processes.hpp"
+#include "collx/collx.hpp"
+#include "watchdog.hpp"
+
+namespace {
+
+using collx::rank_t;
+using collx::status;
+using collx::transport::tcp;
+using collx::transport::tcp_settings;
+namespace net = collx::net;
+using communicator = collx::communicator<tcp>;
+
+constexpr char the_secret[] = "the secret of these tests";
+
+// Stands between callers and a gate: what it accepts it dials on, and carries bytes both ways.
+class middleman {
+ public:
+  struct plan {
+    std::size_t flips_at = ~std::size_t{0};  // of all bytes that go to the gate
+    std::size_t cuts_at = ~std::size_t{0};
+  };
+
+  middleman(net::address const& gate, plan const& how)
+      : gate_(gate),
+        how_(how),
+        door_(net::listen_at(net::address::loopback(0), {})),
+        thread_([this] { work(); }) {}
+  ~middleman() { stop(); }
+  void stop() {
+    done_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+  [[nodiscard]] net::address where() const { return net::local_address(door_.get()); }
+  // After stop().
+  [[nodiscard]] std::string const& seen() const { return seen_; }
+
+ private:
+  struct connection {
+    net::owned_fd end[2];  // towards the caller, towards the gate
+  };
+
+  void work() {
+    while (!done_) {
+      std::vector<pollfd> what{{door_.get(), POLLIN, 0}};
+      for (connection const& each : all_)
+        for (net::owned_fd const& end : each.end) what.push_back({end.get(), POLLIN, 0});
+      if (::poll(what.data(), what.size(), 10) <= 0) continue;
+      if (what[0].revents != 0) accept();
+      for (std::size_t i = 1; i < what.size(); ++i)
+        if (what[i].revents != 0) carry(all_[(i - 1) / 2], (i - 1) % 2);
+    }
+  }
+  void accept() {
+    net::owned_fd caller(::accept4(door_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    net::owned_fd gate = net::begin_connect(gate_, {});
+    while (gate && net::connect_outcome(gate.get()) == EINPROGRESS) sched_yield();
+    if (caller && gate) all_.push_back({{std::move(caller), std::move(gate)}});
+  }
+  // What one end says goes to the other one, all of it: a middleman waits.
+  void carry(connection& its, std::size_t from) {
+    char some[16'384];
+    ssize_t const got = its.end[from] ? recv(its.end[from].get(), some, sizeof some, MSG_DONTWAIT) : 0;
+    if (got < 0 && errno == EAGAIN) return;
+    if (got <= 0) return its.end[0].reset(), its.end[1].reset();
+    auto const bytes = static_cast<std::size_t>(got);
+    if (from == 0) {
+      if (forwarded_ <= how_.flips_at && how_.flips_at < forwarded_ + bytes)
+        some[how_.flips_at - forwarded_] ^= 4;
+      forwarded_ += bytes;
+      if (forwarded_ > how_.cuts_at)
+        for (connection& each : all_) each.end[0].reset(), each.end[1].reset();
+    }
+    seen_.append(some, bytes);
+    for (std::size_t sent = 0; its.end[1 - from] && sent < bytes;) {
+      ssize_t const n = send(its.end[1 - from].get(), some + sent, bytes - sent, MSG_NOSIGNAL);
+      if (n > 0) sent += static_cast<std::size_t>(n);
+      else if (errno == EAGAIN)
+        (void)net::ready_before(its.end[1 - from].get(), POLLOUT, collx::now_us() + 10'000);
+      else its.end[1 - from].reset();
+    }
+  }
+
+  net::address gate_;
+  plan how_;
+  net::owned_fd door_;
+  std::vector<connection> all_;
+  std::size_t forwarded_ = 0;
+  std::string seen_;
+  std::atomic<bool> done_{false};
+  std::thread thread_;
+};
+
+// Two ranks, threads of this process; all that rank 0 says to rank 1 and hears from it goes through the hands
+// of a middleman. Returns what he has seen.
+template <class RankMain>
+std::string with_middleman(tcp_settings const& chosen, middleman::plan const& how,
+                           RankMain const& rank_main) {
+  net::credentials const mine(net::secret::of(std::span(the_secret, sizeof the_secret - 1)), 1);
+  auto const protects = chosen.tls ? net::protection::tls : net::protection::none;
+  net::owned_fd doors[2];
+  for (net::owned_fd& door : doors) door = net::listen_at(net::address::loopback(0), {});
+  net::address const gates[2] = {net::local_address(doors[0].get()), net::local_address(doors[1].get())};
+  middleman between(gates[1], how);
+  std::thread ranks[2];
+  watchdog dog(std::chrono::seconds(40));
+  for (rank_t r = 0; r < 2; ++r)
+    ranks[r] = std::thread([&, r] {
+      collx::array<net::address> known(2);
+      known[0] = gates[0];
+      known[1] = between.where();  // only rank 0 dials
+      auto* const links = new collx::transport::sockets::network_connector(
+          r, std::move(known),
+          net::gate(std::move(doors[r]), mine,
+                    {r, 2, net::mask_of(net::purpose::link),
+                     static_cast<std::uint32_t>(chosen.limits.connections()), protects}),
+          mine, {}, chosen.common.timeout_us, protects);
+      communicator comm = tcp::join(r, 2, chosen, 2, links);
+      auto const watched = dog.watch(comm);
+      rank_main(comm);
+    });
+  for (std::thread& rank : ranks) rank.join();
+  between.stop();
+  return between.seen();
+}
+
+tcp_settings with(bool tls, int flows = 1) {
+  tcp_settings chosen;
+  chosen.common.timeout_us = 20'000'000;
+  chosen.common.staging_bytes = 256 * 1024;
+  if (flows > 1) chosen.limits = {.flows = flows, .slice_bytes = 32 * 1024, .slices_per_flow = 2};
+  chosen.tls = tls;
+  return chosen;
+}
+
+constexpr char pattern[] = "what only these two ranks may read";
+
+// Rank 0's message to rank 1, and back; short ones, and ones of many records.
+void say_pattern(communicator& comm) {
+  for (std::size_t const bytes : {sizeof pattern, std::size_t{300'000}}) {
+    std::string text;
+    while (text.size() < bytes) text += pattern;
+    for (rank_t root : {0, 1}) {
+      std::string here = comm.rank() == root ? text : std::string(text.size(), ' ');
+      collx::broadcast(comm, std::span(here.data(), here.size()), root);
+      if (here != text) throw std::runtime_error("something else has come");
+    }
+  }
+}
+
+struct ending {
+  status code = status::ok;
+  bool was_right = true;
+  std::uint64_t took_us = 0;
+};
+
+// All-reduces until it fails, and says how.
+ending until_it_fails(communicator& comm) {
+  ending how;
+  std::vector<int> values(50'000);
+  for (int round = 0; round < 500; ++round) {
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int>(i) + comm.rank();
+    std::uint64_t const before_us = collx::now_us();
+    try {
+      collx::all_reduce(comm, std::span(values), collx::sum);
+    } catch (collx::error const& failure) {
+      how.code = failure.report().code;
+      how.took_us = collx::now_us() - before_us;
+      return how;
+    }
+    for (std::size_t i = 0; i < values.size(); ++i)
+      how.was_right = how.was_right && values[i] == 2 * static_cast<int>(i) + 1;
+  }
+  return how;
+}
+
+void check_lost(ending const& one, ending const& other) {
+  for (ending const& each : {one, other}) {
+    CHECK(each.was_right);
+    CHECK((each.code == status::peer_lost || each.code == status::aborted));
+    CHECK(each.took_us < 10'000'000);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("tcp: with TLS nobody on the path reads what ranks tell each other; without, everybody does") {
+  for (bool const tls : {false, true}) {
+    std::string const seen = with_middleman(with(tls), {}, say_pattern);
+    CHECK(seen.size() > 600'000);
+    CHECK((seen.find(pattern) == std::string::npos) == tls);
+    CHECK((seen.find("e two ran") == std::string::npos) == tls);
+  }
+  CHECK(with_middleman(with(true, 3), {}, say_pattern).find(pattern) == std::string::npos);
+}
+
+TEST_CASE("tcp: with TLS a byte that is changed on the path is noticed by both ranks, and never used") {
+  for (std::size_t const place : {1'000u, 2'000u, 50'000u, 777'777u}) {
+    CAPTURE(place);
+    ending how[2];
+    (void)with_middleman(with(true), {.flips_at = place},
+                         [&](communicator& comm) { how[comm.rank()] = until_it_fails(comm); });
+    check_lost(how[0], how[1]);
+  }
+}
+
+TEST_CASE("tcp: with TLS a line that is cut is a lost peer") {
+  for (std::size_t const place : {3'000u, 333'333u}) {
+    CAPTURE(place);
+    ending how[2];
+    (void)with_middleman(with(true, 2), {.cuts_at = place},
+                         [&](communicator& comm) { how[comm.rank()] = until_it_fails(comm); });
+    check_lost(how[0], how[1]);
+  }
+}
+
+TEST_CASE("tcp: TLS without a secret is refused before anything is sent") {
+  unsetenv("COLLX_SECRET");
+  unsetenv("COLLX_SECRET_FILE");
+  try {
+    (void)collx::bootstrap::on_tcp_processes(
+        2, [](communicator&) {}, with(true));
+    FAIL("it was not refused");
+  } catch (collx::error const& refused) {
+    CHECK(refused.report().code == status::bad_argument);
+    CHECK(std::string(refused.what()).find("COLLX_TLS is 1, but there is no secret") != std::string::npos);
+  }
+}
