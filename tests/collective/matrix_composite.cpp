@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks of several hosts, some of which share one: what they get is what the reference gives, in private
+// memory, in memory that peers of a host map, and in parts of them. One algorithm of each kind: schedules are
+// proved and run elsewhere; here it is which way each message goes. The hosts are pretended
+// (transport/pretended_hosts.hpp); tests/hosts has real ones.
+// component: tcp
+#include <cstdlib>
+
+#include <doctest/doctest.h>
+
+#include "collective/each_rank.hpp"
+#include "collx/collx.hpp"
+#include "sample.hpp"
+#include "transport/pretended_hosts.hpp"
+#include "watchdog.hpp"
+
+using namespace each_rank;
+using pretended::shm_and_tcp;
+
+namespace {
+
+using algorithms = collx::type_list<collx::algo::direct_one_shot, collx::algo::direct_two_shot,
+                                    collx::algo::knomial_tree<4>, collx::algo::pat, collx::algo::ring>;
+using few = collx::type_list<collx::algo::direct_one_shot, collx::algo::ring>;
+using hosts = std::vector<std::uint64_t>;
+
+// One case in `every`; another one in the next shape.
+struct some_cases {
+  std::size_t every = 3, first = 0;
+  bool operator()(oracle::setting const& how) const {
+    std::size_t const step = sample::is_sample ? 4 * every : every;  // a sanitizer takes five times as long
+    return how.salt % step == (first + 1) % step;                    // salts begin with 1
+  }
+};
+
+template <template <class> class Form, class Algorithms>
+void walk_in(collx::communicator<shm_and_tcp>& comm, bool symmetric, some_cases const& wanted) {
+  std::size_t const count = memory_count(comm.size());
+  std::vector<oracle::element> own(symmetric ? 0 : count);
+  auto const shared = comm.allocate<oracle::element>(symmetric ? count : 1);
+  if (walk<Form, Algorithms>(comm, symmetric ? shared.data() : own.data(), wanted) == 0)
+    throw std::runtime_error("walked nothing");
+}
+
+// `rank_main(comm, number)` on all ranks of each shape; they end well.
+void check_on(std::vector<hosts> const& shapes, auto const& rank_main) {
+  (void)oracle::reference::get();
+  collx::transport::tcp_settings chosen;
+  chosen.common.staging_bytes = cases::staging_bytes;
+  for (std::size_t number = 0; number < shapes.size(); ++number) {
+    CAPTURE(number);
+    // In sockets that hold little, messages wait where they were staged.
+    if (number % 2 == 1) setenv("COLLX_TCP_BUFFER_BYTES", "4096", 1);
+    else unsetenv("COLLX_TCP_BUFFER_BYTES");
+    auto const codes = pretended::on_hosts(
+        shapes[number],
+        [&](collx::communicator<shm_and_tcp>& comm) {
+          watchdog dog;
+          auto const watched = dog.watch(comm);
+          rank_main(comm, number);
+        },
+        chosen);
+    for (int const code : codes) CHECK(code == 0);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("composite: every kind of schedule, whichever ranks share a host") {
+  check_on(
+      {{1, 1}, {1, 2}, {1, 1, 2}, {1, 1, 2, 2}, {1, 1, 1, 2}, {1, 2, 3, 3}, {1, 2, 1, 2}, {2, 1, 1, 3, 2}},
+      [](auto& comm, std::size_t number) {
+        // The more ranks, the more processes a machine has to run in turn.
+        auto const every = static_cast<std::size_t>(comm.size() * comm.size() / 2);
+        walk_in<forms::blocking, algorithms>(comm, false, {every, number});
+      });
+}
+
+TEST_CASE("composite: symmetric memory, on all ranks and on some") {
+  check_on({{1, 1, 2, 2}, {1, 2, 2, 1, 1}}, [](auto& comm, std::size_t number) {
+    walk_in<forms::started, few>(comm, true, {4, number});
+    walk_in<forms::started, few>(comm, comm.rank() % 2 == 0, {4, number + 1});
+  });
+}
+
+TEST_CASE("composite: parts that lie inside a host, across hosts, and parts of parts") {
+  check_on({{1, 1, 2, 2}, {1, 1, 1, 2}, {1, 1, 2, 3, 2}}, [](auto& comm, std::size_t number) {
+    for (collx::rank_t const color : {comm.rank() % 2, comm.rank() / 2, comm.rank() == 1 ? 1 : 0}) {
+      auto part = comm.split(color, -comm.rank());
+      walk_in<forms::blocking, few>(part, color == 0, {4, number});
+      auto smaller = part.split(part.rank() == 0 ? 0 : 1, 0);
+      walk_in<forms::blocking, few>(smaller, false, {7, number});
+      walk_in<forms::blocking, few>(comm, false, {17, number});  // while the parts are there
+    }
+  });
+}
