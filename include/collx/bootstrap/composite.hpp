@@ -28,8 +28,9 @@ struct start_of<transport::composite<transport::shm, transport::tcp>> {
   using settings = transport::tcp_settings;
   using transport_type = transport::composite<transport::shm, transport::tcp>;
 
-  [[nodiscard]] COLLX_COLD static communicator<transport_type> connect(settings const& chosen) {
-    network_membership all = start_of<transport::tcp>::meet(chosen);
+  [[nodiscard]] COLLX_COLD static communicator<transport_type> connect(
+      settings const& chosen, launch const& me = launch::from_environment()) {
+    network_membership all = start_of<transport::tcp>::meet(chosen, me);
     rank_t const here = ranks_on_host_of(all.hosts, all.rank), each = ranks_per_host(all.hosts);
     auto* const near = join_host(all, here, chosen.common);
     auto* const far = start_of<transport::tcp>::join_far(all, here, chosen);

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "collx/bootstrap/notice_board.hpp"
 #include "collx/transport/settings.hpp"
 
 namespace collx::inline abi_1::bootstrap {
@@ -62,6 +63,7 @@ struct launch {
   launcher const* by = nullptr;      // null: nobody; there is one rank
   char const* job = "";              // empty: not told
   char const* rendezvous = nullptr;  // COLLX_RENDEZVOUS
+  notice_board* board = nullptr;     // where rank 0 may write its address; from_environment() knows none
 
   // The first launcher of the table that has left its rank; with none there is one rank. COLLX_LAUNCHER names
   // the one to ask instead ("none": nobody). Throws error (bad_argument) naming the variable that is missing

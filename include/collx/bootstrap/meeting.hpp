@@ -64,7 +64,7 @@ class meeting {
     tree below(net::gate(std::move(tree_socket_), keys_.for_job(session_), expect(net::purpose::tree),
                          chosen_.sockets),
                0, me_.size);
-    where_.write_file(at.is_any() ? mine_.tree_gate.with_port(at.port) : at, token);
+    where_.tell(at.is_any() ? mine_.tree_gate.with_port(at.port) : at, token);
     struct remover {
       char const* file;
       ~remover() {
@@ -319,6 +319,9 @@ class meeting {
     int const used =
         place_.file != nullptr
             ? std::snprintf(text, sizeof text, "meeting by %.150s, rank %d of %d: ", place_.file, me_.rank,
+                            me_.size)
+        : place_.board != nullptr
+            ? std::snprintf(text, sizeof text, "meeting by %s, rank %d of %d: ", place_.told_by, me_.rank,
                             me_.size)
             : std::snprintf(text, sizeof text, "meeting at %.150s:%u, rank %d of %d: ", place_.at.host,
                             place_.at.port, me_.rank, me_.size);

@@ -24,18 +24,20 @@ COLLX_COLD void first_of_node_list(char const* list, char (&out)[Size]) noexcept
   out[used < Size ? used : 0] = '\0';
 }
 
-// Either an address or a file into which rank 0 writes one.
+// An address, or a file or the launcher's board, into which rank 0 writes one.
 struct meeting_place {
-  net::host_and_port at;  // its port is 0 with a file
+  net::host_and_port at;  // its port is 0 with the others
   char const* file = nullptr;
+  notice_board* board = nullptr;
   char const* told_by = "";  // the variable, for messages
 
-  // In this order: COLLX_RENDEZVOUS=file:PATH or tcp:HOST:PORT; MASTER_ADDR and MASTER_PORT; the first node
-  // of a Slurm step; the loopback address, if the launcher says that all ranks are on this host. Throws error
-  // (bad_argument) that says what to set.
+  // In this order: COLLX_RENDEZVOUS=file:PATH or tcp:HOST:PORT; MASTER_ADDR and MASTER_PORT; the launcher's
+  // board; the first node of a Slurm step; the loopback address, if the launcher says that all ranks are on
+  // this host. Throws error (bad_argument) that says what to set.
   [[nodiscard]] COLLX_COLD static meeting_place of(launch const& me) {
     meeting_place found;
-    if (found.by_rendezvous(me) || found.by_master() || found.by_slurm() || found.by_one_host(me))
+    if (found.by_rendezvous(me) || found.by_master() || found.by_board(me) || found.by_slurm() ||
+        found.by_one_host(me))
       return found;
     throw error(
         status::bad_argument,
@@ -72,6 +74,12 @@ struct meeting_place {
       refuse(host, "set it to the name or address of the host of rank 0");
     std::strcpy(at.host, host);
     return true;
+  }
+
+  [[nodiscard]] bool by_board(launch const& me) {
+    board = me.board;
+    if (board != nullptr) told_by = me.by->name;
+    return board != nullptr;
   }
 
   [[nodiscard]] bool by_slurm() {

@@ -39,8 +39,9 @@ template <>
 struct start_of<transport::tcp> {
   using settings = transport::tcp_settings;
 
-  [[nodiscard]] COLLX_COLD static communicator<transport::tcp> connect(settings const& chosen) {
-    network_membership all = meet(chosen);
+  [[nodiscard]] COLLX_COLD static communicator<transport::tcp> connect(
+      settings const& chosen, launch const& me = launch::from_environment()) {
+    network_membership all = meet(chosen, me);
     rank_t const here = ranks_on_host_of(all.hosts, all.rank), each = ranks_per_host(all.hosts);
     auto* const joined = join_far(all, here, chosen);
     communicator<transport::tcp> world(joined, transport::tcp::membership::join_world(*joined));
@@ -48,12 +49,12 @@ struct start_of<transport::tcp> {
     return world;
   }
 
-  [[nodiscard]] COLLX_COLD static network_membership meet(settings const& chosen) {
+  [[nodiscard]] COLLX_COLD static network_membership meet(settings const& chosen, launch const& me) {
     network_settings over = network_settings::from_environment();
     over.timeout_us = chosen.common.timeout_us;
     over.flow_count = static_cast<std::uint32_t>(chosen.limits.connections());
     over.protects = protection_of(chosen);
-    return meet_over_network(launch::from_environment(), over);
+    return meet_over_network(me, over);
   }
 
   // Takes the gate and the addresses out of a membership.

@@ -30,6 +30,10 @@ struct whereabouts {
       why = "its file is not there yet";
       return {};
     }
+    if (place.board != nullptr && !read_board(at)) {
+      why = "it has not told the launcher yet";
+      return {};
+    }
     net::address_list const all = net::resolve(at.host, at.port, &why);
     net::address_list usable;
     for (std::size_t i = 0; i < all.count; ++i)
@@ -40,7 +44,8 @@ struct whereabouts {
 
   // Rank 0's side: a socket at which the others will look. Throws error that says what to do.
   [[nodiscard]] COLLX_COLD net::owned_fd listen() const {
-    if (place.file != nullptr) return net::listen_at(own(net::address::loopback(0)), sockets, backlog());
+    if (place.file != nullptr || place.board != nullptr)
+      return net::listen_at(own(net::address::loopback(0)), sockets, backlog());
     char const* why = "";
     std::uint64_t unused = 0;
     net::address_list const known = look(unused, why);
@@ -84,8 +89,24 @@ struct whereabouts {
   }
 
   // Rank 0: tells the others where it listens, all at once or not at all. Throws error (system_failure).
+  COLLX_COLD void tell(net::address const& at, std::uint64_t token) const {
+    if (place.board != nullptr) place.board->write(net::address_text(at).text);
+    if (place.file != nullptr) write_file(at, token);
+  }
+
+  // Whether ranks are, or may be, on several hosts.
+  [[nodiscard]] bool spans_hosts() const noexcept {
+    if (me.is_many_hosts()) return true;
+    char const* const host = place.at.host;
+    bool const says_loopback = std::strcmp(host, "localhost") == 0 || std::strncmp(host, "127.", 4) == 0 ||
+                               std::strcmp(host, "::1") == 0;
+    return has_secret && !me.is_one_host() && !says_loopback;
+  }
+
+ private:
+  [[nodiscard]] int backlog() const noexcept { return me.size < 1024 ? 1024 : me.size; }
+
   COLLX_COLD void write_file(net::address const& at, std::uint64_t token) const {
-    if (place.file == nullptr) return;
     char draft[4096], text[160];
     int const fits = std::snprintf(draft, sizeof draft, "%s.%d", place.file, static_cast<int>(getpid()));
     int const length =
@@ -103,17 +124,10 @@ struct whereabouts {
     throw error(status::system_failure, words);
   }
 
-  // Whether ranks are, or may be, on several hosts.
-  [[nodiscard]] bool spans_hosts() const noexcept {
-    if (me.is_many_hosts()) return true;
-    char const* const host = place.at.host;
-    bool const says_loopback = std::strcmp(host, "localhost") == 0 || std::strncmp(host, "127.", 4) == 0 ||
-                               std::strcmp(host, "::1") == 0;
-    return has_secret && !me.is_one_host() && !says_loopback;
+  [[nodiscard]] COLLX_COLD bool read_board(net::host_and_port& at) const {
+    char const* const text = place.board->read();
+    return text != nullptr && net::host_and_port::parse(text, at);
   }
-
- private:
-  [[nodiscard]] int backlog() const noexcept { return me.size < 1024 ? 1024 : me.size; }
 
   [[nodiscard]] COLLX_COLD bool read_file(net::host_and_port& at, std::uint64_t& token) const {
     char text[160] = {}, where[96] = {};
