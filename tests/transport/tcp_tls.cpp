@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -104,13 +105,25 @@ class middleman {
   std::thread thread_;
 };
 
+net::credentials keys() { return {net::secret::of(std::span(the_secret, sizeof the_secret - 1)), 1}; }
+
+// Of rank `r` of two. `known`: where it looks for the other one.
+auto* connector_of(rank_t r, net::owned_fd door, net::address const& known, tcp_settings const& chosen) {
+  auto const protects = chosen.tls ? net::protection::tls : net::protection::none;
+  collx::array<net::address> addresses(2);
+  addresses[static_cast<std::size_t>(1 - r)] = known;
+  net::expectation const whom{r, 2, net::mask_of(net::purpose::link),
+                              static_cast<std::uint32_t>(chosen.limits.connections()), protects};
+  return new collx::transport::sockets::network_connector(r, std::move(addresses),
+                                                          net::gate(std::move(door), keys(), whom), keys(),
+                                                          {}, chosen.common.timeout_us, protects);
+}
+
 // Two ranks, threads of this process; all that rank 0 says to rank 1 and hears from it goes through the hands
 // of a middleman. Returns what he has seen.
 template <class RankMain>
 std::string with_middleman(tcp_settings const& chosen, middleman::plan const& how,
                            RankMain const& rank_main) {
-  net::credentials const mine(net::secret::of(std::span(the_secret, sizeof the_secret - 1)), 1);
-  auto const protects = chosen.tls ? net::protection::tls : net::protection::none;
   net::owned_fd doors[2];
   for (net::owned_fd& door : doors) door = net::listen_at(net::address::loopback(0), {});
   net::address const gates[2] = {net::local_address(doors[0].get()), net::local_address(doors[1].get())};
@@ -119,15 +132,8 @@ std::string with_middleman(tcp_settings const& chosen, middleman::plan const& ho
   watchdog dog(std::chrono::seconds(40));
   for (rank_t r = 0; r < 2; ++r)
     ranks[r] = std::thread([&, r] {
-      collx::array<net::address> known(2);
-      known[0] = gates[0];
-      known[1] = between.where();  // only rank 0 dials
-      auto* const links = new collx::transport::sockets::network_connector(
-          r, std::move(known),
-          net::gate(std::move(doors[r]), mine,
-                    {r, 2, net::mask_of(net::purpose::link),
-                     static_cast<std::uint32_t>(chosen.limits.connections()), protects}),
-          mine, {}, chosen.common.timeout_us, protects);
+      // Only rank 0 dials.
+      auto* const links = connector_of(r, std::move(doors[r]), r == 0 ? between.where() : gates[0], chosen);
       communicator comm = tcp::join(r, 2, chosen, 2, links);
       auto const watched = dog.watch(comm);
       rank_main(comm);
@@ -225,6 +231,45 @@ TEST_CASE("tcp: with TLS a line that is cut is a lost peer") {
                          [&](communicator& comm) { how[comm.rank()] = until_it_fails(comm); });
     check_lost(how[0], how[1]);
   }
+}
+
+// Then it lies where no epoll set sees it, and nothing else may come for long.
+TEST_CASE("tcp: with TLS what comes with the end of the handshake is heard") {
+  tcp_settings const chosen = with(true);
+  net::owned_fd doors[2];
+  for (net::owned_fd& door : doors) door = net::listen_at(net::address::loopback(0), {});
+  net::address const gates[2] = {net::local_address(doors[0].get()), net::local_address(doors[1].get())};
+  communicator one = tcp::join(1, 2, chosen, 2, connector_of(1, std::move(doors[1]), gates[0], chosen));
+  auto& end = one.engine().endpoint();
+  // Rank 0 by hand: its connection for control, and at once, before rank 1 looks again, an alarm.
+  std::unique_ptr<collx::transport::sockets::network_connector> const zero(
+      connector_of(0, std::move(doors[0]), gates[1], chosen));
+  zero->dial(1, 0, 1);
+  collx::transport::sockets::connection to_one;
+  std::uint64_t const until_us = collx::now_us() + 20'000'000;
+  while (!zero->poll(to_one) && collx::now_us() < until_us) end.progress();
+  REQUIRE(to_one.secured);
+  CHECK(end.interrupted(collx::no_rank) == status::ok);
+  collx::transport::sockets::frame alarm;
+  alarm.kind = collx::transport::sockets::frame_kind::alarm;
+  alarm.message = static_cast<std::uint32_t>(status::aborted);
+  std::byte head[collx::transport::sockets::frame_bytes];
+  encode(alarm, head);
+  iovec part{head, sizeof head};
+  REQUIRE(to_one.secured->send(&part, 1) == sizeof head);
+  while (end.interrupted(collx::no_rank) == status::ok && collx::now_us() < until_us) end.progress();
+  CHECK(end.interrupted(collx::no_rank) == status::aborted);
+}
+
+TEST_CASE("tcp: TLS is what COLLX_TLS says, and nobody's wish by default") {
+  unsetenv("COLLX_TLS");
+  CHECK_FALSE(tcp_settings::from_environment().tls);
+  for (char const* const value : {"0", "1", "yes"}) {
+    setenv("COLLX_TLS", value, 1);
+    if (value[0] == 'y') CHECK_THROWS_AS((void)tcp_settings::from_environment(), collx::error);
+    else CHECK(tcp_settings::from_environment().tls == (value[0] == '1'));
+  }
+  unsetenv("COLLX_TLS");
 }
 
 TEST_CASE("tcp: TLS without a secret is refused before anything is sent") {
