@@ -3,7 +3,8 @@
 // point-to-point calls, from one thread. The CMake component collx::mpi; no other header includes this one.
 #pragma once
 
-#include "collx/transport/mpi/membership.hpp"
+#include "collx/transport/mpi/world.hpp"
+#include "collx/transport/matched/membership.hpp"
 
 namespace collx::inline abi_1::transport {
 
@@ -76,9 +77,9 @@ COLLX_COLD inline void require_usable_mpi() {
 struct mpi {
   static constexpr char const* name = "mpi";
   using world = mpi_world;
-  using endpoint = mpi_endpoint;
+  using endpoint = matched::endpoint<mpi_world>;
   template <class As>
-  using membership_of = mpi_parts::membership<As>;
+  using membership_of = matched::membership<As>;
   using membership = membership_of<mpi>;
 
   // The ranks of `comm` (no intercommunicator), which is duplicated: collective over it, and what the caller

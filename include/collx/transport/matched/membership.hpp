@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How ranks that talk over MPI become members of a communicator: of the world, or of a part.
+// How ranks that post messages to a library become members of a communicator: of the world, or of a part.
 #pragma once
 
 #include <bit>
@@ -7,17 +7,18 @@
 #include "collx/communicator.hpp"
 #include "collx/core/processors.hpp"
 #include "collx/transport/everybody.hpp"
-#include "collx/transport/mpi/endpoint.hpp"
+#include "collx/transport/matched/endpoint.hpp"
 
-namespace collx::inline abi_1::transport::mpi_parts {
+namespace collx::inline abi_1::transport::matched {
 
 template <class Transport>
 struct membership {
   using endpoint = typename Transport::endpoint;
   using engine_type = exec::engine<endpoint>;
+  using world_type = typename Transport::world;
 
   // The communicator of everybody. Takes no reference on the world.
-  [[nodiscard]] static engine_type* join_world(mpi_world& world) {
+  [[nodiscard]] static engine_type* join_world(world_type& world) {
     return new engine_type(world.chosen().timeout_us, wakefulness_of(world), world, 0,
                            everybody(world.size()), world.rank());
   }
@@ -32,18 +33,18 @@ struct membership {
     std::uint64_t free_for_all = ~std::uint64_t{0};
     for (std::uint64_t const token : tokens) free_for_all &= token;
     if (free_for_all == 0)
-      throw error(
-          status::out_of_memory,
-          "split: the ranks of the new group are in 64 communicators over MPI already, all together; end "
-          "some first");
+      throw error(status::out_of_memory,
+                  "split: the ranks of the new group are in 64 communicators of this transport already, all "
+                  "together; "
+                  "end some first");
     return new engine_type(parent.timeout_us(), parent.wakefulness(), parent.endpoint().space(),
                            std::countr_zero(free_for_all), static_cast<array<rank_t>&&>(members), my_rank);
   }
 
  private:
-  // A look goes through MPI, which looks at all its networks: some, and then the processor goes to whoever
-  // wants it.
-  [[nodiscard]] static exec::wakefulness wakefulness_of(mpi_world const& world) {
+  // A look goes through the library, which looks at all its networks: some, and then the processor goes to
+  // whoever wants it.
+  [[nodiscard]] static exec::wakefulness wakefulness_of(world_type const& world) {
     processor_set mine;
     mine.add_those_of_this_thread();
     exec::wakefulness how = exec::wakefulness_of(world.ranks_here(), mine.count(), world.chosen().yield_us);
@@ -53,4 +54,4 @@ struct membership {
   static constexpr std::uint32_t looks_before_yield = 256;
 };
 
-}  // namespace collx::inline abi_1::transport::mpi_parts
+}  // namespace collx::inline abi_1::transport::matched

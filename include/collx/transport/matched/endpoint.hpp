@@ -1,37 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank's end of one communicator over MPI. See transport/concept.hpp for what is asked of it.
+// One rank's end of one communicator whose messages a library matches. See transport/concept.hpp for
+// what is asked of it.
 #pragma once
 
-#include "collx/transport/mpi/world.hpp"
+#include "collx/transport/concept.hpp"
+#include "collx/transport/matched/ledger.hpp"
 #include "collx/transport/staging_ring.hpp"
 
-namespace collx::inline abi_1::transport {
+namespace collx::inline abi_1::transport::matched {
 
-class mpi_endpoint {
+// `World`: a matched::world with transport_name, and wire(number): what its traffic posts to.
+template <class World>
+class endpoint {
  public:
-  static constexpr int lane_count = mpi_world::lane_count;
+  static constexpr int lane_count = World::lane_count;
   static constexpr bool is_mapped = false;
   static constexpr bool fetches = false;
-  // MPI promises to get on with a large message only while both ends are inside of it.
+  // The library promises to get on with a large message only while both ends are inside of it.
   static constexpr bool finishes_sends = true;
-  static constexpr char const* transport_name = "mpi";
-  static constexpr std::size_t inline_bytes = mpi_parts::channel::inline_bytes;
-  using channel = mpi_parts::channel;
+  static constexpr char const* transport_name = World::transport_name;
+  static constexpr std::size_t inline_bytes = matched::channel::inline_bytes;
+  using channel = matched::channel;
 
-  COLLX_COLD mpi_endpoint(mpi_world& world, int number, array<rank_t> members, rank_t rank)
+  COLLX_COLD endpoint(World& world, int number, array<rank_t> members, rank_t rank)
       : world_(&world),
         number_(number),
         memory_(lane_count * per_lane_bytes()),
-        traffic_(world.comm(), mpi_world::first_tag(number), static_cast<array<rank_t>&&>(members), rank,
-                 lane_count, staging_bytes() / 2),
+        traffic_(world.wire(number), static_cast<array<rank_t>&&>(members), rank, lane_count,
+                 staging_bytes() / 2),
         rings_(traffic_.size()) {
-    for (int lane = 0; lane < lane_count; ++lane)
-      rings_.attach(lane, of_lane(lane), staging_bytes());
+    for (int lane = 0; lane < lane_count; ++lane) rings_.attach(lane, of_lane(lane), staging_bytes());
     world.enter(traffic_, number);
   }
-  mpi_endpoint(mpi_endpoint const&) = delete;
-  ~mpi_endpoint() {
-    if (!traffic_.is_idle()) memory_.abandon();  // see traffic
+  endpoint(endpoint const&) = delete;
+  ~endpoint() {
+    if (!traffic_.is_idle()) memory_.abandon();  // as traffic does
   }
 
   [[nodiscard]] rank_t rank() const noexcept { return traffic_.rank(); }
@@ -42,7 +45,7 @@ class mpi_endpoint {
   [[nodiscard]] std::size_t reserved_bytes() const noexcept {
     return memory_.size() + traffic_.reserved_bytes();
   }
-  [[nodiscard]] mpi_world& space() const noexcept { return *world_; }
+  [[nodiscard]] World& space() const noexcept { return *world_; }
   COLLX_COLD void leave() noexcept { world_->leave(traffic_, number_); }
 
   void begin(int, std::byte*) noexcept {}
@@ -62,8 +65,8 @@ class mpi_endpoint {
     channel const& c = traffic_.at(lane, peer);
     return c.sent - c.matched < channel::window && c.sent - c.handed < channel::window;
   }
-  // No send is made from a user's buffer: MPI cannot be made to let go of it. After a failure the user frees
-  // it, and a receiver that has not heard of that yet would still fetch it.
+  // No send is made from a user's buffer: the library cannot be made to let go of it. After a failure the
+  // user frees it, and a receiver that has not heard of that yet would still fetch it.
   [[nodiscard]] bool reachable(std::byte const*, std::size_t) const noexcept { return false; }
   [[nodiscard]] std::byte* push_target(int, rank_t) noexcept { return nullptr; }
 
@@ -82,24 +85,17 @@ class mpi_endpoint {
   [[nodiscard]] rank_t unread_by(int lane) noexcept {
     if (traffic_.holding(lane) == 0) return no_rank;
     traffic_.progress();  // most have ended, and nobody has asked
-    if (COLLX_LIKELY(traffic_.holding(lane) == 0)) return no_rank;
-    for (rank_t peer = 0; peer < size(); ++peer) {
-      channel& c = traffic_.at(lane, peer);
-      for (std::uint64_t message = c.handed; message != c.sent; ++message)
-        if (c.post(message).open && c.post(message).holds_call) return peer;
-    }
-    return no_rank;
+    return COLLX_LIKELY(traffic_.holding(lane) == 0) ? no_rank : traffic_.held_by(lane);
   }
 
   [[nodiscard]] std::byte* scratch(int lane) noexcept { return of_lane(lane) + staging_bytes(); }
   void progress() noexcept { traffic_.progress(); }
 
   [[nodiscard]] status interrupted(rank_t peer) noexcept {
+    // As it was before the world looks around: the caller has not seen what arrives meanwhile.
+    status const trouble = peer == no_rank ? status::ok : traffic_.trouble_with(peer);
     status const of_all = world_->interrupted();
-    if (of_all != status::ok || peer == no_rank) return of_all;
-    for (int lane = 0; lane < lane_count; ++lane)
-      if (status const why = traffic_.at(lane, peer).trouble; why != status::ok) return why;
-    return status::ok;
+    return of_all != status::ok ? of_all : trouble;
   }
 
  private:
@@ -108,11 +104,11 @@ class mpi_endpoint {
     return memory_.data() + static_cast<std::size_t>(lane) * per_lane_bytes();
   }
 
-  mpi_world* world_;
+  World* world_;
   int number_;
   zeroed_pages memory_;  // staging and scratch
-  mpi_parts::traffic traffic_;
+  typename World::traffic traffic_;
   staging_rings<lane_count> rings_;
 };
 
-}  // namespace collx::inline abi_1::transport
+}  // namespace collx::inline abi_1::transport::matched

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ranks of a transport that posts messages to a library (mpi, ucx) must get right, whatever the library:
+// each throws where it does not.
+#pragma once
+
+#include <stdexcept>
+
+#include "collective/each_rank.hpp"
+#include "collx/collective/send_receive.hpp"
+#include "collx/collective/split.hpp"
+#include "collx/transport/faulty.hpp"
+#include "collx/transport/settings.hpp"
+#include "sample.hpp"
+
+namespace matched_scenarios {
+
+using collx::rank_t;
+using collx::status;
+
+inline void require(bool holds, char const* what) {
+  if (!holds) throw std::runtime_error(what);
+}
+
+inline collx::transport::settings small_staging() {
+  collx::transport::settings chosen = collx::transport::settings::from_environment();
+  chosen.staging_bytes = cases::staging_bytes;
+  return chosen;
+}
+
+// Every contract with each algorithm of the sample.
+template <class Transport>
+void matrix(collx::communicator<Transport>& world) {
+  std::vector<oracle::element> memory(each_rank::memory_count(world.size()));
+  auto const all = [](oracle::setting const&) { return true; };
+  std::size_t const done = each_rank::walk<forms::blocking, sample::algorithms>(world, memory.data(), all);
+  require(done > 100, "walked next to nothing");
+  if (world.rank() == 0) std::printf("%d ranks: %zu collectives\n", world.size(), done);
+}
+
+// More messages one way than there are credits, of sizes on both sides of what a library sends at once.
+template <class Transport>
+void stream_one_way(collx::communicator<Transport>& world) {
+  std::vector<std::uint32_t> block(50'000);
+  for (std::size_t const count : {std::size_t{1}, std::size_t{200}, block.size()})
+    for (std::uint32_t round = 0; round < 50; ++round) {
+      if (world.rank() == 0) {
+        std::fill(block.begin(), block.end(), round);
+        collx::send(world, std::span<std::uint32_t const>(block).first(count), 1);
+      } else if (world.rank() == 1) {
+        collx::receive(world, std::span(block).first(count), 0);
+        require(block[0] == round && block[count - 1] == round, "a message came out of order");
+      }
+    }
+}
+
+// Halves, and pairs across them, all in flight at once; and more of them one after the other than have
+// numbers.
+template <class Transport>
+void groups(collx::communicator<Transport>& world) {
+  stream_one_way(world);
+  auto half = world.split(world.rank() / 2, 0);
+  auto across = world.split(world.rank() % 2, -world.rank());
+  require(across.rank() == (world.rank() < 2 ? 1 : 0), "the key does not order ranks");
+  std::vector<double> a(3000, world.rank()), b(3000, world.rank()), c(3000, world.rank());
+  auto first = collx::start::all_reduce(half, a, collx::sum);
+  auto second = collx::start::all_reduce(across, b, collx::sum);
+  auto third = collx::start::all_reduce(world, c, collx::sum);
+  third.wait();
+  second.wait();
+  first.wait();
+  require(a[2999] == (world.rank() < 2 ? 1 : 5), "wrong sum in a half");
+  require(b[2999] == (world.rank() % 2 == 0 ? 2 : 4), "wrong sum across");
+  require(c[2999] == 6, "wrong sum of all");
+  for (int round = 0; round < 70; ++round) {
+    auto const again = world.split(0, 0);
+    require(again.size() == 4, "wrong size");
+  }
+  std::vector<collx::communicator<Transport>> kept;
+  status how = status::ok;
+  try {
+    while (kept.size() < 100) kept.push_back(world.split(0, 0));
+  } catch (collx::error const& failure) {
+    how = failure.code();
+  }
+  require(how == status::out_of_memory && kept.size() == 61, "the number of communicators has another bound");
+}
+
+// Rank 0 sends more than rank 1 expects: nothing behind the buffer is written, and all hear of it. `join()`:
+// another communicator of all ranks.
+template <class Transport, class Join>
+void mismatch(collx::communicator<Transport>& world, Join const& join) {
+  for (std::size_t const count : {std::size_t{4}, std::size_t{30'000}}) {
+    collx::communicator<Transport> one = join();
+    one.timeout_us(20'000'000);
+    std::vector<std::int32_t> memory(count + 8, one.rank());
+    if (one.rank() == 0) {
+      (void)collx::try_send(one, std::span<std::int32_t const>(memory), 1);
+      (void)collx::try_barrier(one);
+    } else if (one.rank() == 1) {
+      status const how = collx::try_receive(one, std::span(memory).first(count), 0);
+      require(how == status::mismatch, "rank 1 did not find that the message is too long");
+      require(one.failure().peer == 0 && one.failure().bytes == 4 * count,
+              "wrong peer or size in the report");
+      require(one.failure().peer_bytes == 4 * memory.size(), "wrong size of the message");
+      for (std::size_t i = count; i < memory.size(); ++i)
+        require(memory[i] == 1, "written behind the buffer");
+    } else {
+      require(collx::try_barrier(one) == status::aborted, "rank 2 did not hear of it");
+      require(one.failure().reported_by == 1 && one.failure().peer == 0, "rank 2 heard of something else");
+    }
+  }
+  collx::barrier(world);
+}
+
+// Rank 0 gives up; the others, who wait for it, end at once. Then one that nobody hears from.
+template <class Transport, class Join>
+void aborted(collx::communicator<Transport>& world, Join const& join) {
+  {
+    collx::communicator<Transport> one = join();
+    if (one.rank() == 0) one.abort();
+    std::vector<double> data(100'000, 1.0);
+    require(collx::try_all_reduce(one, data, collx::sum) == status::aborted, "not aborted");
+  }
+  {
+    collx::communicator<Transport> one = join();
+    one.timeout_us(100'000);
+    if (one.rank() != 0) {
+      status const how = collx::try_barrier(one);
+      require(how == status::timeout || how == status::aborted, "no deadline");
+    }
+    collx::barrier(world);  // rank 0 has not called anything on it until now
+    // What the others sent for their barrier may end its first one.
+    if (one.rank() == 0 && collx::try_barrier(one) == status::ok)
+      require(collx::try_barrier(one) == status::aborted, "rank 0 did not hear of it");
+  }
+  collx::barrier(world);
+}
+
+}  // namespace matched_scenarios
