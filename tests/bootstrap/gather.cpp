@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks, as threads with a tree of sockets between them, tell each other texts after they have met.
+// component: tcp
+#include "collx/bootstrap/gather.hpp"
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <sys/socket.h>
+
+namespace bootstrap = collx::bootstrap;
+using bootstrap::network_membership;
+using collx::rank_t;
+using collx::status;
+
+namespace {
+
+std::vector<network_membership> tree_of(rank_t size) {
+  std::vector<network_membership> all(static_cast<std::size_t>(size));
+  for (rank_t r = 0; r < size; ++r) {
+    network_membership& mine = all[static_cast<std::size_t>(r)];
+    mine.rank = r;
+    mine.size = size;
+    mine.children =
+        collx::array<collx::net::owned_fd>(static_cast<std::size_t>(bootstrap::tree_child_count(r, size)));
+  }
+  for (rank_t r = 1; r < size; ++r) {
+    int ends[2];
+    REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+    rank_t const above = bootstrap::tree_parent(r);
+    auto const place = static_cast<std::size_t>(r - bootstrap::first_tree_child(above));
+    all[static_cast<std::size_t>(r)].parent.reset(ends[0]);
+    all[static_cast<std::size_t>(above)].children[place].reset(ends[1]);
+  }
+  return all;
+}
+
+std::string text_of(rank_t rank, std::size_t bytes_max) {
+  auto const letter = static_cast<char>('a' + rank % 26);
+  return std::string(static_cast<std::size_t>(rank) * 7919 % (bytes_max + 1), letter);
+}
+
+std::span<std::byte const> bytes_of(std::string const& text) {
+  return std::as_bytes(std::span<char const>(text));
+}
+
+struct outcome {
+  collx::array<collx::array<std::byte>> texts;
+  status code = status::ok;
+  std::string words;
+};
+
+outcome gather(network_membership const& mine, std::string const& text, std::uint64_t timeout_us) {
+  outcome how;
+  try {
+    how.texts = bootstrap::text_gathering(mine, collx::now_us() + timeout_us).gather(bytes_of(text));
+  } catch (collx::error const& failure) {
+    how.code = failure.code();
+    how.words = failure.what();
+  }
+  return how;
+}
+
+constexpr std::uint64_t long_us = 20'000'000;
+
+void check_gathering(rank_t size, std::size_t bytes_max) {
+  std::vector<network_membership> const all = tree_of(size);
+  std::vector<outcome> heard(all.size());
+  std::vector<std::thread> ranks;
+  ranks.reserve(all.size());
+  for (std::size_t r = 0; r < all.size(); ++r)
+    ranks.emplace_back([&, r] { heard[r] = gather(all[r], text_of(all[r].rank, bytes_max), long_us); });
+  for (std::thread& each : ranks) each.join();
+  for (outcome const& each : heard) {
+    REQUIRE_MESSAGE(each.code == status::ok, each.words);
+    REQUIRE(each.texts.size() == all.size());
+    for (rank_t r = 0; r < size; ++r) {
+      collx::array<std::byte> const& got = each.texts[static_cast<std::size_t>(r)];
+      std::string const text(reinterpret_cast<char const*>(got.data()), got.size());
+      CHECK(text == text_of(r, bytes_max));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("gather: every rank has the text of every rank, empty ones and long ones too") {
+  for (rank_t size = 1; size <= 24; ++size) check_gathering(size, 300);
+  check_gathering(7, bootstrap::text_gathering::text_bytes_max);
+}
+
+TEST_CASE("gather: a text that is too long is refused before anything is sent") {
+  std::vector<network_membership> const all = tree_of(1);
+  CHECK(gather(all[0], std::string(64 * 1024 + 1, 'x'), long_us).code == status::bad_argument);
+}
+
+TEST_CASE("gather: a neighbour that has gone is named, and one that is silent") {
+  std::vector<network_membership> all = tree_of(3);
+  CHECK(gather(all[2], "", 20'000).words.find("rank 2 of 3: rank 0 did not pass on") != std::string::npos);
+  all[0].children[0].reset();
+  outcome const gone = gather(all[1], "one", long_us);
+  CHECK(gone.code == status::peer_lost);
+  CHECK(gone.words.find("rank 0 was lost") != std::string::npos);
+  outcome const silent = gather(all[0], "zero", 20'000);
+  CHECK(silent.code != status::ok);
+}
+
+TEST_CASE("gather: nonsense is a mismatch") {
+  auto const answered = [](std::vector<unsigned char> const& part) {
+    std::vector<network_membership> const all = tree_of(2);
+    std::vector<unsigned char> said{0, 0, 0, 0, 0, 0, 0, static_cast<unsigned char>(part.size())};
+    said.insert(said.end(), part.begin(), part.end());
+    REQUIRE(send(all[0].children[0].get(), said.data(), said.size(), 0) == static_cast<ssize_t>(said.size()));
+    return gather(all[1], "x", long_us).code;
+  };
+  CHECK(answered({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0}) == status::ok);
+  CHECK(answered({0, 0, 0, 0, 0, 0, 0, 0}) == status::mismatch);  // one is missing
+  CHECK(answered({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}) ==
+        status::mismatch);  // one is there twice
+  CHECK(answered({0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0}) == status::mismatch);  // no such rank
+  CHECK(answered({0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, 0}) == status::mismatch);  // longer than all
+  CHECK(answered({0, 0, 0, 0, 0, 0}) == status::mismatch);                                // no head
+  std::vector<network_membership> const all = tree_of(2);
+  REQUIRE(send(all[0].children[0].get(), "\xff\0\0\0\0\0\0\0", 8, 0) == 8);
+  CHECK(gather(all[1], "x", long_us).code == status::mismatch);  // more bytes than all ranks may have
+}
