@@ -19,7 +19,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/collxConfigVersion.cmake
   COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(FILES ${PROJECT_BINARY_DIR}/collxConfig.cmake ${PROJECT_BINARY_DIR}/collxConfigVersion.cmake
               cmake/collx_cuda.cmake cmake/collx_hwloc.cmake cmake/collx_mpi.cmake cmake/collx_tcp.cmake
-              cmake/collx_pmix.cmake
+              cmake/collx_pmix.cmake cmake/collx_ucx.cmake
   DESTINATION ${collx_package_dir})
 
 configure_file(cmake/collx.pc.in ${PROJECT_BINARY_DIR}/collx.pc @ONLY)

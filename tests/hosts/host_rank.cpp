@@ -15,6 +15,9 @@
 #include "collx/algo/ring.hpp"
 #include "collx/bootstrap/composite.hpp"
 #include "collx/collx.hpp"
+#if defined(COLLX_TEST_UCX)
+#include "collx/bootstrap/ucx.hpp"
+#endif
 
 namespace {
 
@@ -139,10 +142,14 @@ void run(char const* what, char const* words) {
 
 int main(int argc, char** argv) try {
   if (argc < 3)
-    throw std::runtime_error("usage: host_rank tcp|composite collectives|until_it_fails|words WORDS");
+    throw std::runtime_error("usage: host_rank TRANSPORT collectives|until_it_fails|words WORDS");
   char const* const words = argc > 3 ? argv[3] : "words ";
+#if defined(COLLX_TEST_UCX)
+  run<collx::transport::ucx>(argv[2], words);
+#else
   if (std::strcmp(argv[1], "composite") == 0) run<shm_and_tcp>(argv[2], words);
   else run<tcp>(argv[2], words);
+#endif
 } catch (std::exception const& failure) {
   std::printf("error: %s\n", failure.what());
   return 1;

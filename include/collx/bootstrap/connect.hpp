@@ -32,7 +32,7 @@ template <class Transport>
 struct start_of {
   static_assert(!std::is_same_v<Transport, Transport>,
                 "collx: connect() knows transport::shm (collx/bootstrap/connect.hpp) and transport::tcp "
-                "(collx/bootstrap/tcp.hpp)");
+                "(collx/bootstrap/tcp.hpp), mpi and ucx likewise");
 };
 
 template <>
