@@ -61,6 +61,31 @@ memory_kind some_kind(replayable_random& random) { return static_cast<memory_kin
 
 }  // namespace
 
+TEST_CASE("a record is read as it was written at once, or not at all") {
+  place_record record;
+  auto const of_number = [](std::uint64_t n) {
+    return memory_place{static_cast<memory_kind>(n % 4), static_cast<int>(n), n + 1, n + 2, n + 3};
+  };
+  record.write(of_number(0));
+  std::atomic<bool> reading{true};
+  std::uint64_t torn = 0;
+  // Neither thread yields: one that gives up the processor between two writes hides what this is looking for.
+  std::thread reader([&] {
+    for (int i = 0; i < 3'000'000; ++i) {
+      memory_place place;
+      if (record.read(place) && place != of_number(place.base - 1)) ++torn;
+    }
+    reading = false;
+  });
+  std::uint64_t last = 0;
+  while (reading) record.write(of_number(++last));
+  reader.join();
+  CHECK(torn == 0);
+  memory_place place;
+  CHECK(record.read(place));
+  CHECK(place == of_number(last));
+}
+
 TEST_CASE("checked: two threads ask while a third frees and allocates") {
   for (std::size_t const capacity : {1u, 4u}) {
     fake_memory::space space;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kind of memory is this address? Every call with a pointer asks, and to ask CUDA's driver each time costs
-// small messages dearly. So what it said is kept, one record per allocation, and found again in O(1).
+// What kind of memory is this address? Every call with a pointer asks, and asking CUDA's driver each time
+// costs small messages dearly. So what it said is kept, one record per allocation, and found again in O(1).
 //
 // The hazard: memory is freed, and another allocation gets the address. Two ways out:
 //
@@ -160,7 +160,7 @@ class memory_kinds {
     drop_if([&](memory_place const& other) { return other.overlaps(place); });
     std::size_t const at = vacancy();
     records_[at].write(place);
-    records_[at].note_use();
+    (void)records_[at].take_use();  // what is asked for once does not stay for long
     // Relaxed: see recall().
     hint_of(address).store(static_cast<std::uint32_t>(at), std::memory_order_relaxed);
   }
