@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <new>
 #include <optional>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -113,6 +114,31 @@ TEST_CASE("a range that leaves its allocation is refused, and the allocation is 
     CHECK(w.find(1, 0, bytes).place.bytes == 2 * unit);
   }
   CHECK(w.find(0, 0, 3 * unit).code == status::ok);  // of host memory only the beginning is looked at
+}
+
+TEST_CASE("a buffer over several allocations, and one that ends in memory of nobody") {
+  for (mode const how : both) {
+    world w(how);
+    for (std::size_t at = 1; at < 4; ++at) w.allocate(at, 1);
+    w.allocate(5, 2, memory_kind::pinned);
+    using ids_of = std::vector<std::uint64_t>;
+    auto const walk = [&](std::uintptr_t from, std::size_t bytes, ids_of const& expected) {
+      ids_of ids;
+      memory_answer const answer =
+          w.kinds->find_each(pointer_to(from), bytes, [&](memory_place const& p) { ids.push_back(p.id); });
+      CHECK(ids == expected);
+      return answer.code;
+    };
+    CHECK(walk(address_of(1) + 5, 3 * unit - 5, {1, 2, 3}) == status::ok);
+    CHECK(walk(address_of(1) + 5, 3 * unit - 4, {1, 2, 3}) == status::bad_argument);
+    CHECK(walk(address_of(2), unit, {2}) == status::ok);
+    CHECK(walk(address_of(2), 0, {2}) == status::ok);
+    CHECK(walk(address_of(2), unit + 1, {2, 3}) == status::ok);
+    CHECK(walk(address_of(0), 9 * unit, {0}) == status::ok);  // host memory: the beginning decides
+    CHECK(walk(address_of(6), 2 * unit, {4}) == status::bad_argument);
+    w.space.failure = 1;
+    CHECK(walk(address_of(9), 1, {}) == status::system_failure);
+  }
 }
 
 TEST_CASE("what is known costs one short question, or none where hits are trusted, and no memory") {

@@ -7,7 +7,8 @@
 // - Checked (the beginning): a record counts only after one short question to the driver, for the identity of
 //   the allocation that lies there now. Identities are never used twice, so the same identity is the same
 //   allocation. Nobody has to tell of anything. *Guarantee*: what find() says was true at some moment between
-//   its call and its return, whatever other threads allocate and free.
+//   its call and its return, whatever other threads allocate and free. (Memory without an identity, should a
+//   driver have such, is described anew each time, and nobody can vouch for it while others free it.)
 // - Told (after trust_hits()): a record counts. Whoever frees calls forget(pointer) first, for all memory of
 //   CUDA's; first, since afterwards another thread could have the address already, and ask. *Guarantee*: what
 //   find() says is true, for memory that nobody frees during the call. After a free that nobody told of there
@@ -68,7 +69,27 @@ class memory_kinds {
     return ask(address, bytes);
   }
 
-  // The allocation that `pointer` lies in is about to be freed, or unregistered.
+  // The same where neighbouring allocations may be one buffer, as with memory that is mapped piece by piece
+  // (cuMemMap): visit(memory_place const&) for each that the range touches, in order. The answer is of the
+  // last one asked for: ok; bad_argument, where the range runs into memory that CUDA does not know; or a
+  // failure. The visitor does not throw.
+  template <class Visit>
+  [[nodiscard]] memory_answer find_each(void const* pointer, std::size_t bytes, Visit const& visit) noexcept {
+    auto address = reinterpret_cast<std::uintptr_t>(pointer);
+    for (bool first = true;; first = false) {
+      memory_answer answer = find(reinterpret_cast<void const*>(address), 0);
+      if (answer.code != status::ok) return answer;
+      memory_place const& place = answer.place;
+      if (place.kind == memory_kind::host && !first) answer.code = status::bad_argument;
+      else visit(place);
+      if (!place.contains(address) || place.reaches(address, bytes)) return answer;
+      std::size_t const here = place.bytes - (address - place.base);
+      address += here;
+      bytes -= here;
+    }
+  }
+
+  // The allocation that `pointer` lies in is about to be freed, unregistered or unmapped.
   void forget(void const* pointer) noexcept {
     auto const address = reinterpret_cast<std::uintptr_t>(pointer);
     posix_lock const only_me(mutex_);
