@@ -75,10 +75,12 @@ class played_copier {
   }
   [[nodiscard]] std::uint32_t* word(int i) { return &words_[i]; }
 
-  [[nodiscard]] status fetch(int half, copied_rows const& rows) noexcept {
+  [[nodiscard]] status fetch(int half, transport::copied_rows const& rows) noexcept {
     return copy(fetches_, half, rows);
   }
-  [[nodiscard]] status store(int half, copied_rows const& rows) noexcept { return copy(stores_, half, rows); }
+  [[nodiscard]] status store(int half, transport::copied_rows const& rows) noexcept {
+    return copy(stores_, half, rows);
+  }
   [[nodiscard]] status fetched(int half) noexcept { return state(fetches_, half); }
   [[nodiscard]] status stored(int half) noexcept { return state(stores_, half); }
 
@@ -100,7 +102,7 @@ class played_copier {
     queue engine;
   };
 
-  [[nodiscard]] status copy(direction& way, int half, copied_rows const& rows) noexcept {
+  [[nodiscard]] status copy(direction& way, int half, transport::copied_rows const& rows) noexcept {
     if (fails_after_ >= 0 && fails_after_-- == 0) return status::system_failure;
     // Relaxed: read by the thread that queues.
     way.queued[half].fetch_add(1, std::memory_order_relaxed);

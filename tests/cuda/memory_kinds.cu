@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include <collx/transport/cuda/driver.hpp>
+#include <collx/transport/cuda/driver.cuh>
 #include <collx/transport/cuda/registrations.hpp>
 #include <cuda_runtime.h>
 

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # collx_headers: every header, as users include it ("collx/core/types.hpp"), that needs nothing but the system.
-# (interop/ needs libraries that need not be there, transport/cuda/driver.hpp needs CUDA: tests/cuda compiles it.)
 # collx_tcp_headers: those that need OpenSSL (collx::tcp). collx_mpi_headers: those that need an MPI (collx::mpi).
 # collx_pmix_headers: those that need libpmix (collx::pmix).
 # collx_ucx_headers: those that need UCX (collx::ucx).
 file(GLOB_RECURSE collx_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include
      ${PROJECT_SOURCE_DIR}/include/collx/*.hpp)
-list(FILTER collx_headers EXCLUDE REGEX "^collx/(interop/|transport/cuda/driver)")
+list(FILTER collx_headers EXCLUDE REGEX "^collx/interop/")
 set(collx_mpi_headers ${collx_headers})
 set(with_mpi "^collx/(bootstrap/mpi|transport/mpi[./])")
 list(FILTER collx_mpi_headers INCLUDE REGEX ${with_mpi})

@@ -21,7 +21,9 @@
 #include "collx/exec/device_executor.cuh"
 #include "collx/exec/lane_cut.hpp"
 #include "collx/gpu_communicator.cuh"
+#include "collx/host_driven.hpp"
 #include "collx/transport/cuda/copy_engine.cuh"
+#include "collx/transport/cuda/driver.cuh"
 
 namespace collx::inline abi_1 {
 
@@ -32,24 +34,44 @@ using gpu_driven_by_host = host_driven<Transport, transport::cuda_parts::copy_en
 
 namespace detail {
 
-// Refuses what a kernel would fail on, or worse. A few hundred nanoseconds.
-inline void require_on_device(char const* collective, char const* which, void const* memory, int device) {
-  cudaPointerAttributes about{};
-  cudaError_t const outcome = cudaPointerGetAttributes(&about, memory);
-  if (outcome != cudaSuccess) (void)cudaGetLastError();
+// Refuses what a kernel would fail on, or worse. A known allocation costs one question to the driver, or none
+// (transport/cuda/memory_kinds.hpp).
+inline void require_on_device(char const* collective, char const* which, void const* memory,
+                              std::size_t bytes, int device) {
+  using transport::cuda_parts::memory_kind;
   char const* what = nullptr;
-  if (outcome != cudaSuccess || about.type == cudaMemoryTypeUnregistered)
-    what = "is not memory that CUDA knows: memory of the host, or freed";
-  else if (about.type == cudaMemoryTypeHost)
-    what =
-        "is memory of the host; pass memory of the GPU, or call the collective on the communicator of the "
-        "host";
-  else if (about.type == cudaMemoryTypeDevice && about.device != device)
-    what = "lies on another GPU than the group's";
-  if (what == nullptr) return;
+  auto const look = [&](transport::cuda_parts::memory_place const& place) noexcept {
+    if (what != nullptr) return;
+    if (place.kind == memory_kind::host) what = "is not memory that CUDA knows: memory of the host, or freed";
+    else if (place.kind == memory_kind::pinned)
+      what =
+          "is memory of the host; pass memory of the GPU, or call the collective on the host's communicator";
+    else if (place.kind == memory_kind::device && place.device != device)
+      what = "lies on another GPU than the group's";
+  };
+  auto const answer = transport::cuda_parts::kinds_of_this_process().find_each(memory, bytes, look);
+  if (what == nullptr && answer.code == status::bad_argument)
+    what = "ends outside of the memory it was allocated in; is the count right?";
+  if (what == nullptr && answer.code == status::ok) return;
   char text[300];
-  std::snprintf(text, sizeof text, "%s: the %s (%p) %s", collective, which, memory, what);
-  throw error(status::bad_argument, text);
+  if (what != nullptr)
+    std::snprintf(text, sizeof text, "%s: the %s (%zu bytes at %p) %s", collective, which, bytes, memory,
+                  what);
+  else
+    std::snprintf(text, sizeof text, "%s: CUDA cannot say what the %s (%p) is (driver error %d)", collective,
+                  which, memory, answer.driver_error);
+  throw error(what != nullptr ? status::bad_argument : answer.code, text);
+}
+
+template <class Contract, class T, class Op>
+void require_buffers(invocation<Contract, T, Op> const& args, problem const& p, int device) {
+  auto const bytes_of = [&](block_window const& window) {
+    return static_cast<std::size_t>(window.count) * args.count * sizeof(T);
+  };
+  if (std::size_t const bytes = bytes_of(Contract::input(p)); bytes != 0)
+    require_on_device(Contract::name, "input", args.input, bytes, device);
+  if (std::size_t const bytes = bytes_of(Contract::output(p)); bytes != 0)
+    require_on_device(Contract::name, "output", args.output, bytes, device);
 }
 
 inline void require_stream(char const* collective, on where, int device) {
@@ -100,10 +122,7 @@ void run_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args, 
   require_stream(Contract::name, where, gpu.device());
   if (needs_elements<Contract> && args.count == 0) return;
   problem const p{gpu.rank(), gpu.size(), args.root};
-  if (args.count != 0 && Contract::input(p).count != 0)
-    require_on_device(Contract::name, "input", args.input, gpu.device());
-  if (args.count != 0 && Contract::output(p).count != 0)
-    require_on_device(Contract::name, "output", args.output, gpu.device());
+  require_buffers(args, p, gpu.device());
   gpu.begin(Contract::name, where);
   auto const launch = [&]<class Chosen>() {
     static_assert(
@@ -133,10 +152,7 @@ void run_on_gpu(gpu_driven_by_host<Transport>& gpu, invocation<Contract, T, Op> 
   problem const p{gpu.rank(), gpu.size(), args.root};
   int const device = gpu.copies().device();
   require_stream(Contract::name, where, device);
-  if (args.fault == nullptr && args.count != 0 && Contract::input(p).count != 0)
-    require_on_device(Contract::name, "input", args.input, device);
-  if (args.fault == nullptr && args.count != 0 && Contract::output(p).count != 0)
-    require_on_device(Contract::name, "output", args.output, device);
+  if (args.fault == nullptr) require_buffers(args, p, device);
   gpu.template enqueue<Algorithm>(args, where.stream);
 }
 

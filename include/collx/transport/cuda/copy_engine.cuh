@@ -6,7 +6,7 @@
 #include <cuda.h>
 #include <cudaTypedefs.h>
 
-#include "collx/host_driven.hpp"
+#include "collx/transport/copier.hpp"
 #include "collx/transport/cuda/memory.cuh"
 
 namespace collx::inline abi_1::transport::cuda_parts {
