@@ -56,9 +56,9 @@ if [ $failed = 0 ]; then
   else
     table+=("compute-sanitizer                           SKIPPED: not installed")
   fi
-  for program in "$folder"/bench/cuda/bench_*; do
-    [ -x "$program" ] && [ -f "$program" ] && check "$(basename "$program")" timeout 300 "$program"
-  done
+  check kernel_resources scripts/kernel_resources.sh "$folder"
+  for ranks in 1 2 4; do check "train_digits_gpu_$ranks" timeout 120 "$folder/tests/cuda/train_digits_gpu" $ranks; done
+  for program in reduce_bandwidth all_reduce_on_gpu; do check $program timeout 300 "$folder/tests/cuda/$program"; done
 fi
 
 say "$(cat "$folder/device.log")"

@@ -11,11 +11,10 @@ namespace window_group {
 
 using team_t = device_test::host_team;
 
-// What a lane of a rank does in one call. `workspace`: of the lane; its `failed` is 0.
-template <collx::schedule S, class T, class Op>
-bool perform(group& all, rank_t rank, int lane, team_t& team,
-                           collx::exec::lane_workspace& workspace, T const* in, T* out,
-                           oracle::setting const& how, Op const& op) {
+// What a lane of a rank does in one call. `workspace`: of the lane; its `failed` is 0. `after`: the epilogue.
+template <collx::schedule S, class T, class Op, class After = collx::exec::no_epilogue>
+bool perform(group& all, rank_t rank, int lane, team_t& team, collx::exec::lane_workspace& workspace,
+             T const* in, T* out, oracle::setting const& how, Op const& op, After const& after = {}) {
   collx::problem const where{rank, how.size, how.root};
   auto const user = [&] {
     return collx::exec::even_buffers<typename S::contract>(where, in, out, how.in_place);
@@ -25,7 +24,8 @@ bool perform(group& all, rank_t rank, int lane, team_t& team,
   windows::lane_port const port(all.view(rank), lane);
   collx::exec::lane_machine<S::contract::from_all, T, Op, team_t, windows::lane_port> machine(
       team, port, workspace, map, op);
-  return machine.template perform_all<S>();
+  if constexpr (std::is_same_v<After, collx::exec::no_epilogue>) return machine.template perform_all<S>();
+  else return machine.template perform_all_then<S>(after);
 }
 
 }  // namespace window_group

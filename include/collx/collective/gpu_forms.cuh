@@ -87,8 +87,9 @@ inline void require_stream(char const* collective, on where, int device) {
   throw error(status::bad_argument, text);
 }
 
-template <schedule S, class Contract, class T, class Op>
-void launch_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args, on where) {
+template <schedule S, class Contract, class T, class Op, class After>
+void launch_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args, After const& after,
+                   on where) {
   problem const p{gpu.rank(), gpu.size(), args.root};
   transport::windows::view const& group = gpu.view();
   std::int64_t const staged = exec::largest_staged<S>(p.shape());
@@ -101,7 +102,7 @@ void launch_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& arg
       exec::map_lanes<S>(p, user, args.count, sizeof(T), group.where.staging_bytes(), gpu.lanes());
   std::size_t const lane_bytes = args.count * sizeof(T) / map.fragments();
   transport::cuda_parts::require(exec::launch_lanes<S, Contract, T, Op, transport::windows::lane_port>(
-                                     group, gpu.lanes(), map, args.op, lane_bytes, where.stream),
+                                     group, gpu.lanes(), map, args.op, after, lane_bytes, where.stream),
                                  Contract::name);
 }
 
@@ -116,8 +117,9 @@ void run_alone_on_gpu(invocation<Contract, T, Op> const& args, on where) {
   transport::cuda_parts::require(done.error, Contract::name);
 }
 
-template <class Algorithm, class Contract, class T, class Op>
-void run_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args, on where) {
+template <class Algorithm, class Contract, class T, class Op, class After = exec::no_epilogue>
+void run_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args, on where,
+                After const& after = {}) {
   if (args.fault != nullptr) throw_refusal(Contract::name, args.fault, args.given, args.needed);
   require_stream(Contract::name, where, gpu.device());
   if (needs_elements<Contract> && args.count == 0) return;
@@ -133,9 +135,9 @@ void run_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args, 
         is_commutative<Op>() || keeps_rank_order<S>(),
         "collx: this operator is not commutative and this algorithm does not combine in rank order; "
         "choose one that does (docs/algorithms.md)");
-    launch_on_gpu<S>(gpu, args, where);
+    launch_on_gpu<S>(gpu, args, after, where);
   };
-  if (p.size == 1) {
+  if (std::is_same_v<After, exec::no_epilogue> && p.size == 1) {
     if (args.count != 0) run_alone_on_gpu(args, where);
   } else if constexpr (std::is_same_v<Algorithm, automatic>) {
     tune::choose_from<Contract, is_commutative<Op>()>(typename tune::mapped_table<Contract>::type{},
@@ -194,6 +196,17 @@ COLLX_DETAIL_GPU_FORMS(scan)
 COLLX_DETAIL_GPU_FORMS(scatter)
 
 #undef COLLX_DETAIL_GPU_FORMS
+
+// An all_reduce with something fused behind it: after(i, value) is called on the device for each element i of
+// the result, once, as soon as its part of the vector is complete, and while others are under way. For a step
+// of an optimiser, say: the sums need not be read again. `after` is trivially copyable and may write anything
+// but in and out.
+template <class Algorithm = automatic, class In, class Out, class Op, class After>
+void all_reduce_then(gpu_communicator& gpu, In&& in, Out&& out, Op const& op, After const& after, on where) {
+  static_assert(std::is_trivially_copyable_v<After>,
+                "collx: what follows a collective is copied to the device");
+  detail::run_on_gpu<Algorithm>(gpu, detail::bind_all_reduce(detail::where(gpu), in, out, op), where, after);
+}
 
 template <class Algorithm = automatic, detail::on_gpus Gpu>
 void barrier(Gpu& gpu, on where) {

@@ -77,6 +77,11 @@ class chunk_map {
   [[nodiscard]] COLLX_HD bool skips_empty() const noexcept { return user_.skips_empty; }
   [[nodiscard]] COLLX_HD std::byte* output() const noexcept { return user_.output; }
 
+  // The elements of a block that a fragment has.
+  [[nodiscard]] COLLX_HD extent elements(std::size_t fragment) const noexcept {
+    return cut_.part_of_block(fragment, cut_.count());
+  }
+
   // The chunks that the k-th peer of a step touches.
   [[nodiscard]] COLLX_HD COLLX_ALWAYS_INLINE run find(region const& r, std::int32_t k,
                                                       std::size_t fragment) const noexcept {

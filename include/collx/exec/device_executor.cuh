@@ -18,30 +18,33 @@ inline constexpr std::size_t small_lane_bytes = 16 * 1024;
 
 // `Contract`: what the schedule is run for. What fails is in the group's report. `Port`:
 // transport/windows/lane_port.hpp.
-template <schedule S, class Contract, class T, class Op, class Port>
+template <schedule S, class Contract, class T, class Op, class Port, class After>
 __global__ void __launch_bounds__(lane_threads_max, 1)
     run_lanes(__grid_constant__ typename Port::group const group, __grid_constant__ chunk_map const map,
-              __grid_constant__ Op const op) {
+              __grid_constant__ Op const op, __grid_constant__ After const after) {
   __shared__ lane_workspace shared;
   device::block_team team;
   if (team.rank() == 0) shared.failed = 0;
   team.sync();
   Port const port(group, static_cast<int>(blockIdx.x));
   lane_machine<Contract::from_all, T, Op, device::block_team, Port> machine(team, port, shared, map, op);
-  (void)machine.template perform_all<S>();
+  if constexpr (std::is_same_v<After, no_epilogue>) (void)machine.template perform_all<S>();
+  else (void)machine.template perform_all_then<S>(after);
 }
 
-// Puts a call into a stream. Lanes without a fragment are not launched. All ranks' kernels must run at the
-// same time: the caller sees to it that the blocks of all ranks of a GPU fit it.
-template <schedule S, class Contract, class T, class Op, class Port>
+// Puts a call into a stream, and behind it, in the same kernel, `after` (lane_machine.hpp). Lanes without a
+// fragment are not launched. All ranks' kernels must run at the same time: the caller sees to it that the
+// blocks of all ranks of a GPU fit it.
+template <schedule S, class Contract, class T, class Op, class Port, class After>
 [[nodiscard]] cudaError_t launch_lanes(typename Port::group const& group, int lanes, chunk_map const& map,
-                                       Op const& op, std::size_t lane_bytes, cudaStream_t stream) noexcept {
+                                       Op const& op, After const& after, std::size_t lane_bytes,
+                                       cudaStream_t stream) noexcept {
   auto const fragments = map.fragments();
   auto const blocks =
       fragments < static_cast<std::size_t>(lanes) ? fragments : static_cast<std::size_t>(lanes);
   int const threads = lane_bytes <= small_lane_bytes ? lane_threads_small : lane_threads_max;
-  run_lanes<S, Contract, T, Op, Port>
-      <<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), 0, stream>>>(group, map, op);
+  run_lanes<S, Contract, T, Op, Port, After>
+      <<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), 0, stream>>>(group, map, op, after);
   return cudaPeekAtLastError();
 }
 

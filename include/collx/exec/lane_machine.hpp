@@ -19,6 +19,9 @@ struct lane_plan {
   std::byte* staged = nullptr;
 };
 
+// What follows a call that nothing follows; see perform_all_then().
+struct no_epilogue {};
+
 // The rule is that of step_machine.hpp: a step waits for all its messages and credits, then reads, combines,
 // stores and sends. `Port` is a lane of a transport (transport/windows/lane_port.hpp).
 template <bool Combines, class T, class Op, device::team Team, class Port>
@@ -43,6 +46,23 @@ class lane_machine : lane_traffic<Team, Port> {
       this->next_fragment();
     }
     return this->drain();
+  }
+
+  // The same, and then after(i, value) for each element of the output that this lane has completed, by one
+  // thread each: an epilogue fused into the call, while others still work on other elements. For contracts of
+  // one block.
+  template <schedule S, class After>
+  [[nodiscard]] COLLX_HD bool perform_all_then(After const& after) noexcept {
+    if (!perform_all<S>()) return false;
+    T const* const result = reinterpret_cast<T const*>(map_.output());
+    auto const threads = static_cast<std::size_t>(team_.size());
+    for (auto f = static_cast<std::size_t>(port_.lane()); f < map_.fragments();
+         f += static_cast<std::size_t>(port_.lanes())) {
+      extent const part = map_.elements(f);
+      for (std::size_t i = static_cast<std::size_t>(team_.rank()); i < part.count; i += threads)
+        after(part.begin + i, result[part.begin + i]);
+    }
+    return true;
   }
 
  private:
