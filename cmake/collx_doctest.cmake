@@ -21,25 +21,12 @@ target_link_libraries(collx_doctest_main PUBLIC doctest::doctest)
 target_compile_options(collx_doctest_main PUBLIC
   $<$<AND:$<CXX_COMPILER_ID:Clang>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,22>>:-Wno-c2y-extensions>)
 
-# Under sanitizers tests share precompiled headers, which saves a second for each. The other builds do without, so that
-# a test that forgets an include does not compile.
-if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
-  file(WRITE ${PROJECT_BINARY_DIR}/precompiled.cpp "")
-  add_library(collx_precompiled OBJECT ${PROJECT_BINARY_DIR}/precompiled.cpp)
-  target_link_libraries(collx_precompiled PRIVATE collx::collx collx_warnings collx_doctest_main)
-  target_precompile_headers(collx_precompiled PRIVATE <string> <vector> <doctest/doctest.h>
-                             <collx/communicator.hpp>)
-endif()
-
 # collx_add_test(NAME source...): a doctest executable and its ctest entry.
 function(collx_add_test name)
   add_executable(${name} ${ARGN})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(${name} PRIVATE COLLX_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_libraries(${name} PRIVATE collx::collx collx_warnings collx_doctest_main)
-  if(TARGET collx_precompiled)
-    target_precompile_headers(${name} REUSE_FROM collx_precompiled)
-  endif()
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${COLLX_TEST_TIMEOUT_S})
 endfunction()
