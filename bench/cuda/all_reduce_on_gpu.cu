@@ -41,7 +41,7 @@ T* on_device(std::size_t count) {
   T* memory = nullptr;
   require(cudaMalloc(&memory, count * sizeof(T)), "cudaMalloc");
   require(cudaMemset(memory, 0, count * sizeof(T)), "cudaMemset");
-  require(cudaDeviceSynchronize(), "cudaMemset");
+  require(cudaStreamSynchronize(nullptr), "cudaMemset");
   return memory;
 }
 
@@ -71,20 +71,6 @@ double timed(stream const& s, int calls, Launch const& launch) {
   return median(times);
 }
 
-template <class Record>
-double replayed(stream const& s, Record const& record) {
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t ready = nullptr;
-  require(cudaStreamBeginCapture(s.id, cudaStreamCaptureModeThreadLocal), "begin of capture");
-  for (int i = 0; i < calls_per_graph; ++i) record();
-  require(cudaStreamEndCapture(s.id, &graph), "end of capture");
-  require(cudaGraphInstantiate(&ready, graph, 0), "instantiation");
-  double const us = timed(s, calls_per_graph, [&] { require(cudaGraphLaunch(ready, s.id), "replay"); });
-  (void)cudaGraphExecDestroy(ready);
-  (void)cudaGraphDestroy(graph);
-  return us;
-}
-
 // What the ranks of one run share.
 struct shared {
   std::barrier<> meeting;
@@ -92,17 +78,37 @@ struct shared {
   explicit shared(rank_t size) : meeting(size) {}
 };
 
-void small_ones(gpu_communicator& gpu, stream const& s) {
-  double const bare = replayed(s, [&] { nothing<<<1, 32, 0, s.id>>>(); });
+template <class Record>
+double replayed(stream const& s, std::barrier<>& meeting, Record const& record) {
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t ready = nullptr;
+  require(cudaStreamBeginCapture(s.id, cudaStreamCaptureModeThreadLocal), "begin of capture");
+  for (int i = 0; i < calls_per_graph; ++i) record();
+  require(cudaStreamEndCapture(s.id, &graph), "end of capture");
+  require(cudaGraphInstantiate(&ready, graph, 0), "instantiation");
+  require(cudaGraphUpload(ready, s.id), "upload");
+  require(cudaStreamSynchronize(s.id), "upload");
+  // What may wait for the device must not be done while a kernel of another rank waits for this one.
+  meeting.arrive_and_wait();
+  double const us = timed(s, calls_per_graph, [&] { require(cudaGraphLaunch(ready, s.id), "replay"); });
+  meeting.arrive_and_wait();
+  (void)cudaGraphExecDestroy(ready);
+  (void)cudaGraphDestroy(graph);
+  return us;
+}
+
+void small_ones(gpu_communicator& gpu, stream const& s, std::barrier<>& meeting) {
+  double const bare = replayed(s, meeting, [&] { nothing<<<1, 32, 0, s.id>>>(); });
   if (gpu.rank() == 0) std::printf("%d ranks: an empty kernel takes %.2f us\n", gpu.size(), bare);
   for (std::size_t bytes = 8; bytes <= 65536; bytes *= 8) {
     std::size_t const count = bytes / sizeof(float);
     float *const in = on_device<float>(count), *const out = on_device<float>(count);
     std::span<float> const source(in, count), target(out, count);
-    double const us = replayed(s, [&] { all_reduce(gpu, source, target, sum, on(s.id)); });
+    double const us = replayed(s, meeting, [&] { all_reduce(gpu, source, target, sum, on(s.id)); });
     if (gpu.rank() == 0)
       std::printf("  all_reduce %6zu B  %8.2f us  %5.1f empty kernels\n", bytes, us, us / bare);
     gpu.synchronize(on(s.id));
+    meeting.arrive_and_wait();
     (void)cudaFree(in);
     (void)cudaFree(out);
   }
@@ -142,6 +148,8 @@ void large_ones(gpu_communicator& gpu, stream const& s, shared& all) {
 }  // namespace
 
 int main() {
+  (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
     std::puts("SKIPPED: no GPU");
@@ -150,11 +158,16 @@ int main() {
   for (rank_t const size : {2, 4, 8}) {
     shared all(size);
     bootstrap::on_threads(size, [&](auto& host) {
-      require(cudaSetDevice(0), "cudaSetDevice");
-      gpu_communicator gpu(host);
-      stream const s;
-      small_ones(gpu, s);
-      large_ones(gpu, s, all);
+      try {
+        require(cudaSetDevice(0), "cudaSetDevice");
+        stream const s;
+        gpu_communicator gpu(host);
+        small_ones(gpu, s, all.meeting);
+        large_ones(gpu, s, all);
+      } catch (std::exception const& e) {
+        std::fprintf(stderr, "rank %d of %d: %s\n", host.rank(), size, e.what());
+        std::_Exit(1);  // the others would wait for this rank
+      }
     });
   }
 }

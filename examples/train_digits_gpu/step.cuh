@@ -46,9 +46,11 @@ class gpu_array {
   explicit gpu_array(std::size_t count) : count_(count) {
     require(cudaMalloc(&data_, count * sizeof(T)), "cudaMalloc");
     require(cudaMemset(data_, 0, count * sizeof(T)), "cudaMemset");
+    require(cudaStreamSynchronize(nullptr), "cudaMemset");
   }
   explicit gpu_array(std::vector<T> const& content) : gpu_array(content.size()) {
     require(cudaMemcpy(data_, content.data(), count_ * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
+    require(cudaStreamSynchronize(nullptr), "cudaMemcpy");  // it may return before the bytes are there
   }
   gpu_array(gpu_array const&) = delete;
   ~gpu_array() { (void)cudaFree(data_); }
@@ -135,6 +137,7 @@ class gpu_model {
     require(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
     require(cudaMemcpy(order_.data(), order.data(), order.size() * sizeof(int), cudaMemcpyHostToDevice),
             "cudaMemcpy");
+    require(cudaStreamSynchronize(nullptr), "cudaMemcpy");
   }
 
   // The gradients of `count` images, `scale` times, from the first-th on; zeros if there are none.

@@ -7,6 +7,7 @@
 #include "collx/collective/all_gather.hpp"
 #include "collx/collective/barrier.hpp"
 #include "collx/core/environment.hpp"
+#include "collx/device/cuda/kernel_list.cuh"
 #include "collx/transport/cuda/windows.cuh"
 #include "collx/transport/first_fit.hpp"
 #include "collx/transport/windows/lane_port.hpp"
@@ -70,17 +71,21 @@ class gpu_communicator {
                                                                block_bytes_);
     all_gather(host, bytes(mine), bytes(all));
     finish(std::span(all.data(), all.size()));
+    // Before any rank has a kernel that waits for others; see kernel_list.cuh.
+    transport::cuda_parts::require(device::listed_kernel::load_all(), "loading the kernels of this program");
     barrier(host);
   }
   gpu_communicator(gpu_communicator const&) = delete;
   // Collective, as far as peers still run: waits until nobody's kernels look at this window any more.
   ~gpu_communicator() {
     (void)cudaSetDevice(device_);
+    if (std::uncaught_exceptions() > exceptions_) abort();  // or peers' kernels would wait for this rank
     if (last_stream_known_) (void)cudaEventSynchronize(last_call_);
     (void)meet_(host_);
     windows_.close();
     (void)meet_(host_);
     (void)cudaEventDestroy(last_call_);
+    (void)cudaStreamDestroy(aside_);
   }
 
   [[nodiscard]] rank_t rank() const noexcept { return view_.rank; }
@@ -111,8 +116,10 @@ class gpu_communicator {
       throw error(status::out_of_memory, text);
     }
     std::byte* const memory = block_.data() + view_.where.bytes() + offset;
-    transport::cuda_parts::require(cudaMemset(memory, 0, heap_.rounded(bytes)), "clearing memory of the GPU");
-    transport::cuda_parts::require(cudaDeviceSynchronize(), "clearing memory of the GPU");
+    // In a stream that nothing else uses: kernels of this device may be waiting for this rank.
+    transport::cuda_parts::require(cudaMemsetAsync(memory, 0, heap_.rounded(bytes), aside_),
+                                   "clearing memory of the GPU");
+    transport::cuda_parts::require(cudaStreamSynchronize(aside_), "clearing memory of the GPU");
     return memory;
   }
   void deallocate(std::byte* memory, std::size_t bytes) noexcept {
@@ -120,7 +127,13 @@ class gpu_communicator {
   }
 
   // Ends every wait of this group's kernels, on all ranks.
-  void abort() noexcept { device::store_relaxed(stop_.get(), 1u); }
+  void abort() noexcept {
+    device::store_relaxed(stop_.get(), static_cast<std::uint32_t>(rank()) + 1);
+    // Peers look at the first word of their windows.
+    for (transport::windows::peer_view const& peer : windows_.host_views())
+      (void)cudaMemcpyAsync(peer.window, stop_.get(), sizeof(std::uint32_t), cudaMemcpyHostToDevice, aside_);
+    (void)cudaStreamSynchronize(aside_);
+  }
 
   // Waits until everything in the stream is done, and throws what went wrong in a kernel of this group.
   void synchronize(on where) {
@@ -151,23 +164,31 @@ class gpu_communicator {
     throw_if_failed();
     last_collective_ = collective;
     ++sequence_;
-    if (last_stream_known_ && where.stream != last_stream_)
+    if (last_stream_known_ && where.stream != last_stream_ && !is_captured(where))
       transport::cuda_parts::require(cudaStreamWaitEvent(where.stream, last_call_, 0),
                                      "waiting for the last call");
   }
-  // Notes where the call was put. A stream that is being captured is not waited for by others: a graph is
-  // replayed in one stream, and its calls are in the order of the capture.
+  // Notes where the call was put. A stream that is being captured waits for no other, and none for it: when a
+  // graph is replayed is the user's affair.
   void end(on where) {
-    cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
-    transport::cuda_parts::require(cudaStreamIsCapturing(where.stream, &capturing),
-                                   "the state of the stream");
-    last_stream_known_ = capturing == cudaStreamCaptureStatusNone;
-    if (!last_stream_known_) return;
+    if (is_captured(where)) return;
+    last_stream_known_ = true;
     last_stream_ = where.stream;
     transport::cuda_parts::require(cudaEventRecord(last_call_, where.stream), "noting the call");
   }
 
+  // Whether another rank of this process has the same device: then no stream may be one that waits for
+  // others' by itself.
+  [[nodiscard]] bool shares_device() const noexcept { return shares_device_; }
+
  private:
+  [[nodiscard]] static bool is_captured(on where) {
+    cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+    transport::cuda_parts::require(cudaStreamIsCapturing(where.stream, &capturing),
+                                   "the state of the stream");
+    return capturing != cudaStreamCaptureStatusNone;
+  }
+
   // The window, before anybody knows how many ranks share a GPU: with as many lanes as are asked for.
   void prepare(rank_t rank, rank_t size, gpu_settings const& chosen) {
     using transport::cuda_parts::require;
@@ -180,6 +201,11 @@ class gpu_communicator {
     view_.limits = {chosen.timeout_us * 1000, &view_.own_head().stopped, stop_.get()};
     view_.failure = report_.get();
     require(cudaEventCreateWithFlags(&last_call_, cudaEventDisableTiming), "an event");
+    require(cudaStreamCreateWithFlags(&aside_, cudaStreamNonBlocking), "a stream");
+    // Whatever clearing memory needs is loaded now.
+    if (heap_bytes_ != 0)
+      require(cudaMemsetAsync(block_.data() + view_.where.bytes(), 0, heap_bytes_, aside_), "the heap");
+    require(cudaStreamSynchronize(aside_), "the heap");
   }
 
   void finish(std::span<transport::cuda_parts::announcement const> all) {
@@ -194,6 +220,8 @@ class gpu_communicator {
       most_on_one = here > most_on_one ? here : most_on_one;
       processors = each.processors < processors ? each.processors : processors;
       one_process = one_process && each.process == mine.process;
+      shares_device_ =
+          shares_device_ || (&each != &mine && each.process == mine.process && each.ordinal == mine.ordinal);
       if (each.bytes != mine.bytes)
         throw error(status::bad_argument,
                     "gpu_communicator: the COLLX_CUDA_ settings are not the same on all ranks");
@@ -219,7 +247,9 @@ class gpu_communicator {
   transport::cuda_parts::pinned<std::uint32_t> stop_;
   transport::cuda_parts::pinned<transport::windows::report> report_;
   cudaEvent_t last_call_ = nullptr;
-  cudaStream_t last_stream_ = nullptr;
+  cudaStream_t last_stream_ = nullptr, aside_ = nullptr;
+  int exceptions_ = std::uncaught_exceptions();
+  bool shares_device_ = false;
   bool last_stream_known_ = false;
   char const* last_collective_ = "none";
   std::uint64_t sequence_ = 0;

@@ -14,37 +14,7 @@
 namespace {
 
 using namespace collx;
-using gpu_test::require;
-
-// Memory of the GPU.
-template <class T>
-class buffer {
- public:
-  explicit buffer(std::vector<T> const& content) : size_(content.size()) {
-    require(cudaMalloc(&data_, size_ * sizeof(T)), "cudaMalloc");
-    require(cudaMemcpy(data_, content.data(), size_ * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
-  }
-  buffer(buffer const&) = delete;
-  ~buffer() { (void)cudaFree(data_); }
-  [[nodiscard]] T* data() const { return data_; }
-  [[nodiscard]] std::size_t size() const { return size_; }
-  [[nodiscard]] std::vector<T> content() const {
-    std::vector<T> copy(size_);
-    require(cudaMemcpy(copy.data(), data_, size_ * sizeof(T), cudaMemcpyDeviceToHost), "cudaMemcpy");
-    return copy;
-  }
-
- private:
-  T* data_ = nullptr;
-  std::size_t size_;
-};
-
-struct stream {
-  cudaStream_t id = nullptr;
-  stream() { require(cudaStreamCreateWithFlags(&id, cudaStreamNonBlocking), "cudaStreamCreate"); }
-  stream(stream const&) = delete;
-  ~stream() { (void)cudaStreamDestroy(id); }
-};
+using gpu_test::buffer, gpu_test::require, gpu_test::stream;
 
 void check(bool holds, std::string const& what) {
   if (!holds) throw std::runtime_error(what);
@@ -110,7 +80,8 @@ void try_the_others(gpu_communicator& gpu, stream const& s) {
   if (gpu.rank() == 0) check(small.content() == expected, "reduce");
 }
 
-void try_graph(gpu_communicator& gpu, stream const& s) {
+template <class Transport>
+void try_graph(communicator<Transport>& host, gpu_communicator& gpu, stream const& s) {
   std::vector<float> ones(1000, 1.0f);
   buffer<float> data(ones);
   cudaGraph_t graph = nullptr;
@@ -119,11 +90,15 @@ void try_graph(gpu_communicator& gpu, stream const& s) {
   all_reduce(gpu, data, sum, on(s.id));
   require(cudaStreamEndCapture(s.id, &graph), "end of capture");
   require(cudaGraphInstantiate(&ready, graph, 0), "instantiation");
+  require(cudaGraphUpload(ready, s.id), "upload");
+  require(cudaStreamSynchronize(s.id), "upload");
+  barrier(host);  // nobody's kernel waits while another rank still makes its graph
   for (int i = 0; i < 3; ++i) require(cudaGraphLaunch(ready, s.id), "replay");
   gpu.synchronize(on(s.id));
   float expected = 1;
   for (int i = 0; i < 3; ++i) expected *= static_cast<float>(gpu.size());
   check(data.content() == std::vector<float>(1000, expected), "graph");
+  barrier(host);
   (void)cudaGraphExecDestroy(ready);
   (void)cudaGraphDestroy(graph);
 }
@@ -132,8 +107,7 @@ void try_heap(gpu_communicator& gpu, stream const& s) {
   std::size_t const count = 100'000;
   auto mine = gpu.allocate<float>(count);
   std::vector<float> const content = content_of(gpu.rank(), count);
-  require(cudaMemcpy(mine.data(), content.data(), count * sizeof(float), cudaMemcpyHostToDevice),
-          "cudaMemcpy");
+  buffer<float>::fill(mine.data(), content);
   all_reduce<algo::ring>(gpu, mine, sum, on(s.id));
   gpu.synchronize(on(s.id));
   std::vector<float> got(count);
@@ -144,19 +118,23 @@ void try_heap(gpu_communicator& gpu, stream const& s) {
 // Driven by a thread of the host: no kernel.
 template <class Transport>
 void try_host_driven(communicator<Transport>& host, stream const& s) {
-  transport::cuda_parts::copy_engine copies(1 << 16);
-  gpu_driven_by_host<Transport> gpu(host, copies);
   std::size_t const count = 100'000;
-  std::vector<float> const expected = sum_of(gpu.size(), count);
-  buffer<float> in(content_of(gpu.rank(), count)), out(std::vector<float>(count, -1.0f));
-  buffer<float> all(std::vector<float>(count * static_cast<std::size_t>(gpu.size()), -1.0f));
-  all_reduce(gpu, in, out, sum, on(s.id));
-  all_gather(gpu, in, all, on(s.id));
-  require(cudaStreamSynchronize(s.id), "cudaStreamSynchronize");
-  gpu.throw_if_failed();
+  buffer<float> in(content_of(host.rank(), count)), out(std::vector<float>(count, -1.0f));
+  buffer<float> all(std::vector<float>(count * static_cast<std::size_t>(host.size()), -1.0f));
+  std::vector<float> const expected = sum_of(host.size(), count);
+  transport::cuda_parts::copy_engine copies(1 << 16);
+  barrier(host);  // from here on streams wait for other ranks
+  {
+    gpu_driven_by_host<Transport> gpu(host, copies);
+    all_reduce(gpu, in, out, sum, on(s.id));
+    all_gather(gpu, in, all, on(s.id));
+    require(cudaStreamSynchronize(s.id), "cudaStreamSynchronize");
+    gpu.throw_if_failed();
+  }
+  barrier(host);
   check(out.content() == expected, "host-driven all_reduce");
   std::vector<float> const gathered = all.content();
-  for (rank_t r = 0; r < gpu.size(); ++r) {
+  for (rank_t r = 0; r < host.size(); ++r) {
     auto const begin = gathered.begin() + static_cast<std::ptrdiff_t>(count) * r;
     check(std::vector<float>(begin, begin + static_cast<std::ptrdiff_t>(count)) == content_of(r, count),
           "host-driven all_gather");
@@ -174,15 +152,23 @@ void expect_refusal(char const* what, Call const& call) {
   throw std::runtime_error(std::string(what) + " was not refused");
 }
 
-void try_misuse(gpu_communicator& gpu, stream const& s) {
-  std::vector<float> host(100);
-  buffer<float> good(host);
-  expect_refusal("memory of the host", [&] { all_reduce(gpu, host, sum, on(s.id)); });
-  void* freed = nullptr;
-  require(cudaMalloc(&freed, 1 << 22), "cudaMalloc");
-  require(cudaFree(freed), "cudaFree");
-  std::span<float> const gone(static_cast<float*>(freed), 100);
-  expect_refusal("freed memory", [&] { all_reduce(gpu, gone, sum, on(s.id)); });
+template <class Transport>
+void try_misuse(communicator<Transport>& host, gpu_communicator& gpu, stream const& s) {
+  std::vector<float> of_the_host(100);
+  buffer<float> good(of_the_host);
+  expect_refusal("memory of the host", [&] { all_reduce(gpu, of_the_host, sum, on(s.id)); });
+  barrier(host);
+  // One rank alone: another one's memory could come to lie there.
+  if (gpu.rank() == 0) {
+    void* freed = nullptr;
+    require(cudaMalloc(&freed, 1 << 22), "cudaMalloc");
+    require(cudaFree(freed), "cudaFree");
+    std::span<float> const gone(static_cast<float*>(freed), 100);
+    expect_refusal("freed memory", [&] { all_reduce(gpu, gone, sum, on(s.id)); });
+  }
+  barrier(host);
+  std::span<float> const too_long(good.data(), std::size_t{1} << 40);
+  expect_refusal("memory that ends too soon", [&] { all_reduce(gpu, too_long, sum, on(s.id)); });
   expect_refusal("a wrong count", [&] { all_gather(gpu, good, good, on(s.id)); });
   all_reduce(gpu, good, sum, on(s.id));  // nothing of this has done harm
   gpu.synchronize(on(s.id));
@@ -191,39 +177,56 @@ void try_misuse(gpu_communicator& gpu, stream const& s) {
 template <class Transport>
 void one_rank(communicator<Transport>& host) {
   require(cudaSetDevice(0), "cudaSetDevice");
+  gpu_test::arena memory(std::size_t{64} << 20);
+  stream const s;
   gpu_settings chosen = gpu_settings::from_environment();
   chosen.heap_bytes = 1 << 20;
   gpu_communicator gpu(host, chosen);
-  stream const s;
   try_all_reduce<algo::direct_one_shot>(gpu, s, "direct_one_shot");
   try_all_reduce<algo::direct_two_shot>(gpu, s, "direct_two_shot");
   try_all_reduce<algo::ring>(gpu, s, "ring");
   try_all_reduce<algo::recursive_doubling>(gpu, s, "recursive_doubling");
   try_the_others(gpu, s);
   try_heap(gpu, s);
-  try_graph(gpu, s);
-  try_misuse(gpu, s);
+  try_graph(host, gpu, s);
+  try_misuse(host, gpu, s);
   try_host_driven(host, s);
+}
+
+// Ranks that are processes share a GPU by turns, each with a context of its own.
+void as_processes(rank_t size) {
+  auto const codes = bootstrap::on_processes(size, [](auto& host) { one_rank(host); });
+  for (std::size_t r = 0; r < codes.size(); ++r)
+    check(codes[r] == 0, "rank " + std::to_string(r) + " of " + std::to_string(size) + " processes failed");
+  std::printf("%d processes: passed\n", size);
+  std::fflush(stdout);
+}
+
+void as_threads(rank_t size) {
+  bootstrap::on_threads(size, [](auto& host) { one_rank(host); });
+  std::printf("%d threads: passed\n", size);
+  std::fflush(stdout);
 }
 
 }  // namespace
 
-// COLLX_GPU_TEST_RANKS limits the ranks: tools that run kernels one after the other take only one.
-int main() {
+// collectives [threads|processes [MOST]]     both and 8 by default, of processes at most 4
+int main(int argc, char** argv) {
+  gpu_test::prepare_environment();
   if (!gpu_test::gpu_is_here()) {
     std::puts("SKIPPED: no GPU");
     return 0;
   }
+  std::string const what = argc > 1 ? argv[1] : "";
+  rank_t const most = argc > 2 ? std::atoi(argv[2]) : 8;
   try {
     // Processes first: a process that has used CUDA cannot be forked.
-    auto const most = static_cast<rank_t>(environment::number("COLLX_GPU_TEST_RANKS", 8, 1, 8));
     for (rank_t const size : {1, 2, 4})
-      if (size <= most) bootstrap::on_processes(size, [](auto& host) { one_rank(host); });
+      if (size <= most && what != "threads") as_processes(size);
     for (rank_t const size : {1, 2, 4, 8})
-      if (size <= most) bootstrap::on_threads(size, [](auto& host) { one_rank(host); });
+      if (size <= most && what != "processes") as_threads(size);
   } catch (std::exception const& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;
   }
-  std::puts("collectives on the GPU: passed");
 }

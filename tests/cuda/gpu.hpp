@@ -3,8 +3,11 @@
 // any more.
 #pragma once
 
-#include <cstdio>
+#include <cstddef>
 #include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
 #include <cuda_runtime.h>
 #include <sys/wait.h>
@@ -23,9 +26,79 @@ namespace gpu_test {
 }
 
 inline void require(cudaError_t code, char const* what) {
-  if (code == cudaSuccess) return;
-  std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(code));
-  std::exit(1);
+  if (code != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(code));
 }
+
+// To be called before CUDA is: streams of many ranks must not share a queue of the device, where a kernel
+// behind one that waits would wait too.
+inline void prepare_environment() {
+  (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+}
+
+// Memory of the GPU for one rank, taken at once: to allocate or to free may wait for the device, and so for a
+// kernel of another rank that waits for this one. Parts are given back in the reverse order.
+class arena {
+ public:
+  explicit arena(std::size_t bytes) : bytes_(bytes) {
+    require(cudaMalloc(&data_, bytes), "cudaMalloc");
+    mine() = this;
+  }
+  arena(arena const&) = delete;
+  ~arena() { (void)cudaFree(data_); }
+
+  // Of this thread.
+  [[nodiscard]] static arena*& mine() {
+    static thread_local arena* current = nullptr;
+    return current;
+  }
+  [[nodiscard]] std::byte* take(std::size_t bytes) {
+    std::size_t const begin = used_;
+    used_ += (bytes + 255) / 256 * 256;
+    if (used_ > bytes_) throw std::runtime_error("the arena of this test is too small");
+    return data_ + begin;
+  }
+  void give_back(std::byte* from) { used_ = static_cast<std::size_t>(from - data_); }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t bytes_, used_ = 0;
+};
+
+// Some elements of it.
+template <class T>
+class buffer {
+ public:
+  explicit buffer(std::size_t count)
+      : data_(reinterpret_cast<T*>(arena::mine()->take(count * sizeof(T)))), size_(count) {}
+  explicit buffer(std::vector<T> const& content) : buffer(content.size()) { fill(data_, content); }
+  buffer(buffer const&) = delete;
+  ~buffer() { arena::mine()->give_back(reinterpret_cast<std::byte*>(data_)); }
+
+  [[nodiscard]] T* data() const { return data_; }
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] std::vector<T> content() const {
+    std::vector<T> copy(size_);
+    require(cudaMemcpy(copy.data(), data_, size_ * sizeof(T), cudaMemcpyDeviceToHost), "cudaMemcpy");
+    return copy;
+  }
+  // The bytes are there when this returns, which cudaMemcpy alone does not promise.
+  static void fill(T* to, std::vector<T> const& content) {
+    require(cudaMemcpy(to, content.data(), content.size() * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
+    require(cudaStreamSynchronize(nullptr), "cudaMemcpy");
+  }
+
+ private:
+  T* data_;
+  std::size_t size_;
+};
+
+// A stream that waits for no other.
+struct stream {
+  cudaStream_t id = nullptr;
+  stream() { require(cudaStreamCreateWithFlags(&id, cudaStreamNonBlocking), "cudaStreamCreate"); }
+  stream(stream const&) = delete;
+  ~stream() { (void)cudaStreamDestroy(id); }
+};
 
 }  // namespace gpu_test

@@ -74,10 +74,22 @@ void require_buffers(invocation<Contract, T, Op> const& args, problem const& p, 
     require_on_device(Contract::name, "output", args.output, bytes, device);
 }
 
-inline void require_stream(char const* collective, on where, int device) {
+inline void require_stream(char const* collective, on where, int device, bool shares_device = false) {
   int current = 0, of_stream = 0;
   transport::cuda_parts::require(cudaGetDevice(&current), "the current device");
   transport::cuda_parts::require(cudaStreamGetDevice(where.stream, &of_stream), "the device of the stream");
+  unsigned flags = 0;
+  if (shares_device)
+    transport::cuda_parts::require(cudaStreamGetFlags(where.stream, &flags), "the flags of the stream");
+  if (shares_device && (flags & cudaStreamNonBlocking) == 0) {
+    char what[300];
+    std::snprintf(
+        what, sizeof what,
+        "%s: ranks of one process on one GPU need streams made with cudaStreamNonBlocking: others wait for "
+        "each other, and so would the ranks",
+        collective);
+    throw error(status::bad_argument, what);
+  }
   if (current == device && of_stream == device) return;
   char text[300];
   std::snprintf(text, sizeof text, "%s: %s is of device %d and the group's device is %d; %s", collective,
@@ -109,6 +121,7 @@ void launch_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& arg
 // Nothing moves, but the operator's prepare() and finish() are due.
 template <class Contract, class T, class Op>
 void run_alone_on_gpu(invocation<Contract, T, Op> const& args, on where) {
+  if (Contract::output({0, 1, 0}).count == 0) return;
   device::launch_result done;
   if constexpr (Contract::from_all)
     done = device::launch_combine(&args.output, 1, &args.input, 1, args.count, args.op, true, 1, where.stream,
@@ -121,7 +134,7 @@ template <class Algorithm, class Contract, class T, class Op, class After = exec
 void run_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args, on where,
                 After const& after = {}) {
   if (args.fault != nullptr) throw_refusal(Contract::name, args.fault, args.given, args.needed);
-  require_stream(Contract::name, where, gpu.device());
+  require_stream(Contract::name, where, gpu.device(), gpu.shares_device());
   if (needs_elements<Contract> && args.count == 0) return;
   problem const p{gpu.rank(), gpu.size(), args.root};
   require_buffers(args, p, gpu.device());

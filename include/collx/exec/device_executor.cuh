@@ -7,6 +7,7 @@
 #include <cuda_runtime.h>
 
 #include "collx/device/cuda/block_team.cuh"
+#include "collx/device/cuda/kernel_list.cuh"
 #include "collx/exec/lane_machine.hpp"
 
 namespace collx::inline abi_1::exec {
@@ -24,13 +25,19 @@ __global__ void __launch_bounds__(lane_threads_max, 1)
               __grid_constant__ Op const op, __grid_constant__ After const after) {
   __shared__ lane_workspace shared;
   device::block_team team;
-  if (team.rank() == 0) shared.failed = 0;
-  team.sync();
   Port const port(group, static_cast<int>(blockIdx.x));
+  // After a failure, what was queued or is replayed finds books that nobody keeps any more.
+  if (team.rank() == 0) shared.failed = port.is_stopped() ? 1 : 0;
+  team.sync();
+  if (shared.failed != 0) return;
   lane_machine<Contract::from_all, T, Op, device::block_team, Port> machine(team, port, shared, map, op);
   if constexpr (std::is_same_v<After, no_epilogue>) (void)machine.template perform_all<S>();
   else (void)machine.template perform_all_then<S>(after);
 }
+
+template <schedule S, class Contract, class T, class Op, class Port, class After>
+inline device::listed_kernel const lane_kernel{
+    reinterpret_cast<void const*>(&run_lanes<S, Contract, T, Op, Port, After>)};
 
 // Puts a call into a stream, and behind it, in the same kernel, `after` (lane_machine.hpp). Lanes without a
 // fragment are not launched. All ranks' kernels must run at the same time: the caller sees to it that the
@@ -43,9 +50,12 @@ template <schedule S, class Contract, class T, class Op, class Port, class After
   auto const blocks =
       fragments < static_cast<std::size_t>(lanes) ? fragments : static_cast<std::size_t>(lanes);
   int const threads = lane_bytes <= small_lane_bytes ? lane_threads_small : lane_threads_max;
-  run_lanes<S, Contract, T, Op, Port, After>
-      <<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), 0, stream>>>(group, map, op, after);
-  return cudaPeekAtLastError();
+  void* arguments[] = {const_cast<typename Port::group*>(&group), const_cast<chunk_map*>(&map),
+                       const_cast<Op*>(&op), const_cast<After*>(&after)};
+  // Its own code, not that of some earlier call.
+  return cudaLaunchKernel(lane_kernel<S, Contract, T, Op, Port, After>.function(),
+                          dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(threads)),
+                          arguments, 0, stream);
 }
 
 }  // namespace collx::inline abi_1::exec

@@ -260,7 +260,9 @@ class lane_machine : lane_traffic<Team, Port> {
         return device::combine(team_, &destination, 1, &source, 1, bytes / sizeof(T), op_, false, size(), 0);
       }
     }
-    device::copy(team_, &to, 1, from, bytes);
+    // Messages consist of whole elements.
+    T* const destination = reinterpret_cast<T*>(to);
+    device::copy(team_, &destination, 1, reinterpret_cast<T const*>(from), bytes / sizeof(T));
   }
 
   // The operand of a step to its target for the k-th peer.

@@ -89,9 +89,11 @@ class lane_traffic {
     return true;
   }
 
-  // Puts packet messages together. After messages(), and a sync.
+  // Puts packet messages together. After messages(), and a wait, whose outcome every thread must have read
+  // before one of them may give up here.
   [[nodiscard]] COLLX_HD COLLX_NEVER_INLINE bool unpack_all(peer_set const& from,
                                                             std::size_t bytes) noexcept {
+    team_.sync();
     return wait([&] {
       for (std::int32_t k = 0; k < from.count; ++k) {
         rank_t const peer = from.member(k, size());

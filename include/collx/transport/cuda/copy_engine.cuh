@@ -101,8 +101,13 @@ class copy_engine {
 
   [[nodiscard]] status copy(direction const& way, int half, copied_rows const& r,
                             cudaMemcpyKind kind) noexcept {
-    // The thread that drives has not chosen a device.
+    // The thread that drives has not chosen a device, and other threads may be capturing.
     cudaError_t code = cudaSetDevice(device_);
+    static thread_local bool const relaxed = [] {
+      cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+      return cudaThreadExchangeStreamCaptureMode(&mode) == cudaSuccess;
+    }();
+    (void)relaxed;
     if (r.rows != 0 && r.width_bytes != 0 && code == cudaSuccess) {
       if (r.to_pitch <= pitch_max && r.from_pitch <= pitch_max) {
         code =

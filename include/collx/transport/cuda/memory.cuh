@@ -32,8 +32,9 @@ class device_block {
             "make lanes, staging or heap smaller (COLLX_CUDA_...), or free memory");
     data_ = static_cast<std::byte*>(memory);
     require(cudaMemset(data_, 0, bytes), "clearing memory of the GPU");
-    // cudaMemset may return before it is done, and peers may write at once.
-    require(cudaDeviceSynchronize(), "clearing memory of the GPU");
+    // cudaMemset may return before it is done, and peers may write at once. Not cudaDeviceSynchronize:
+    // kernels of other ranks may wait for this one.
+    require(cudaStreamSynchronize(nullptr), "clearing memory of the GPU");
   }
   device_block(device_block&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
   device_block& operator=(device_block&& other) noexcept {

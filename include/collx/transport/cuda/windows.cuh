@@ -68,6 +68,9 @@ class window_mappings {
     require(cudaMemcpy(table_.data(), views.data(), all.size() * sizeof(windows::peer_view),
                        cudaMemcpyHostToDevice),
             "the table of windows");
+    // It may return before the bytes are there.
+    require(cudaStreamSynchronize(nullptr), "the table of windows");
+    host_views_ = std::move(views);
   }
 
   void close() noexcept {
@@ -76,6 +79,8 @@ class window_mappings {
     opened_ = {};
   }
 
+  // In memory of the GPU, and in that of the host.
+  [[nodiscard]] array<windows::peer_view> const& host_views() const noexcept { return host_views_; }
   [[nodiscard]] windows::peer_view const* views() const noexcept {
     return reinterpret_cast<windows::peer_view const*>(table_.data());
   }
@@ -117,6 +122,7 @@ class window_mappings {
   }
 
   array<void*> opened_;
+  array<windows::peer_view> host_views_;
   device_block table_;
 };
 

@@ -28,7 +28,9 @@ class lane_port {
   [[nodiscard]] COLLX_HD bool arrived(rank_t peer, arrival& a) const noexcept {
     std::uint64_t const taken = book_of(peer).taken;
     letter const& next = from(peer).letters[taken % depth];
-    // Acquire: the letter's other words, and the payload, were written before its number.
+    // Looked at often, so relaxed, which leaves the caches alone. Acquire, once it is here: the letter's
+    // other words, and the payload, were written before its number.
+    if (device::load_relaxed(&next.sequence) != taken + 1) return false;
     if (device::load_acquire(&next.sequence) != taken + 1) return false;
     peer_view const& sender = group_->peers[peer];
     std::int64_t const shift = next.heap != 0 ? sender.heap_shift : sender.window_shift;
@@ -99,11 +101,16 @@ class lane_port {
     auto* const to =
         reinterpret_cast<std::uint64_t*>(group_->peers[peer].window + group_->where.packets(rank(), message));
     auto const number = static_cast<std::uint64_t>(static_cast<std::uint32_t>(message + 1)) << 32;
+    bool const whole_words = reinterpret_cast<std::uintptr_t>(payload) % sizeof(std::uint32_t) == 0;
     for (std::size_t i = static_cast<std::size_t>(team.rank()); i < words(bytes);
          i += static_cast<std::size_t>(team.size())) {
       std::uint32_t data = 0;
-      for (std::size_t b = 0; b < 4 && 4 * i + b < bytes; ++b)
-        data |= static_cast<std::uint32_t>(payload[4 * i + b]) << (8 * b);
+      if (whole_words && 4 * i + 4 <= bytes) {
+        data = reinterpret_cast<std::uint32_t const*>(payload)[i];
+      } else {
+        for (std::size_t b = 0; b < 4 && 4 * i + b < bytes; ++b)
+          data |= static_cast<std::uint32_t>(payload[4 * i + b]) << (8 * b);
+      }
       // Relaxed: data and number are one word.
       device::store_relaxed(to + i, number | data);
     }
@@ -117,7 +124,7 @@ class lane_port {
     auto const* const from =
         reinterpret_cast<std::uint64_t const*>(group_->own + group_->where.packets(peer, message));
     auto const number = static_cast<std::uint32_t>(message + 1);
-    std::byte* const to = landing(k);
+    auto* const to = reinterpret_cast<std::uint32_t*>(landing(k));
     for (std::size_t i = static_cast<std::size_t>(team.rank()); i < words(bytes);
          i += static_cast<std::size_t>(team.size())) {
       std::uint64_t word = 0;
@@ -126,7 +133,7 @@ class lane_port {
         return static_cast<std::uint32_t>(word >> 32) == number;
       };
       if (status const outcome = device::wait_until(limits(), is_here); outcome != status::ok) return outcome;
-      for (std::size_t b = 0; b < 4; ++b) to[4 * i + b] = static_cast<std::byte>(word >> (8 * b));
+      to[i] = static_cast<std::uint32_t>(word);
     }
     return status::ok;
   }
@@ -143,6 +150,11 @@ class lane_port {
   [[nodiscard]] COLLX_HD std::uint64_t fragments() const noexcept { return group_->state(lane_).fragments; }
   // By one thread, when none reads it.
   COLLX_HD void fragments(std::uint64_t count) const noexcept { group_->state(lane_).fragments = count; }
+
+  // Whether somebody has said that all is over. Relaxed: nothing is read because of it.
+  [[nodiscard]] COLLX_HD bool is_stopped() const noexcept {
+    return device::load_relaxed(&group_->own_head().stopped) != 0;
+  }
 
   // The first failure of this rank: tells the host what it was, and all peers to stop. By any thread.
   COLLX_HD void fail(status why, std::int32_t step, std::size_t fragment, rank_t peer,

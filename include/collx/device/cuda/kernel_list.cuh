@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of this program that wait for others. CUDA loads a kernel when it is first launched, and may
+// wait for the device to be idle then: with a kernel of another rank that waits for this one, for ever. So
+// they are loaded before.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "collx/core/config.hpp"
+
+namespace collx::inline abi_1::device {
+
+// To be made with static storage duration: enters a kernel into the list before main() begins.
+class listed_kernel {
+ public:
+  explicit listed_kernel(void const* function) noexcept : function_(function), next_(first()) {
+    first() = this;
+  }
+  listed_kernel(listed_kernel const&) = delete;
+
+  [[nodiscard]] void const* function() const noexcept { return function_; }
+
+  // Loads all of them for the current device.
+  [[nodiscard]] COLLX_COLD static cudaError_t load_all() noexcept {
+    cudaFuncAttributes unused{};
+    for (listed_kernel const* k = first(); k != nullptr; k = k->next_)
+      if (cudaError_t const code = cudaFuncGetAttributes(&unused, k->function_); code != cudaSuccess)
+        return code;
+    return cudaSuccess;
+  }
+
+ private:
+  // Not changed after the objects of static storage are made, by one thread.
+  [[nodiscard]] static listed_kernel const*& first() noexcept {
+    static listed_kernel const* head = nullptr;
+    return head;
+  }
+
+  void const* function_;
+  listed_kernel const* next_;
+};
+
+}  // namespace collx::inline abi_1::device
