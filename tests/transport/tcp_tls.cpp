@@ -233,6 +233,31 @@ TEST_CASE("tcp: with TLS a line that is cut is a lost peer") {
   }
 }
 
+// Messages may then be answered while one behind them, encrypted with them, is stuck.
+TEST_CASE("tcp: with TLS and sockets that hold little, no answer comes before its message") {
+  setenv("COLLX_SECRET", the_secret, 1);
+  setenv("COLLX_TCP_BUFFER_BYTES", "4096", 1);
+  tcp_settings chosen = with(true);
+  chosen.common.staging_bytes = 48 * 1024;  // so several messages are on their way at once
+  auto const codes = collx::bootstrap::on_tcp_processes(
+      2,
+      [](communicator& comm) {
+        watchdog dog(std::chrono::seconds(40));
+        auto const watched = dog.watch(comm);
+        std::vector<int> values(250'000);
+        for (int round = 0; round < 20; ++round) {
+          std::fill(values.begin(), values.end(), comm.rank() == round % 2 ? round : -1);
+          collx::broadcast(comm, std::span(values), round % 2);
+          for (int const each : values)
+            if (each != round) throw std::runtime_error("something else has come");
+        }
+      },
+      chosen);
+  for (int const code : codes) CHECK(code == 0);
+  unsetenv("COLLX_TCP_BUFFER_BYTES");
+  unsetenv("COLLX_SECRET");
+}
+
 // Then it lies where no epoll set sees it, and nothing else may come for long.
 TEST_CASE("tcp: with TLS what comes with the end of the handshake is heard") {
   tcp_settings const chosen = with(true);

@@ -65,8 +65,11 @@ class tls_stream : public secured_stream {
 
   // Once greet() has returned ok, and so for all below.
   [[nodiscard]] ssize_t send(iovec const* parts, std::size_t count) noexcept override {
-    if (!flush() || (sealed_ == 0 && !seal({parts, count, 0})) || !flush()) return -1;
-    return static_cast<ssize_t>(std::exchange(sealed_, 0));
+    if (!has_sealed() && (!flush() || !seal({parts, count, 0}))) return -1;
+    bool const all = flush();
+    // What has left may be answered before the rest leaves, and the caller must know of it by then.
+    std::size_t const left = take_left();
+    return all || left != 0 ? static_cast<ssize_t>(left) : -1;  // with flush()'s errno
   }
 
   [[nodiscard]] ssize_t receive(iovec const* parts, std::size_t count, bool may_fetch) noexcept override {
@@ -92,6 +95,12 @@ class tls_stream : public secured_stream {
   static constexpr std::size_t growth_bytes = 256, other_bytes = 2048;
   static constexpr std::size_t sealed_bytes_max =
       records_per_send * (record_bytes + growth_bytes) + other_bytes;
+
+  // One that has not left entirely, or was not reported as sent: a peer can use none of it before it has all.
+  struct sealed_record {
+    std::size_t plain_bytes;
+    std::uint64_t wire_end;  // of all bytes that ever go to the socket
+  };
 
   // What has not been encrypted yet of the parts that send() is given.
   struct rest_of_parts {
@@ -126,19 +135,30 @@ class tls_stream : public secured_stream {
     if (failed_) ERR_clear_error();  // the queue is the program's, too
   }
 
-  // Encrypts what fits into one call of send(). False, with errno: nothing.
+  // Encrypts what fits into one call of send(). False, with errno: nothing. Only called when nothing is left
+  // of the call before.
   [[nodiscard]] bool seal(rest_of_parts rest) noexcept {
-    for (int i = 0; established_ && !failed_ && i < records_per_send && rest.count != 0; ++i) {
+    first_sealed_ = sealed_end_ = 0;
+    while (established_ && !failed_ && sealed_end_ < records_per_send && rest.count != 0) {
       std::span<std::byte const> const record = next_record(rest);
       if (++records_ % records_per_key_ == 0) (void)SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED);
       std::size_t taken = 0;
       ERR_clear_error();
       // There is room for all of it, so whatever is less is a failure.
-      if (SSL_write_ex(ssl_, record.data(), record.size(), &taken) == 1) sealed_ += taken;
-      if (taken != record.size()) failed_ = true;
+      failed_ = SSL_write_ex(ssl_, record.data(), record.size(), &taken) != 1 || taken != record.size();
+      if (!failed_) sealed_[sealed_end_++] = {taken, wire_bytes_ + BIO_ctrl_pending(wire_)};
     }
     errno = EPROTO;
-    return sealed_ != 0;
+    return has_sealed();
+  }
+  [[nodiscard]] bool has_sealed() const noexcept { return first_sealed_ != sealed_end_; }
+
+  // The plain text of those records that have left entirely since the last call.
+  [[nodiscard]] std::size_t take_left() noexcept {
+    std::size_t left = 0;
+    for (; has_sealed() && sealed_[first_sealed_].wire_end <= wire_bytes_; ++first_sealed_)
+      left += sealed_[first_sealed_].plain_bytes;
+    return left;
   }
 
   // A record's bytes: where they are, if they lie together, or copied together.
@@ -174,6 +194,7 @@ class tls_stream : public secured_stream {
       if (sent < 0 && errno == EINTR) continue;
       if (sent < 0) return false;
       (void)BIO_nread(wire_, &from, static_cast<int>(sent));
+      wire_bytes_ += static_cast<std::uint64_t>(sent);
     }
   }
 
@@ -189,7 +210,9 @@ class tls_stream : public secured_stream {
             SSL_read_ex(ssl_, static_cast<std::byte*>(parts->iov_base) + at, parts->iov_len - at, &got);
         if (outcome != 1) {
           judge(outcome);
-          (void)flush();  // an alert, perhaps
+          // An alert, perhaps. But records leave only where send() can say so: here the caller would read
+          // the answer to them first.
+          if (!has_sealed()) (void)flush();
           return total;
         }
         at += got;
@@ -253,7 +276,9 @@ class tls_stream : public secured_stream {
   int fd_;
   secret_digest key_;
   std::uint64_t records_per_key_, records_ = 0;
-  std::size_t sealed_ = 0;  // bytes of plain text that have been encrypted, and not reported as sent
+  sealed_record sealed_[records_per_send];
+  int first_sealed_ = 0, sealed_end_ = 0;  // which of them are not reported as sent
+  std::uint64_t wire_bytes_ = 0;           // that the kernel has taken
   SSL* ssl_;
   BIO* wire_ = nullptr;  // the socket's end of the memory that OpenSSL reads from and writes to
   bool made_ = false, established_ = false, failed_ = false, ended_ = false;
