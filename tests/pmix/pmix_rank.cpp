@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // pmix_rank tcp|composite: one rank of those that a launcher with PMIx has started. Nothing says where rank 0
-// is but the launcher.
+// is but the launcher. pmix_rank places: what a launcher may say of sizes and ranks, without one.
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
@@ -24,10 +24,34 @@ void run() {
   if (world.rank() == 0) std::printf("%d ranks: all right\n", world.size());
 }
 
+void check_places() {
+  struct place {
+    std::int64_t size, rank;
+    char const* names;  // what the error says; null: it is none
+  };
+  for (place const& each : {place{1, 0, nullptr}, place{4096, 4095, nullptr}, place{-1, 0, "PMIX_JOB_SIZE"},
+                            place{0, 0, "PMIX_JOB_SIZE"}, place{4097, 0, "PMIX_JOB_SIZE"},
+                            place{4, 4, "rank of this process"}, place{4, -1, "rank of this process"},
+                            place{4, 0xffff'fffe, "rank of this process"}}) {
+    char const* expected = each.names;
+    try {
+      collx::bootstrap::detail::require_place_in_job(each.size, each.rank);
+    } catch (collx::error const& refused) {
+      bool const right = expected != nullptr && refused.report().code == collx::status::bad_argument &&
+                         std::strstr(refused.what(), expected) != nullptr;
+      if (!right) throw;
+      expected = nullptr;
+    }
+    if (expected != nullptr) throw std::runtime_error("a place that cannot be was not refused");
+  }
+  std::puts("places: all right");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
   if (argc == 2 && std::strcmp(argv[1], "composite") == 0) run<shm_and_tcp>();
+  else if (argc == 2 && std::strcmp(argv[1], "places") == 0) check_places();
   else run<tcp>();
 } catch (std::exception const& failure) {
   std::printf("error: %s\n", failure.what());

@@ -11,29 +11,53 @@
 
 namespace collx::inline abi_1::bootstrap {
 
+namespace detail {
+
+// What a launcher says of a job's size and of this process's rank; -1: nothing that is a number. A job whose
+// size is not known is not one of one rank: each would be done by itself. Throws error (bad_argument).
+COLLX_COLD inline void require_place_in_job(std::int64_t size, std::int64_t rank) {
+  char text[300];
+  if (size < 1 || size > transport::size_max)
+    std::snprintf(text, sizeof text,
+                  "PMIx gives %lld as PMIX_JOB_SIZE (-1: none); it must be 1 to %d: start fewer ranks, or use "
+                  "connect() with RANK, WORLD_SIZE and MASTER_ADDR if the launcher does not say it",
+                  static_cast<long long>(size), transport::size_max);
+  else if (rank < 0 || rank >= size)
+    std::snprintf(text, sizeof text,
+                  "PMIx gives %lld as the rank of this process, in a job of %lld; use connect() with RANK, "
+                  "WORLD_SIZE and MASTER_ADDR",
+                  static_cast<long long>(rank), static_cast<long long>(size));
+  else return;
+  throw error(status::bad_argument, text);
+}
+
+}  // namespace detail
+
 // This process as its launcher knows it, as long as the object lives. A program that uses MPI as well may
 // have it before MPI_Init or after: PMIx counts who uses it.
 class pmix_job : public notice_board {
  public:
   // `timeout_us`: how long rank 0's address is waited for. Throws error (bad_argument) if no launcher that
-  // speaks PMIx has started this process.
+  // speaks PMIx has started this process, or if it does not say how many ranks there are.
   COLLX_COLD explicit pmix_job(std::uint64_t timeout_us) : timeout_us_(timeout_us) {
     pmix_status_t const begun = PMIx_Init(&self_, nullptr, 0);
     if (begun != PMIX_SUCCESS)
       fail(status::bad_argument, "PMIx_Init", begun,
            "start this process with mpirun of Open MPI or srun --mpi=pmix, or use connect() and MASTER_ADDR");
-    began_ = true;
+    use_.began = true;
+    std::int64_t const size = number_of(PMIX_JOB_SIZE, PMIX_RANK_WILDCARD);
+    detail::require_place_in_job(size, self_.rank);
     me_.by = &row;
-    me_.size = number_of(PMIX_JOB_SIZE, PMIX_RANK_WILDCARD, 1);
+    me_.size = static_cast<rank_t>(size);
     me_.rank = static_cast<rank_t>(self_.rank);
-    me_.local_size = number_of(PMIX_LOCAL_SIZE, PMIX_RANK_WILDCARD, 0);
-    me_.local_rank = number_of(PMIX_LOCAL_RANK, self_.rank, no_rank);
+    // Whatever else is said only helps.
+    std::int64_t const local_size = number_of(PMIX_LOCAL_SIZE, PMIX_RANK_WILDCARD);
+    std::int64_t const local_rank = number_of(PMIX_LOCAL_RANK, self_.rank);
+    if (local_size >= 1 && local_size <= size) me_.local_size = static_cast<rank_t>(local_size);
+    if (local_rank >= 0 && local_rank < size) me_.local_rank = static_cast<rank_t>(local_rank);
     me_.job = self_.nspace;
     me_.rendezvous = std::getenv("COLLX_RENDEZVOUS");
     me_.board = this;
-  }
-  ~pmix_job() override {
-    if (began_) PMIx_Finalize(nullptr, 0);
   }
 
   [[nodiscard]] launch const& me() const noexcept { return me_; }
@@ -84,14 +108,15 @@ class pmix_job : public notice_board {
          "look at the output of all ranks: each must call connect_by_pmix() once");
   }
 
-  [[nodiscard]] rank_t number_of(char const* what, pmix_rank_t of, rank_t absent) const {
+  // -1: not told, or no number.
+  [[nodiscard]] std::int64_t number_of(char const* what, pmix_rank_t of) const {
     pmix_proc_t whom;
     PMIX_LOAD_PROCID(&whom, self_.nspace, of);
     pmix_value_t* found = nullptr;
-    if (PMIx_Get(&whom, what, nullptr, 0, &found) != PMIX_SUCCESS) return absent;
-    rank_t value = absent;
-    if (found->type == PMIX_UINT32) value = static_cast<rank_t>(found->data.uint32);
-    else if (found->type == PMIX_UINT16) value = static_cast<rank_t>(found->data.uint16);
+    if (PMIx_Get(&whom, what, nullptr, 0, &found) != PMIX_SUCCESS) return -1;
+    std::int64_t value = -1;
+    if (found->type == PMIX_UINT32) value = found->data.uint32;
+    else if (found->type == PMIX_UINT16) value = found->data.uint16;
     PMIX_VALUE_RELEASE(found);
     return value;
   }
@@ -103,8 +128,16 @@ class pmix_job : public notice_board {
     throw error(code, text);
   }
 
+  // A member, so that it ends also if the constructor throws.
+  struct use_of_pmix {
+    bool began = false;
+    ~use_of_pmix() {
+      if (began) PMIx_Finalize(nullptr, 0);
+    }
+  };
+
   std::uint64_t timeout_us_;
-  bool began_ = false;
+  use_of_pmix use_;
   pmix_proc_t self_{};
   launch me_;
   char text_[text_bytes_max] = {};
