@@ -17,7 +17,7 @@ COLLX_COLD inline void require(ucs_status_t code, char const* what, char const* 
 }
 
 // Of what went wrong with a peer. A few codes say that UCX was set up wrongly; the others that the peer is
-// gone, each network in its own words.
+// gone, each network in its own words. Who was gone before it was first sent to is "unreachable".
 [[nodiscard]] COLLX_COLD inline status status_of(ucs_status_t code) noexcept {
   switch (code) {
     case UCS_ERR_NO_MEMORY: return status::out_of_memory;
@@ -26,7 +26,6 @@ COLLX_COLD inline void require(ucs_status_t code, char const* what, char const* 
     case UCS_ERR_INVALID_ADDR:
     case UCS_ERR_NOT_IMPLEMENTED:
     case UCS_ERR_UNSUPPORTED:
-    case UCS_ERR_UNREACHABLE:
     case UCS_ERR_NO_DEVICE: return status::system_failure;
     default: return status::peer_lost;
   }

@@ -17,6 +17,15 @@ struct worker_settings {
   bool stays_home = false;  // no secret: nobody on other hosts may reach it
 };
 
+// Whether what UCX_TLS says (`all`; null: not set) leaves one of these in use. "^a,b" is all but those.
+[[nodiscard]] inline bool is_among_transports(char const* all,
+                                              std::initializer_list<char const*> names) noexcept {
+  if (all == nullptr || std::strcmp(all, "all") == 0) return true;
+  bool found = false;
+  for (char const* const name : names) found = found || std::strstr(all, name) != nullptr;
+  return all[0] == '^' ? !found : found;
+}
+
 class configuration {
  public:
   // Throws error: bad_argument, system_failure.
@@ -28,13 +37,15 @@ class configuration {
     ucp_get_version(&major, &minor, &release);
     // Newer ones have other names for these, and are left as they are.
     if (major != 1 || minor >= 17) return;
+    // UCX warns of variables that it has no use for.
+    char const* const all = std::getenv("UCX_TLS");
     // Otherwise UCX takes shared memory for a transport that does not tell of lost peers, and leaves it
     // alone.
-    if (is_among_transports({"posix", "sysv", "shm", "sm", "mm"}))
+    if (is_among_transports(all, {"posix", "sysv", "shm", "sm", "mm"}))
       set("UCX_POSIX_ERROR_HANDLING", "MM_ERROR_HANDLING", "y");
     // An event may be of a connection that ended with the event before it, on which UCX 1.13 ends the
     // program.
-    if (is_among_transports({"tcp"})) set("UCX_TCP_MAX_POLL", "MAX_POLL", "1");
+    if (is_among_transports(all, {"tcp"})) set("UCX_TCP_MAX_POLL", "MAX_POLL", "1");
   }
   configuration(configuration const&) = delete;
   ~configuration() { ucp_config_release(config_); }
@@ -72,14 +83,6 @@ class configuration {
   // Unless the user has. Older and newer versions may not know it, which is no reason to stop.
   void set(char const* variable, char const* name, char const* value) noexcept {
     if (std::getenv(variable) == nullptr) (void)ucp_config_modify(config_, name, value);
-  }
-  // UCX warns of variables that it has no use for.
-  [[nodiscard]] static bool is_among_transports(std::initializer_list<char const*> names) noexcept {
-    char const* const all = std::getenv("UCX_TLS");
-    if (all == nullptr || std::strcmp(all, "all") == 0) return true;
-    bool found = false;
-    for (char const* const name : names) found = found || std::strstr(all, name) != nullptr;
-    return found && all[0] != '^';
   }
   ucp_config_t* config_ = nullptr;
 };
