@@ -34,13 +34,27 @@ void different_settings() {
   require(how == status::bad_argument, "different sizes of staging are not refused");
 }
 
+// What the environment asks for is refused, not left out.
+void encryption() {
+  setenv("COLLX_TLS", "1", 1);
+  bool refused = false;
+  try {
+    (void)collx::connect<mpi>();
+  } catch (collx::error const& failure) {
+    refused = failure.code() == status::bad_argument &&
+              std::string_view(failure.what()).find("use transport::tcp") != std::string_view::npos;
+  }
+  require(refused, "COLLX_TLS is not refused");
+  unsetenv("COLLX_TLS");
+}
+
 int run(std::string_view scenario) {
   try {
     world_type world =
         scenario == "matrix" ? mpi::join(MPI_COMM_WORLD, small_staging()) : collx::connect<mpi>();
     auto const join = [] { return mpi::join(MPI_COMM_WORLD); };
     if (scenario == "matrix") matrix(world);
-    else if (scenario == "groups") different_settings(), groups(world);
+    else if (scenario == "groups") different_settings(), encryption(), groups(world);
     else if (scenario == "mismatch") mismatch(world, join);
     else if (scenario == "aborted") aborted(world, join);
     else throw std::runtime_error("no such scenario");

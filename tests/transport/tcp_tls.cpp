@@ -109,7 +109,7 @@ net::credentials keys() { return {net::secret::of(std::span(the_secret, sizeof t
 
 // Of rank `r` of two. `known`: where it looks for the other one.
 auto* connector_of(rank_t r, net::owned_fd door, net::address const& known, tcp_settings const& chosen) {
-  auto const protects = chosen.tls ? net::protection::tls : net::protection::none;
+  auto const protects = chosen.protection();
   collx::array<net::address> addresses(2);
   addresses[static_cast<std::size_t>(1 - r)] = known;
   net::expectation const whom{r, 2, net::mask_of(net::purpose::link),

@@ -11,10 +11,6 @@
 
 namespace collx::inline abi_1::bootstrap {
 
-[[nodiscard]] inline net::protection protection_of(transport::tcp_settings const& chosen) noexcept {
-  return chosen.tls ? net::protection::tls : net::protection::none;
-}
-
 template <>
 struct start_of<transport::tcp> {
   using settings = transport::tcp_settings;
@@ -33,7 +29,7 @@ struct start_of<transport::tcp> {
     network_settings over = network_settings::from_environment();
     over.timeout_us = chosen.common.timeout_us;
     over.flow_count = static_cast<std::uint32_t>(chosen.limits.connections());
-    over.protects = protection_of(chosen);
+    over.protects = chosen.protection();
     return meet_over_network(me, over);
   }
 
@@ -43,7 +39,7 @@ struct start_of<transport::tcp> {
     auto* const links = new transport::sockets::network_connector(
         all.rank, static_cast<array<net::address>&&>(all.addresses), static_cast<net::gate&&>(all.gate),
         all.credentials, net::socket_settings::from_environment(chosen.common.timeout_us),
-        chosen.common.timeout_us, protection_of(chosen));
+        chosen.common.timeout_us, chosen.protection());
     return new transport::tcp_world(all.rank, all.size, chosen, here, links);
   }
 };

@@ -21,7 +21,7 @@ class loopback_doors {
         doors_(static_cast<std::size_t>(size)),
         addresses_(static_cast<std::size_t>(size)),
         chosen_(chosen),
-        protects_(chosen.tls ? net::protection::tls : net::protection::none) {
+        protects_(chosen.protection()) {
     net::require_secret(protects_, mine_.has_secret());
     for (std::size_t r = 0; r < doors_.size(); ++r) {
       doors_[r] = net::listen_at(net::address::loopback(0, version), sockets_);

@@ -25,10 +25,7 @@ struct start_of<transport::ucx> {
   // `As`: the transport itself, or a decorator of it.
   template <class As>
   [[nodiscard]] COLLX_COLD static communicator<As> connect_as(settings const& chosen) {
-    if (environment::number("COLLX_TLS", 0, 0, 1) != 0)
-      throw error(
-          status::bad_argument,
-          "transport::ucx: COLLX_TLS is 1, but UCX encrypts nothing; unset it, or use transport::tcp");
+    net::refuse_tls("ucx");
     std::uint64_t const deadline_us = now_us() + chosen.timeout_us;
     net::secret const shared = net::secret::from_environment();
     network_settings over = network_settings::from_environment();

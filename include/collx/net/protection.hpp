@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "collx/core/error.hpp"
+#include "collx/core/environment.hpp"
 
 namespace collx::inline abi_1::net {
 
@@ -13,6 +13,21 @@ enum class protection : std::uint32_t {
   none = 0,
   tls,  // TLS 1.3 with a key of this connection alone (net/tls_stream.hpp)
 };
+
+// COLLX_TLS. Throws error (bad_argument) if it is neither 0 nor 1.
+[[nodiscard]] COLLX_COLD inline bool asks_for_tls() { return environment::number("COLLX_TLS", 0, 0, 1) != 0; }
+
+// For a transport that leaves the network to a library, of whose encryption it knows nothing: who asks for
+// some must not believe to have it. Throws error (bad_argument).
+COLLX_COLD inline void refuse_tls(char const* transport) {
+  if (!asks_for_tls()) return;
+  char text[200];
+  std::snprintf(text, sizeof text,
+                "transport::%s: COLLX_TLS is 1, but this transport encrypts nothing itself; unset it, or use "
+                "transport::tcp",
+                transport);
+  throw error(status::bad_argument, text);
+}
 
 // Encryption by a key that everybody can compute would only look like one. Throws error (bad_argument).
 COLLX_COLD inline void require_secret(protection wanted, bool has_secret) {

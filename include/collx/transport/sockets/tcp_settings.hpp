@@ -2,6 +2,7 @@
 // What a world over TCP is made with; every rank must agree on it.
 #pragma once
 
+#include "collx/net/protection.hpp"
 #include "collx/transport/flows/flow_choice.hpp"
 #include "collx/transport/flows/slice_window.hpp"
 #include "collx/transport/settings.hpp"
@@ -34,8 +35,12 @@ struct tcp_settings {
         environment::number("COLLX_TCP_SLICE_BYTES", slice_default, 16 * 1024, std::int64_t{1} << 30));
     require_window(chosen);
     chosen.checks = environment::number("COLLX_TCP_CHECK", 0, 0, 1) != 0;
-    chosen.tls = environment::number("COLLX_TLS", 0, 0, 1) != 0;
+    chosen.tls = net::asks_for_tls();
     return chosen;
+  }
+
+  [[nodiscard]] net::protection protection() const noexcept {
+    return tls ? net::protection::tls : net::protection::none;
   }
 
  private:
