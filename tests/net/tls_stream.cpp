@@ -344,8 +344,9 @@ TEST_CASE("a line that is cut ends the stream where it was cut") {
 TEST_CASE("who speaks no TLS is nobody's peer") {
   tls_context const context = tls_context::create();
   std::string const begins_a_record("\x16\x03\x03\0\x50\x02\0", 7);
+  std::string const says_it_ends("\x15\x03\x03\0\x02\x01\0", 7);
   for (std::string const& said :
-       {std::string("GET / HTTP/1.1\r\n\r\n"), std::string(200, '\0'), begins_a_record})
+       {std::string("GET / HTTP/1.1\r\n\r\n"), std::string(200, '\0'), begins_a_record, says_it_ends})
     for (tls_side const side : {tls_side::dials, tls_side::listens}) {
       line over;
       line::stream_owner one;

@@ -45,6 +45,8 @@ class tls_context {
       throw error(status::system_failure,
                   "COLLX_TLS is 1, but OpenSSL has no TLS 1.3 with AES-128-GCM; install one that has (1.1.1 "
                   "or newer), or unset COLLX_TLS");
+    // The system's configuration may have allowed keys without the exchange.
+    SSL_CTX_clear_options(context, SSL_OP_ALLOW_NO_DHE_KEX);
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
     return made;
   }

@@ -56,7 +56,7 @@ class tls_stream : public secured_stream {
   [[nodiscard]] COLLX_COLD status greet() noexcept {
     for (;;) {
       if (shake_hands()) return status::ok;
-      if (failed_) return status::peer_lost;
+      if (failed_ || ended_) return status::peer_lost;
       ssize_t const got = fetch();
       if (got < 0 && errno == EAGAIN) return status::pending;
       if (got <= 0) return status::peer_lost;
@@ -121,9 +121,14 @@ class tls_stream : public secured_stream {
     int const outcome = SSL_do_handshake(ssl_);
     if (outcome != 1) judge(outcome);
     else if (SSL_session_reused(ssl_) != 1) failed_ = true;
-    else established_ = true;
+    else finish_greeting();
     (void)flush();  // a new connection has room for it
     return established_;
+  }
+  // OpenSSL has made its own keys, and asks for this one no more.
+  void finish_greeting() noexcept {
+    established_ = true;
+    wipe(key_.bytes, sizeof key_.bytes);
   }
 
   // Of an operation that did not succeed: it waits for more to come, the peer has said that it ends, or what
@@ -141,11 +146,12 @@ class tls_stream : public secured_stream {
     first_sealed_ = sealed_end_ = 0;
     while (established_ && !failed_ && sealed_end_ < records_per_send && rest.count != 0) {
       std::span<std::byte const> const record = next_record(rest);
-      if (++records_ % records_per_key_ == 0) (void)SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED);
+      bool const wants_key = ++records_ % records_per_key_ == 0;
       std::size_t taken = 0;
       ERR_clear_error();
-      // There is room for all of it, so whatever is less is a failure.
-      failed_ = SSL_write_ex(ssl_, record.data(), record.size(), &taken) != 1 || taken != record.size();
+      // Another key, or nothing. There is room for all of the record, so whatever is less is a failure.
+      failed_ = (wants_key && SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED) != 1) ||
+                SSL_write_ex(ssl_, record.data(), record.size(), &taken) != 1 || taken != record.size();
       if (!failed_) sealed_[sealed_end_++] = {taken, wire_bytes_ + BIO_ctrl_pending(wire_)};
     }
     errno = EPROTO;
