@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two ranks, and somebody on the path between them who reads all, changes a byte, or cuts the line.
 // component: tcp
-// ctest: TIMEOUT 120
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -46,8 +45,12 @@ class middleman {
     if (thread_.joinable()) thread_.join();
   }
   [[nodiscard]] net::address where() const { return net::local_address(door_.get()); }
+  struct account {
+    std::string seen;           // both ways
+    std::size_t forwarded = 0;  // bytes that went to the gate
+  };
   // After stop().
-  [[nodiscard]] std::string const& seen() const { return seen_; }
+  [[nodiscard]] account const& did() const { return did_; }
 
  private:
   struct connection {
@@ -79,13 +82,13 @@ class middleman {
     if (got <= 0) return its.end[0].reset(), its.end[1].reset();
     auto const bytes = static_cast<std::size_t>(got);
     if (from == 0) {
-      if (forwarded_ <= how_.flips_at && how_.flips_at < forwarded_ + bytes)
-        some[how_.flips_at - forwarded_] ^= 4;
-      forwarded_ += bytes;
-      if (forwarded_ > how_.cuts_at)
+      if (did_.forwarded <= how_.flips_at && how_.flips_at < did_.forwarded + bytes)
+        some[how_.flips_at - did_.forwarded] ^= 4;
+      did_.forwarded += bytes;
+      if (did_.forwarded > how_.cuts_at)
         for (connection& each : all_) each.end[0].reset(), each.end[1].reset();
     }
-    seen_.append(some, bytes);
+    did_.seen.append(some, bytes);
     for (std::size_t sent = 0; its.end[1 - from] && sent < bytes;) {
       ssize_t const n = send(its.end[1 - from].get(), some + sent, bytes - sent, MSG_NOSIGNAL);
       if (n > 0) sent += static_cast<std::size_t>(n);
@@ -99,8 +102,7 @@ class middleman {
   plan how_;
   net::owned_fd door_;
   std::vector<connection> all_;
-  std::size_t forwarded_ = 0;
-  std::string seen_;
+  account did_;
   std::atomic<bool> done_{false};
   std::thread thread_;
 };
@@ -120,10 +122,10 @@ auto* connector_of(rank_t r, net::owned_fd door, net::address const& known, tcp_
 }
 
 // Two ranks, threads of this process; all that rank 0 says to rank 1 and hears from it goes through the hands
-// of a middleman. Returns what he has seen.
+// of a middleman. Returns what he has done.
 template <class RankMain>
-std::string with_middleman(tcp_settings const& chosen, middleman::plan const& how,
-                           RankMain const& rank_main) {
+middleman::account with_middleman(tcp_settings const& chosen, middleman::plan const& how,
+                                  RankMain const& rank_main) {
   net::owned_fd doors[2];
   for (net::owned_fd& door : doors) door = net::listen_at(net::address::loopback(0), {});
   net::address const gates[2] = {net::local_address(doors[0].get()), net::local_address(doors[1].get())};
@@ -140,7 +142,7 @@ std::string with_middleman(tcp_settings const& chosen, middleman::plan const& ho
     });
   for (std::thread& rank : ranks) rank.join();
   between.stop();
-  return between.seen();
+  return between.did();
 }
 
 tcp_settings with(bool tls, int flows = 1) {
@@ -193,7 +195,9 @@ ending until_it_fails(communicator& comm) {
   return how;
 }
 
-void check_lost(ending const& one, ending const& other) {
+// `place`: of the byte that was changed, or before which the line was cut, if so many were sent at all.
+void check_lost(ending const& one, ending const& other, middleman::account const& his, std::size_t place) {
+  CHECK(his.forwarded > place);
   for (ending const& each : {one, other}) {
     CHECK(each.was_right);
     CHECK((each.code == status::peer_lost || each.code == status::aborted));
@@ -205,21 +209,22 @@ void check_lost(ending const& one, ending const& other) {
 
 TEST_CASE("tcp: with TLS nobody on the path reads what ranks tell each other; without, everybody does") {
   for (bool const tls : {false, true}) {
-    std::string const seen = with_middleman(with(tls), {}, say_pattern);
+    std::string const seen = with_middleman(with(tls), {}, say_pattern).seen;
     CHECK(seen.size() > 600'000);
     CHECK((seen.find(pattern) == std::string::npos) == tls);
     CHECK((seen.find("e two ran") == std::string::npos) == tls);
   }
-  CHECK(with_middleman(with(true, 3), {}, say_pattern).find(pattern) == std::string::npos);
+  CHECK(with_middleman(with(true, 3), {}, say_pattern).seen.find(pattern) == std::string::npos);
 }
 
 TEST_CASE("tcp: with TLS a byte that is changed on the path is noticed by both ranks, and never used") {
   for (std::size_t const place : {1'000u, 2'000u, 50'000u, 777'777u}) {
     CAPTURE(place);
     ending how[2];
-    (void)with_middleman(with(true), {.flips_at = place},
-                         [&](communicator& comm) { how[comm.rank()] = until_it_fails(comm); });
-    check_lost(how[0], how[1]);
+    middleman::account const his =
+        with_middleman(with(true), {.flips_at = place},
+                       [&](communicator& comm) { how[comm.rank()] = until_it_fails(comm); });
+    check_lost(how[0], how[1], his, place);
   }
 }
 
@@ -227,9 +232,10 @@ TEST_CASE("tcp: with TLS a line that is cut is a lost peer") {
   for (std::size_t const place : {3'000u, 333'333u}) {
     CAPTURE(place);
     ending how[2];
-    (void)with_middleman(with(true, 2), {.cuts_at = place},
-                         [&](communicator& comm) { how[comm.rank()] = until_it_fails(comm); });
-    check_lost(how[0], how[1]);
+    middleman::account const his =
+        with_middleman(with(true, 2), {.cuts_at = place},
+                       [&](communicator& comm) { how[comm.rank()] = until_it_fails(comm); });
+    check_lost(how[0], how[1], his, place);
   }
 }
 
