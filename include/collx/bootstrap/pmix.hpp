@@ -19,8 +19,8 @@ COLLX_COLD inline void require_place_in_job(std::int64_t size, std::int64_t rank
   char text[300];
   if (size < 1 || size > transport::size_max)
     std::snprintf(text, sizeof text,
-                  "PMIx gives %lld as PMIX_JOB_SIZE (-1: none); it must be 1 to %d: start fewer ranks, or use "
-                  "connect() with RANK, WORLD_SIZE and MASTER_ADDR if the launcher does not say it",
+                  "PMIx gives %lld as PMIX_JOB_SIZE (-1: none); it must be 1 to %d: start fewer ranks, or "
+                  "use connect() with RANK, WORLD_SIZE and MASTER_ADDR if the launcher does not say it",
                   static_cast<long long>(size), transport::size_max);
   else if (rank < 0 || rank >= size)
     std::snprintf(text, sizeof text,
