@@ -29,10 +29,10 @@ void check_places() {
     std::int64_t size, rank;
     char const* names;  // what the error says; null: it is none
   };
-  for (place const& each : {place{1, 0, nullptr}, place{4096, 4095, nullptr}, place{-1, 0, "PMIX_JOB_SIZE"},
-                            place{0, 0, "PMIX_JOB_SIZE"}, place{4097, 0, "PMIX_JOB_SIZE"},
-                            place{4, 4, "rank of this process"}, place{4, -1, "rank of this process"},
-                            place{4, 0xffff'fffe, "rank of this process"}}) {
+  for (place const& each :
+       {place{1, 0, nullptr}, place{4096, 4095, nullptr}, place{-1, 0, "PMIX_JOB_SIZE"},
+        place{0, 0, "PMIX_JOB_SIZE"}, place{4097, 0, "PMIX_JOB_SIZE"}, place{4, 4, "rank of this process"},
+        place{4, -1, "rank of this process"}, place{4, 0xffff'fffe, "rank of this process"}}) {
     char const* expected = each.names;
     try {
       collx::bootstrap::detail::require_place_in_job(each.size, each.rank);

@@ -221,9 +221,9 @@ TEST_CASE("tcp: with TLS a byte that is changed on the path is noticed by both r
   for (std::size_t const place : {1'000u, 2'000u, 50'000u, 777'777u}) {
     CAPTURE(place);
     ending how[2];
-    middleman::account const his =
-        with_middleman(with(true), {.flips_at = place},
-                       [&](communicator& comm) { how[comm.rank()] = until_it_fails(comm); });
+    middleman::account const his = with_middleman(with(true), {.flips_at = place}, [&](communicator& comm) {
+      how[comm.rank()] = until_it_fails(comm);
+    });
     check_lost(how[0], how[1], his, place);
   }
 }
@@ -232,9 +232,9 @@ TEST_CASE("tcp: with TLS a line that is cut is a lost peer") {
   for (std::size_t const place : {3'000u, 333'333u}) {
     CAPTURE(place);
     ending how[2];
-    middleman::account const his =
-        with_middleman(with(true, 2), {.cuts_at = place},
-                       [&](communicator& comm) { how[comm.rank()] = until_it_fails(comm); });
+    middleman::account const his = with_middleman(with(true, 2), {.cuts_at = place}, [&](communicator& comm) {
+      how[comm.rank()] = until_it_fails(comm);
+    });
     check_lost(how[0], how[1], his, place);
   }
 }

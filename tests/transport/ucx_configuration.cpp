@@ -2,9 +2,9 @@
 // What is concluded from UCX_TLS, and from what UCX says of a peer.
 // component: ucx
 // sanitizers: no
-#include "collx/transport/ucx/configuration.hpp"
-
 #include <doctest/doctest.h>
+
+#include "collx/transport/ucx/configuration.hpp"
 
 using namespace collx::transport::ucx_parts;
 using collx::status;
