@@ -35,7 +35,9 @@ endfunction()
 # sets a property of the test (RUN_SERIAL ON for one that measures time, say). A line "// thread sanitizer: no"
 # keeps a test that takes minutes under it, and gains nothing, out of that stage; "// sanitizers: no" one that takes
 # half a minute to compile and runs no code that others do not run under them. A line "// component: NAME" links
-# collx::NAME; where that is missing, the test is skipped, visibly.
+# collx::NAME; where that is missing, the test is skipped, visibly. Tests compile unoptimised, which takes half the
+# time; a line "// compiled: as users do" asks for -O2 -DNDEBUG where the test would run for long otherwise, or
+# looks at what the compiler made of the code. A sanitizer's own flags stay as they are.
 function(collx_add_test_directory directory)
   file(GLOB sources CONFIGURE_DEPENDS ${directory}/*.cpp)
   get_filename_component(group ${directory} NAME)
@@ -60,6 +62,10 @@ function(collx_add_test_directory directory)
     collx_add_test(test_${group}_${name} ${source})
     if(component)
       target_link_libraries(test_${group}_${name} PRIVATE collx::${component})
+    endif()
+    file(STRINGS ${source} as_users_do REGEX "^// compiled: as users do")
+    if(as_users_do AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
+      target_compile_options(test_${group}_${name} PRIVATE -O2 -DNDEBUG)
     endif()
     file(STRINGS ${source} properties REGEX "^// ctest: ")
     foreach(property IN LISTS properties)
