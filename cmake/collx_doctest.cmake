@@ -21,6 +21,12 @@ target_link_libraries(collx_doctest_main PUBLIC doctest::doctest)
 target_compile_options(collx_doctest_main PUBLIC
   $<$<AND:$<CXX_COMPILER_ID:Clang>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,22>>:-Wno-c2y-extensions>)
 
+# collx_limit_test(NAME SECONDS): ctest ends the test then, and its watchdogs (tests/watchdog.hpp) before that.
+function(collx_limit_test name limit_s)
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${limit_s}
+                       ENVIRONMENT_MODIFICATION "COLLX_TEST_TIMEOUT_S=set:${limit_s}")
+endfunction()
+
 # collx_add_test(NAME source...): a doctest executable and its ctest entry.
 function(collx_add_test name)
   add_executable(${name} ${ARGN})
@@ -28,7 +34,7 @@ function(collx_add_test name)
   target_compile_definitions(${name} PRIVATE COLLX_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_libraries(${name} PRIVATE collx::collx collx_warnings collx_doctest_main)
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${COLLX_TEST_TIMEOUT_S})
+  collx_limit_test(${name} ${COLLX_TEST_TIMEOUT_S})
 endfunction()
 
 # Every DIRECTORY/NAME.cpp becomes test_DIRECTORY_NAME. A line "// ctest: PROPERTY VALUE" in the source
@@ -72,5 +78,7 @@ function(collx_add_test_directory directory)
       string(REGEX MATCH "^// ctest: ([A-Z_]+) (.+)$" _ "${property}")
       set_tests_properties(test_${group}_${name} PROPERTIES ${CMAKE_MATCH_1} "${CMAKE_MATCH_2}")
     endforeach()
+    get_test_property(test_${group}_${name} TIMEOUT limit_s)
+    collx_limit_test(test_${group}_${name} ${limit_s})
   endforeach()
 endfunction()

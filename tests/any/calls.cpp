@@ -13,6 +13,7 @@
 #include "collx/bootstrap/local.hpp"
 #include "collx/make_any.hpp"
 #include "transport/counting.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -216,7 +217,7 @@ void refuses(char const* what, Call const& call) {
 
 TEST_CASE("any_communicator: blocks of different counts, calls set up once, messages between any ranks") {
   for (rank_t const size : {1, 2, 3, 4})
-    collx::bootstrap::on_threads<transport>(
+    watched::on_threads<transport>(
         size,
         [](auto& comm) {
           any_communicator any = erased(comm.split(0, comm.rank()));
@@ -236,7 +237,7 @@ TEST_CASE("any_communicator: blocks of different counts, calls set up once, mess
 }
 
 TEST_CASE("any_communicator: a call that is set up once is compared once, and starts send nothing more") {
-  collx::bootstrap::on_threads<transport>(2, [](auto& comm) {
+  watched::on_threads<transport>(2, [](auto& comm) {
     auto own = comm.split(0, comm.rank());
     auto const& endpoint = own.engine().endpoint();  // stays where it is
     any_communicator any = erased(std::move(own));
@@ -271,7 +272,7 @@ TEST_CASE("any_communicator: a call that is set up once is compared once, and st
 }
 
 TEST_CASE("any_communicator: wrong blocks are named, in elements") {
-  collx::bootstrap::on_threads<transport>(2, [](auto& comm) {
+  watched::on_threads<transport>(2, [](auto& comm) {
     any_communicator any = erased(comm.split(0, comm.rank()));
     std::vector<float> in(8), out(8);
     auto const gather = [&](std::size_t count, std::vector<std::size_t> const& counts,

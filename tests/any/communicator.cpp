@@ -3,8 +3,6 @@
 // operator, every collective and algorithm, blocking and started. And says what it cannot do.
 // ctest: TIMEOUT 300
 // thread sanitizer: no
-#include "collx/any_communicator.hpp"
-
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -12,10 +10,12 @@
 
 #include <doctest/doctest.h>
 
+#include "collx/any_communicator.hpp"
 #include "collx/bootstrap/local.hpp"
 #include "collx/core/random.hpp"
 #include "collx/make_any.hpp"
 #include "sample.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -160,7 +160,7 @@ void refuses(status code, char const* what, Call const& call) {
 
 TEST_CASE("any_communicator: bit for bit what the static all_reduce gives, for all types and operators") {
   for (rank_t const size : {1, 3})
-    collx::bootstrap::on_threads(size, [](auto& comm) {
+    watched::on_threads(size, [](auto& comm) {
       using types = sample::types_of<collx::any_types>;
       collx::any_communicator any = any_of<types>(comm);
       types::for_each(every_operator<collx::transport::threads>{comm, any});
@@ -178,11 +178,11 @@ TEST_CASE("any_communicator: every collective with every algorithm") {
     every_collective(half, 5);
   };
   for (rank_t const size : {1, 2, 3, 4, 5, 8})
-    collx::bootstrap::on_threads(size, rank_main, {.staging_bytes = 64 * 1024});
+    watched::on_threads(size, rank_main, {.staging_bytes = 64 * 1024});
 }
 
 TEST_CASE("any_communicator: what it cannot do, it says") {
-  collx::bootstrap::on_threads(2, [](auto& comm) {
+  watched::on_threads(2, [](auto& comm) {
     collx::any_communicator any =
         collx::make_any<collx::type_list<float, int>,
                         collx::type_list<collx::sum_t, collx::avg_t, collx::bit_or_t>,

@@ -19,7 +19,7 @@
 #include "bootstrap/folder.hpp"
 #include "collx/collective/all_gather.hpp"
 #include "collx/core/random.hpp"
-#include "watchdog.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -79,9 +79,9 @@ class process {
     for (auto const& [name, value] : mine) setenv(name.c_str(), value.c_str(), 1);
     std::string text;
     {
-      watchdog dog;
       try {
         auto world = collx::connect<collx::transport::shm>();
+        watched::rank_of_process const here(world);
         rank_t const me = world.rank();
         std::vector<rank_t> all(static_cast<std::size_t>(world.size()), -1);
         collx::all_gather(world, std::span<rank_t const>(&me, 1), all);

@@ -17,8 +17,8 @@ namespace {
 
 using collx::rank_t;
 using collx::status;
-using collx::bootstrap::on_processes;
-using collx::bootstrap::on_threads;
+using collx::bootstrap::on_processes;  // unwatched: these are what is tested
+using collx::bootstrap::on_threads;    // unwatched
 
 // The sum of rank + 1 over all ranks.
 int sum_of_ranks(auto& comm) {

@@ -8,7 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "collx/collx.hpp"
-#include "watchdog.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -20,11 +20,9 @@ using communicator = collx::communicator<collx::transport::threads>;
 template <class Right, class Wrong>
 void check_found(std::string const& differs_in, std::string const& one, std::string const& other,
                  Right const& right, Wrong const& wrong) {
-  watchdog dog;
   std::vector<std::string> texts(3);
   std::vector<status> codes(3, status::ok);
-  collx::bootstrap::on_threads(3, [&](communicator& comm) {
-    auto const watched = dog.watch(comm);
+  watched::on_threads(3, [&](communicator& comm) {
     comm.checking(collx::checking_level::communication);
     collx::barrier(comm);
     auto const i = static_cast<std::size_t>(comm.rank());
@@ -134,9 +132,7 @@ TEST_CASE("started collectives are compared as well") {
 }
 
 TEST_CASE("where ranks agree, checking changes nothing, also in groups that were split off") {
-  watchdog dog;
-  collx::bootstrap::on_threads(4, [&](communicator& comm) {
-    auto const watched = dog.watch(comm);
+  watched::on_threads(4, [&](communicator& comm) {
     if (comm.checking() != collx::checking_level::normal) throw std::runtime_error("checks by default");
     comm.checking(collx::checking_level::communication);
     auto half = comm.split(comm.rank() % 2, 0);

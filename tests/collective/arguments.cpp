@@ -8,7 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "collx/collx.hpp"
-#include "watchdog.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -37,9 +37,7 @@ void require_error(status code, std::vector<std::string> const& parts, F const& 
 
 template <class F>
 void on_ranks(rank_t size, F const& f) {
-  watchdog dog;
-  collx::bootstrap::on_threads(size, [&](communicator& comm) {
-    auto const watched = dog.watch(comm);
+  watched::on_threads(size, [&](communicator& comm) {
     f(comm);
     // Whatever was refused, nothing is lost and no number was taken by it.
     require(comm.failure().code == status::ok, "the communicator failed");
@@ -103,8 +101,7 @@ TEST_CASE("a root that is no rank is refused with its number") {
 }
 
 TEST_CASE("buffers that overlap by half are refused; the same memory, or none in common, is fine") {
-  watchdog dog;
-  collx::bootstrap::on_threads(1, [](communicator& comm) {
+  watched::on_threads(1, [](communicator& comm) {
     std::vector<int> v(20);
     std::span<int> const all(v);
     auto const overlap = [&](auto const& f) { require_error(status::bad_argument, {"overlap"}, f); };
@@ -120,8 +117,7 @@ TEST_CASE("buffers that overlap by half are refused; the same memory, or none in
 }
 
 TEST_CASE("what is in place depends on the rank where every rank has a block of its own") {
-  watchdog dog;
-  collx::bootstrap::on_threads(3, [](communicator& comm) {
+  watched::on_threads(3, [](communicator& comm) {
     std::vector<int> v(12, comm.rank());
     std::span<int> const all(v);
     auto const at = [&](rank_t r) { return all.subspan(static_cast<std::size_t>(r) * 4, 4); };
@@ -149,8 +145,7 @@ TEST_CASE("try_ returns what the plain form throws, and start throws at once") {
 }
 
 TEST_CASE("any contiguous range is a buffer: vector, array, span, symmetric memory, const where it is read") {
-  watchdog dog;
-  collx::bootstrap::on_threads(2, [](communicator& comm) {
+  watched::on_threads(2, [](communicator& comm) {
     std::array<double, 3> values{1, 2, 3};
     std::vector<double> const constant(values.begin(), values.end());
     auto symmetric = comm.allocate<double>(3);
@@ -171,8 +166,7 @@ TEST_CASE("an algorithm that cannot serve this number of ranks says so, and noth
     require_error(status::not_supported, {"broadcast", "3 ranks", "docs/algorithms.md"},
                   [&] { collx::broadcast<even_only>(comm, v); });
   });
-  watchdog dog;
-  collx::bootstrap::on_threads(2, [](communicator& comm) {
+  watched::on_threads(2, [](communicator& comm) {
     std::vector<int> v(5, comm.rank());
     collx::broadcast<even_only>(comm, v, 1);
     require(v == std::vector<int>(5, 1), "a schedule of the user's own");
@@ -186,9 +180,8 @@ TEST_CASE("elements too large for the staging memory are refused, and one that j
   struct book {
     page pages[10];
   };
-  watchdog dog;
   auto const first = [](auto const& a, auto const&) { return a; };
-  for (int const code : collx::bootstrap::on_processes(
+  for (int const code : watched::on_processes(
            4,
            [&](auto& comm) {
              std::vector<page> pages(9);
@@ -205,9 +198,8 @@ TEST_CASE("elements too large for the staging memory are refused, and one that j
 }
 
 TEST_CASE("a mismatch of counts that messages show is an error on every rank, without any checking") {
-  watchdog dog;
   std::atomic<int> mismatches{0}, told{0};
-  collx::bootstrap::on_threads(2, [&](communicator& comm) {
+  watched::on_threads(2, [&](communicator& comm) {
     std::vector<int> values(comm.rank() == 0 ? 100 : 101);
     status const outcome = collx::try_all_reduce<collx::algo::direct_one_shot>(comm, values);
     mismatches += outcome == status::mismatch;

@@ -18,7 +18,7 @@
 #include "collx/collective/send_receive.hpp"
 #include "collx/core/random.hpp"
 #include "collx/transport/faulty.hpp"
-#include "watchdog.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -182,18 +182,16 @@ TEST_CASE("exchange: mailbox, any order of delivery") {
 }
 
 TEST_CASE("exchange: threads") {
-  for (rank_t size = 1; size <= 9; ++size)
-    collx::bootstrap::on_threads(size, blocking_and_started, small_staging);
+  for (rank_t size = 1; size <= 9; ++size) watched::on_threads(size, blocking_and_started, small_staging);
 }
 
 TEST_CASE("exchange: processes") {
   for (rank_t const size : {1, 2, 3, 5, 8})
-    for (int const code : collx::bootstrap::on_processes(size, blocking_and_started, small_staging))
-      CHECK(code == 0);
+    for (int const code : watched::on_processes(size, blocking_and_started, small_staging)) CHECK(code == 0);
 }
 
 TEST_CASE("exchange: processes, in memory that peers read in place") {
-  for (int const code : collx::bootstrap::on_processes(3, [](auto& comm) {
+  for (int const code : watched::on_processes(3, [](auto& comm) {
          std::size_t const count = 100'000;
          auto const out = comm.template allocate<float>(count), in = comm.template allocate<float>(2 * count);
          for (std::size_t i = 0; i < count; ++i)
@@ -218,11 +216,9 @@ TEST_CASE("exchange: processes, in memory that peers read in place") {
 TEST_CASE("exchange: late and out of order, from seeds") {
   using faulty_threads = collx::transport::faulty<collx::transport::threads>;
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
-    watchdog dog;
-    collx::bootstrap::on_threads<faulty_threads>(
+    watched::on_threads<faulty_threads>(
         4,
         [&](collx::communicator<faulty_threads>& comm) {
-          auto const watched = dog.watch(comm);
           comm.engine().endpoint().inject({.seed = seed * 8 + static_cast<std::uint64_t>(comm.rank()),
                                            .delay_polls_max = 5,
                                            .refuse_one_in = 3});
@@ -236,7 +232,7 @@ TEST_CASE("exchange: late and out of order, from seeds") {
 }
 
 TEST_CASE("exchange: run() concerns only those that have messages; send and receive") {
-  collx::bootstrap::on_threads(3, [](auto& comm) {
+  watched::on_threads(3, [](auto& comm) {
     std::vector<int> v(30'000, comm.rank());
     if (comm.rank() == 0) collx::send(comm, v, 2);
     if (comm.rank() == 2) collx::receive(comm, v, 0);
@@ -254,7 +250,7 @@ TEST_CASE("exchange: run() concerns only those that have messages; send and rece
 }
 
 TEST_CASE("exchange: along an axis, and a graph of it") {
-  collx::bootstrap::on_threads(
+  watched::on_threads(
       6,
       [](auto& world) {
         auto const column = world.along({world.rank() % 2, 2, 3});  // ranks r, r + 2, r + 4

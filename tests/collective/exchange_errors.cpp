@@ -12,7 +12,7 @@
 #include "collx/collective/barrier.hpp"
 #include "collx/collective/send_receive.hpp"
 #include "collx/transport/faulty.hpp"
-#include "watchdog.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -39,7 +39,7 @@ TEST_CASE("exchange: a message of another size names the peer and the bytes") {
                            {3 * piece, 100}}) {
     CAPTURE(each.sent);
     CAPTURE(each.wanted);
-    collx::bootstrap::on_threads(
+    watched::on_threads(
         3,
         [&](auto& comm) {
           collx::exchange ex(comm);
@@ -60,7 +60,7 @@ TEST_CASE("exchange: a message of another size names the peer and the bytes") {
         },
         small_staging);
   }
-  collx::bootstrap::on_threads(2, [&](auto& comm) {
+  watched::on_threads(2, [&](auto& comm) {
     collx::exchange ex(comm);
     std::vector<char> a(3), b(2);
     ex.send(a, comm.rank());
@@ -71,7 +71,7 @@ TEST_CASE("exchange: a message of another size names the peer and the bytes") {
 }
 
 TEST_CASE("exchange: wrong arguments are named, and change nothing") {
-  collx::bootstrap::on_threads(2, [](auto& comm) {
+  watched::on_threads(2, [](auto& comm) {
     auto const refuses = [&](char const* what, auto const& call) {
       try {
         call();
@@ -115,11 +115,9 @@ TEST_CASE("exchange: a peer that is killed is noticed, by those that wait for it
     for (bool const started : {false, true}) {
       CAPTURE(at_send);
       CAPTURE(started);
-      auto const codes = collx::bootstrap::on_processes<faulty_shm>(
+      auto const codes = watched::on_processes<faulty_shm>(
           4,
           [&](collx::communicator<faulty_shm>& comm) {
-            watchdog dog;
-            auto const watched = dog.watch(comm);
             auto const out = comm.allocate<char>(30'000), in = comm.allocate<char>(4 * 30'000);
             collx::exchange ex(comm);
             for (rank_t r = 0; r < 4; ++r) {

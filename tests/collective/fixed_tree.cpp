@@ -14,7 +14,7 @@
 #include "collx/bootstrap/local.hpp"
 #include "collx/collective/all_reduce_fixed_tree.hpp"
 #include "collx/core/random.hpp"
-#include "watchdog.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -80,10 +80,8 @@ std::vector<T> sum_of(collx::communicator<Transport>& comm, std::int32_t leaves,
 // How many ranks of `size` got something else.
 template <class T, class Op>
 int differences_on_threads(rank_t size, std::int32_t leaves, Op const& op, std::vector<T> const& right) {
-  watchdog dog;
   std::vector<char> wrong(static_cast<std::size_t>(size));
-  collx::bootstrap::on_threads(size, [&](collx::communicator<collx::transport::threads>& comm) {
-    auto const watched = dog.watch(comm);
+  watched::on_threads(size, [&](collx::communicator<collx::transport::threads>& comm) {
     wrong[static_cast<std::size_t>(comm.rank())] = !same_bits(sum_of<T>(comm, leaves, op), right);
   });
   return static_cast<int>(std::count(wrong.begin(), wrong.end(), 1));
@@ -147,7 +145,7 @@ TEST_CASE("threads: operators that are neither associative nor commutative, and 
 TEST_CASE("threads: an operator that multiplies and adds is rounded alike, however few elements a rank has") {
   auto const product = [](float a, float b) { return a * 0.3f + b; };
   std::vector<float> right;
-  collx::bootstrap::on_threads(1, [&](collx::communicator<collx::transport::threads>& comm) {
+  watched::on_threads(1, [&](collx::communicator<collx::transport::threads>& comm) {
     right = sum_of<float>(comm, 24, product);
   });
   for (rank_t const size : {2, 3, 7, 24}) {
@@ -159,16 +157,15 @@ TEST_CASE("threads: an operator that multiplies and adds is rounded alike, howev
 TEST_CASE("shm: the same bits as on threads") {
   std::vector<float> const right = expected<float>(48, collx::sum);
   for (rank_t const size : {2, 3, 4}) {
-    auto const codes = collx::bootstrap::on_processes(
-        size, [&](collx::communicator<collx::transport::shm>& comm) {
-          if (!same_bits(sum_of<float>(comm, 48, collx::sum), right)) throw std::runtime_error("bits");
-        });
+    auto const codes = watched::on_processes(size, [&](collx::communicator<collx::transport::shm>& comm) {
+      if (!same_bits(sum_of<float>(comm, 48, collx::sum), right)) throw std::runtime_error("bits");
+    });
     for (int const code : codes) CHECK(code == 0);
   }
 }
 
 TEST_CASE("an average is that of the leaves") {
-  collx::bootstrap::on_threads(3, [](collx::communicator<collx::transport::threads>& comm) {
+  watched::on_threads(3, [](collx::communicator<collx::transport::threads>& comm) {
     fixed_tree const tree{8};
     leaf_range const mine = tree.share(comm.rank(), comm.size());
     std::vector<double> in, out(5);
@@ -179,7 +176,7 @@ TEST_CASE("an average is that of the leaves") {
 }
 
 TEST_CASE("many in flight; one that is dropped waits; what fails, fails the request") {
-  collx::bootstrap::on_threads(3, [](collx::communicator<collx::transport::threads>& comm) {
+  watched::on_threads(3, [](collx::communicator<collx::transport::threads>& comm) {
     fixed_tree const tree{3};
     std::vector<int> in(7, 1);
     std::vector<std::vector<int>> out(12, std::vector<int>(7));
@@ -197,7 +194,7 @@ TEST_CASE("many in flight; one that is dropped waits; what fails, fails the requ
 }
 
 TEST_CASE("wrong arguments are refused before anything is sent") {
-  collx::bootstrap::on_threads(2, [](collx::communicator<collx::transport::threads>& comm) {
+  watched::on_threads(2, [](collx::communicator<collx::transport::threads>& comm) {
     std::vector<float> in(12), out(3);
     auto const call = [&](std::int32_t leaves, std::span<float> from, std::span<float> to) {
       return collx::try_all_reduce_fixed_tree(comm, {leaves}, from, to);

@@ -11,6 +11,7 @@
 
 #include "collx/algo/all.hpp"
 #include "collx/bootstrap/local.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -117,14 +118,14 @@ TEST_CASE("group: what the calls give one by one, in packed buffers of any size"
     { auto const dropped = of_one_kind.start(collx::priority::urgent); }
     require(b[4] == comm.size() * comm.size(), "a request that is dropped waits");
   };
-  for (rank_t size = 1; size <= 5; ++size) collx::bootstrap::on_threads(size, rank_main);
+  for (rank_t size = 1; size <= 5; ++size) watched::on_threads(size, rank_main);
   for (rank_t const size : {2, 3})
-    for (int const code : collx::bootstrap::on_processes(size, rank_main)) CHECK(code == 0);
+    for (int const code : watched::on_processes(size, rank_main)) CHECK(code == 0);
 }
 
 TEST_CASE("group: sixteen all_reduces are one, in messages") {
   for (rank_t size = 2; size <= 5; ++size)
-    collx::bootstrap::on_threads<counting>(size, [](collx::communicator<counting>& comm) {
+    watched::on_threads<counting>(size, [](collx::communicator<counting>& comm) {
       std::vector<std::vector<float>> values(16, std::vector<float>(2, 1.0f));
       std::vector<float> all(32, 1.0f);
       collx::group g(comm, 4096);
@@ -166,7 +167,7 @@ TEST_CASE("group: sixteen all_reduces are one, in messages") {
 }
 
 TEST_CASE("group: wrong arguments are named when they are listed") {
-  collx::bootstrap::on_threads(2, [](auto& comm) {
+  watched::on_threads(2, [](auto& comm) {
     auto const refuses = [](char const* what, auto const& call) {
       try {
         call();

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two-level algorithms on real buffers: ranks on as many pretended hosts as their number has divisors.
+#include "collx/algo/hierarchical.hpp"
+
 #include <doctest/doctest.h>
 
 #include "collective/cases.hpp"
 #include "collective/forms.hpp"
 #include "collx/algo/all.hpp"
-#include "collx/algo/hierarchical.hpp"
 #include "collx/bootstrap/local.hpp"
 #include "collx/bootstrap/mailbox.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -102,15 +104,14 @@ TEST_CASE("hierarchical: on threads and processes") {
           comm, std::vector<oracle::element>(oracle::reference::index_count * 2)};
       collx::for_each_schedule<combinations, collx::contract::all>(all);
     };
-    collx::bootstrap::on_threads(size, everything, {.staging_bytes = cases::staging_bytes});
-    for (int const code :
-         collx::bootstrap::on_processes(size, everything, {.staging_bytes = cases::staging_bytes}))
+    watched::on_threads(size, everything, {.staging_bytes = cases::staging_bytes});
+    for (int const code : watched::on_processes(size, everything, {.staging_bytes = cases::staging_bytes}))
       CHECK(code == 0);
   }
 }
 
 TEST_CASE("hierarchical: groups must divide the ranks") {
-  collx::bootstrap::on_threads(4, [](auto& comm) {
+  watched::on_threads(4, [](auto& comm) {
     for (rank_t const wrong : {0, -1, 3, 5}) {
       try {
         comm.ranks_per_group(wrong);

@@ -13,6 +13,7 @@
 #include "collective/cases.hpp"
 #include "collx/bootstrap/threads.hpp"
 #include "collx/collx.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -183,7 +184,7 @@ TEST_CASE("host-driven collectives leave what the reference says, piece by piece
     for (std::size_t const half_bytes : {std::size_t{1} << 10, std::size_t{1} << 20}) {
       CAPTURE(size);
       CAPTURE(half_bytes);
-      CHECK_NOTHROW(bootstrap::on_threads(size, [&](auto& comm) {
+      CHECK_NOTHROW(watched::on_threads(size, [&](auto& comm) {
         played_copier copies(half_bytes);
         queue stream;
         driven gpu(comm, copies);
@@ -193,7 +194,7 @@ TEST_CASE("host-driven collectives leave what the reference says, piece by piece
 }
 
 TEST_CASE("a call waits for its stream, and its stream for the call") {
-  bootstrap::on_threads(2, [](auto& comm) {
+  watched::on_threads(2, [](auto& comm) {
     played_copier copies(4096);
     queue stream;
     driven gpu(comm, copies);
@@ -210,7 +211,7 @@ TEST_CASE("a call waits for its stream, and its stream for the call") {
 TEST_CASE("a copy that fails is reported, and no stream hangs") {
   played_copier copies(4096);
   int reported = 0;
-  bootstrap::on_threads(1, [&](auto& comm) {
+  watched::on_threads(1, [&](auto& comm) {
     queue stream;
     driven gpu(comm, copies);
     std::vector<int> data(5000, 1);
@@ -229,7 +230,7 @@ TEST_CASE("a copy that fails is reported, and no stream hangs") {
 }
 
 TEST_CASE("wrong arguments are refused at the call") {
-  bootstrap::on_threads(1, [](auto& comm) {
+  watched::on_threads(1, [](auto& comm) {
     played_copier copies(256), tiny(4);
     queue stream;
     std::vector<int> data(10, 1), other(11);

@@ -16,6 +16,7 @@
 #include "collx/collective/all_reduce.hpp"
 #include "collx/collective/broadcast.hpp"
 #include "collx/transport/zeroed_pages.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -31,7 +32,7 @@ unsigned char value(std::size_t i) { return static_cast<unsigned char>((i * 0x9e
 
 template <class Collective>
 void run_on_two(Collective const& collective, unsigned factor) {
-  collx::bootstrap::on_threads(2, [&](auto& comm) {
+  watched::on_threads(2, [&](auto& comm) {
     collx::transport::zeroed_pages memory(count);
     std::span<unsigned char> const all(reinterpret_cast<unsigned char*>(memory.data()), count);
     for (std::size_t i = 0; i < count; ++i) all[i] = value(i);

@@ -16,7 +16,7 @@
 #include "collx/bootstrap/mailbox.hpp"
 #include "collx/core/random.hpp"
 #include "sample.hpp"
-#include "watchdog.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -102,15 +102,13 @@ template <class Algorithm, class Contract>
 void require_same_everywhere(rank_t size, std::size_t block, std::vector<bits> const& expected) {
   for (auto const settings : {few_fragments, many_fragments}) {
     CHECK((on_mailbox<Algorithm, Contract>(size, block, 4, settings) == expected));
-    watchdog dog;
-    collx::bootstrap::on_threads(
+    watched::on_threads(
         size,
         [&](collx::communicator<collx::transport::threads>& comm) {
-          auto const watched = dog.watch(comm);
           require_same<Algorithm, Contract>(comm, block, expected);
         },
         settings);
-    auto const codes = collx::bootstrap::on_processes(
+    auto const codes = watched::on_processes(
         size,
         [&](collx::communicator<collx::transport::shm>& comm) {
           require_same<Algorithm, Contract>(comm, block, expected);
@@ -168,7 +166,7 @@ TEST_CASE("what a level promises holds for what the library chooses, small and l
 
 TEST_CASE("integers have every level") {
   for (rank_t const size : {1, 2, 3, 5})
-    collx::bootstrap::on_threads(size, [](collx::communicator<collx::transport::threads>& comm) {
+    watched::on_threads(size, [](collx::communicator<collx::transport::threads>& comm) {
       std::vector<long> v(100, 60 / comm.size()), lowest(100, comm.rank());
       collx::all_reduce<reproducible<reproducibility::any_size>>(comm, v, collx::sum);
       collx::reduce<reproducible<reproducibility::any_size>>(comm, lowest, collx::min, 0);
@@ -180,7 +178,7 @@ TEST_CASE("integers have every level") {
 }
 
 TEST_CASE("a level may be required of collectives that combine nothing") {
-  collx::bootstrap::on_threads(3, [](collx::communicator<collx::transport::threads>& comm) {
+  watched::on_threads(3, [](collx::communicator<collx::transport::threads>& comm) {
     std::vector<float> one(1, static_cast<float>(comm.rank())), all(3);
     collx::all_gather<reproducible<reproducibility::any_size>>(comm, one, all);
     if (all != std::vector<float>{0, 1, 2}) throw std::runtime_error("all_gather");

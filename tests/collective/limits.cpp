@@ -12,7 +12,7 @@
 #include "collx/bootstrap/threads.hpp"
 #include "collx/collective/all_reduce.hpp"
 #include "collx/collective/reduce.hpp"
-#include "watchdog.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -36,7 +36,7 @@ struct sum_times_ten {
 struct finish_on_one_rank {
   template <class Algorithm, class Contract, class Schedule>
   void operator()() const {
-    collx::bootstrap::on_threads(1, [](communicator& comm) {
+    watched::on_threads(1, [](communicator& comm) {
       std::vector<float> const in(3, 1);
       std::vector<float> out(3);
       if constexpr (std::is_same_v<Contract, collx::contract::all_reduce>)
@@ -51,8 +51,7 @@ struct finish_on_one_rank {
 }  // namespace
 
 TEST_CASE("a schedule that declares more depth than the transport has is refused and loses nothing") {
-  watchdog dog;
-  collx::bootstrap::on_threads(2, [](communicator& comm) {
+  watched::on_threads(2, [](communicator& comm) {
     std::vector<int> v(10, 1);
     require(collx::try_all_reduce<deep>(comm, v) == collx::status::not_supported, "was not refused");
     collx::all_reduce(comm, v);
@@ -61,16 +60,14 @@ TEST_CASE("a schedule that declares more depth than the transport has is refused
 }
 
 TEST_CASE("on one rank an operator's finish() is applied once, whatever the algorithm") {
-  watchdog dog;
   collx::for_each_schedule<collx::algo::all,
                            collx::type_list<collx::contract::all_reduce, collx::contract::reduce>>(
       finish_on_one_rank{});
 }
 
 TEST_CASE("time that a rank spends elsewhere between tests does not count against a request") {
-  watchdog dog;
   std::atomic<bool> late{false};
-  collx::bootstrap::on_threads(2, [&](communicator& comm) {
+  watched::on_threads(2, [&](communicator& comm) {
     constexpr std::uint64_t timeout_us = 1'000'000;
     std::vector<int> v(1000, 1);
     if (comm.rank() == 1) {

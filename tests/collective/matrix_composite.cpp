@@ -12,7 +12,6 @@
 #include "collx/collx.hpp"
 #include "sample.hpp"
 #include "transport/pretended_hosts.hpp"
-#include "watchdog.hpp"
 
 using namespace each_rank;
 using pretended::shm_and_tcp;
@@ -53,13 +52,7 @@ void check_on(std::vector<hosts> const& shapes, auto const& rank_main) {
     if (number % 2 == 1) setenv("COLLX_TCP_BUFFER_BYTES", "4096", 1);
     else unsetenv("COLLX_TCP_BUFFER_BYTES");
     auto const codes = pretended::on_hosts(
-        shapes[number],
-        [&](collx::communicator<shm_and_tcp>& comm) {
-          watchdog dog;
-          auto const watched = dog.watch(comm);
-          rank_main(comm, number);
-        },
-        chosen);
+        shapes[number], [&](collx::communicator<shm_and_tcp>& comm) { rank_main(comm, number); }, chosen);
     for (int const code : codes) CHECK(code == 0);
   }
 }

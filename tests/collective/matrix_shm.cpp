@@ -8,7 +8,7 @@
 #include "collective/each_rank.hpp"
 #include "collx/bootstrap/processes.hpp"
 #include "sample.hpp"
-#include "watchdog.hpp"
+#include "watched.hpp"
 
 using namespace each_rank;
 using collx::transport::shm;
@@ -25,11 +25,9 @@ bool all_ended_well(collx::bootstrap::exit_codes const& codes) {
 
 template <template <class> class Form, class Algorithms = collx::algo::all>
 void walk_in_processes(rank_t size, memory_kind kind) {
-  auto const codes = collx::bootstrap::on_processes(
+  auto const codes = watched::on_processes(
       size,
       [&](collx::communicator<shm>& comm) {
-        watchdog dog;
-        auto const watched = dog.watch(comm);
         std::vector<oracle::element> own(memory_count(size));
         auto const symmetric = comm.allocate<oracle::element>(memory_count(size));
         bool const mine = kind == memory_kind::own || (kind == memory_kind::mixed && comm.rank() % 2 == 0);
@@ -74,11 +72,8 @@ TEST_CASE("shm: nobody leaves a barrier before everybody has come") {
   for (rank_t size = 2; size <= 8; ++size) {
     CAPTURE(size);
     auto& arrived = *::new (page) std::atomic<std::int64_t>(0);
-    CHECK(all_ended_well(collx::bootstrap::on_processes(size, [&](collx::communicator<shm>& comm) {
-      watchdog dog;
-      auto const watched = dog.watch(comm);
-      walk_barriers(comm, arrived);
-    })));
+    CHECK(all_ended_well(
+        watched::on_processes(size, [&](collx::communicator<shm>& comm) { walk_barriers(comm, arrived); })));
   }
   munmap(page, 4096);
 }

@@ -8,7 +8,6 @@
 #include "collx/bootstrap/threads.hpp"
 #include "sample.hpp"
 #include "transport/wired.hpp"
-#include "watchdog.hpp"
 
 using namespace each_rank;
 using collx::transport::tcp;
@@ -19,9 +18,7 @@ namespace {
 void walk_all(rank_t size, tcp_settings chosen) {
   chosen.common.staging_bytes = cases::staging_bytes;
   std::atomic<std::size_t> done{0};
-  watchdog dog;
   wired::on_wired_threads(size, chosen, [&](collx::communicator<tcp>& comm) {
-    auto const watched = dog.watch(comm);
     std::vector<oracle::element> memory(memory_count(size));
     done += walk<forms::blocking>(comm, memory.data(), [](oracle::setting const&) { return true; });
   });

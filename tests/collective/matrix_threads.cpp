@@ -5,7 +5,7 @@
 
 #include "collective/each_rank.hpp"
 #include "collx/bootstrap/threads.hpp"
-#include "watchdog.hpp"
+#include "watched.hpp"
 
 using namespace each_rank;
 using collx::transport::threads;
@@ -15,15 +15,13 @@ TEST_CASE("threads: every schedule of 1 to 17 ranks gives what the reference giv
   std::atomic<std::size_t> done{0};
   for (rank_t size = 1; size <= 17; ++size) {
     CAPTURE(size);
-    watchdog dog;
-    collx::bootstrap::on_threads(size,
-                                 [&](collx::communicator<threads>& comm) {
-                                   auto const watched = dog.watch(comm);
-                                   std::vector<oracle::element> memory(memory_count(size));
-                                   done += walk<forms::blocking>(comm, memory.data(),
-                                                                 [](oracle::setting const&) { return true; });
-                                 },
-                                 {.staging_bytes = cases::staging_bytes});
+    watched::on_threads(size,
+                        [&](collx::communicator<threads>& comm) {
+                          std::vector<oracle::element> memory(memory_count(size));
+                          done += walk<forms::blocking>(comm, memory.data(),
+                                                        [](oracle::setting const&) { return true; });
+                        },
+                        {.staging_bytes = cases::staging_bytes});
   }
   MESSAGE("collectives, counted on every rank: " << done.load());
 }
@@ -31,11 +29,7 @@ TEST_CASE("threads: every schedule of 1 to 17 ranks gives what the reference giv
 TEST_CASE("threads: nobody leaves a barrier before everybody has come") {
   for (rank_t size = 1; size <= 17; ++size) {
     CAPTURE(size);
-    watchdog dog;
     std::atomic<std::int64_t> arrived{0};
-    collx::bootstrap::on_threads(size, [&](collx::communicator<threads>& comm) {
-      auto const watched = dog.watch(comm);
-      walk_barriers(comm, arrived);
-    });
+    watched::on_threads(size, [&](collx::communicator<threads>& comm) { walk_barriers(comm, arrived); });
   }
 }

@@ -9,7 +9,7 @@
 #include "collective/each_rank.hpp"
 #include "collx/bootstrap/tcp_processes.hpp"
 #include "collx/collx.hpp"
-#include "watchdog.hpp"
+#include "watched_tcp.hpp"
 
 using namespace each_rank;
 using collx::transport::tcp;
@@ -24,11 +24,9 @@ void walk_all(rank_t size, tcp_settings chosen) {
   setenv("COLLX_SECRET", "the secret of these tests", 1);
   chosen.common.staging_bytes = cases::staging_bytes;
   chosen.tls = true;
-  auto const codes = collx::bootstrap::on_tcp_processes(
+  auto const codes = watched::on_tcp_processes(
       size,
       [&](collx::communicator<tcp>& comm) {
-        watchdog dog;
-        auto const watched = dog.watch(comm);
         std::vector<oracle::element> memory(memory_count(size));
         auto const all = [](oracle::setting const&) { return true; };
         if (walk<forms::blocking, algorithms>(comm, memory.data(), all) == 0)

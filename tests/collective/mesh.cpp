@@ -2,15 +2,16 @@
 // Meshes: who is with whom, that collectives along axes do not disturb each other, and what they cost.
 #include "collx/mesh.hpp"
 
-#include <doctest/doctest.h>
-
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include <doctest/doctest.h>
+
 #include "collx/algo/all.hpp"
 #include "collx/bootstrap/local.hpp"
 #include "collx/collx.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -75,7 +76,7 @@ void check_axis(auto& grid) {
 }  // namespace
 
 TEST_CASE("mesh: the groups of 16 ranks in 2 x 2 x 2 x 2, innermost first") {
-  collx::bootstrap::on_threads(16, [](communicator& world) {
+  watched::on_threads(16, [](communicator& world) {
     collx::mesh<threads, tp, cp, pp, dp> grid(world, {2, 2, 2, 2});
     if (world.rank() == 0) {
       require(members<tp>(grid) == std::vector<rank_t>{0, 1}, "tp");
@@ -112,18 +113,18 @@ TEST_CASE("mesh: unequal axes, and axes of one rank, on threads and processes") 
     collx::all_reduce(half, one);
     require(one[0] == 3 * half.size(), "split of an axis");
   };
-  collx::bootstrap::on_threads(6, check);
-  for (int const code : collx::bootstrap::on_processes(6, check)) CHECK(code == 0);
+  watched::on_threads(6, check);
+  for (int const code : watched::on_processes(6, check)) CHECK(code == 0);
 }
 
 TEST_CASE("mesh: communicators along axes take no memory, and others a bounded amount") {
   std::size_t bytes = 0;
-  collx::bootstrap::on_threads(8, [&](communicator& world) {
+  watched::on_threads(8, [&](communicator& world) {
     if (world.rank() == 0) bytes = world.reserved_bytes();
   });
   MESSAGE("bytes reserved per rank for a communicator of 8 ranks: " << bytes);
   CHECK(bytes <= 4 * 1024 * 1024);
-  collx::bootstrap::on_threads(8, [](communicator& world) {
+  watched::on_threads(8, [](communicator& world) {
     collx::mesh<threads, tp, dp> grid(world, {4, 2});
     require(world.reserved_bytes() > 0, "the world has some");
     require(grid.along<tp>().reserved_bytes() == 0 && grid.along<dp>().reserved_bytes() == 0,
@@ -134,7 +135,7 @@ TEST_CASE("mesh: communicators along axes take no memory, and others a bounded a
 }
 
 TEST_CASE("mesh: requests on several axes in flight at once, more on some groups than on others") {
-  collx::bootstrap::on_threads(8, [](communicator& world) {
+  watched::on_threads(8, [](communicator& world) {
     collx::mesh<threads, tp, dp> grid(world, {4, 2});
     std::vector<int> a(20'000, 1), b(3, 1), c(100, 1);
     if (grid.coordinate<dp>() == 0) {  // only half of the groups along tp
@@ -152,7 +153,7 @@ TEST_CASE("mesh: requests on several axes in flight at once, more on some groups
 }
 
 TEST_CASE("mesh: calls along an axis are compared among its ranks") {
-  collx::bootstrap::on_threads(4, [](communicator& world) {
+  watched::on_threads(4, [](communicator& world) {
     world.checking(collx::checking_level::communication);
     collx::mesh<threads, tp, dp> grid(world, {2, 2});
     std::vector<int> v(static_cast<std::size_t>(grid.coordinate<dp>() == 0 ? 5 : 6));
@@ -165,7 +166,7 @@ TEST_CASE("mesh: calls along an axis are compared among its ranks") {
 }
 
 TEST_CASE("mesh: extents that do not fit, and axes without this rank, are refused") {
-  collx::bootstrap::on_threads(6, [](communicator& world) {
+  watched::on_threads(6, [](communicator& world) {
     auto const refused = [&](auto const& make) {
       try {
         make();

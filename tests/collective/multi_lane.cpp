@@ -13,6 +13,7 @@
 #include "collective/forms.hpp"
 #include "collx/algo/all.hpp"
 #include "collx/bootstrap/local.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -61,9 +62,8 @@ TEST_CASE("multi_lane: gives what the reference gives, for all counts, roots and
     collx::for_each_schedule<algorithms, collx::contract::all>(all);
   };
   for (rank_t size = 1; size <= 5; ++size)
-    collx::bootstrap::on_threads(size, everything, {.staging_bytes = cases::staging_bytes});
-  for (int const code :
-       collx::bootstrap::on_processes(3, everything, {.staging_bytes = cases::staging_bytes}))
+    watched::on_threads(size, everything, {.staging_bytes = cases::staging_bytes});
+  for (int const code : watched::on_processes(3, everything, {.staging_bytes = cases::staging_bytes}))
     CHECK(code == 0);
 }
 
@@ -84,7 +84,7 @@ TEST_CASE("multi_lane: parts cover the vector once, and begin on cache lines") {
 }
 
 TEST_CASE("multi_lane: tested, set up once, and chosen by the library; a part may be empty") {
-  collx::bootstrap::on_threads(3, [](auto& comm) {
+  watched::on_threads(3, [](auto& comm) {
     auto const require = [](bool fine) {
       if (!fine) throw std::runtime_error("wrong");
     };
@@ -114,7 +114,7 @@ TEST_CASE("multi_lane: tested, set up once, and chosen by the library; a part ma
 }
 
 TEST_CASE("multi_lane: wrong arguments are refused as ever, and try_ returns the status") {
-  collx::bootstrap::on_threads(2, [](auto& comm) {
+  watched::on_threads(2, [](auto& comm) {
     std::vector<int> in(3), out(4);
     auto const refused = collx::try_all_reduce<multi_lane<collx::algo::ring, 2>>(comm, in, out);
     if (refused != collx::status::bad_argument) throw std::runtime_error("accepted");

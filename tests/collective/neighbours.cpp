@@ -17,6 +17,7 @@
 #include "collx/collective/neighbour_all_to_all.hpp"
 #include "collx/collective/split.hpp"
 #include "collx/core/random.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -239,16 +240,16 @@ TEST_CASE("neighbours: mailbox") {
 }
 
 TEST_CASE("neighbours: threads") {
-  for (rank_t size = 1; size <= 9; ++size) collx::bootstrap::on_threads(size, every_graph, small_staging);
+  for (rank_t size = 1; size <= 9; ++size) watched::on_threads(size, every_graph, small_staging);
 }
 
 TEST_CASE("neighbours: processes") {
   for (rank_t const size : {2, 3, 4, 8})
-    for (int const code : collx::bootstrap::on_processes(size, every_graph, small_staging)) CHECK(code == 0);
+    for (int const code : watched::on_processes(size, every_graph, small_staging)) CHECK(code == 0);
 }
 
 TEST_CASE("neighbours: wrong arguments are named; counts that disagree name the peer and the bytes") {
-  collx::bootstrap::on_threads(2, [](auto& comm) {
+  watched::on_threads(2, [](auto& comm) {
     auto const refuses = [&](char const* what, auto const& call) {
       try {
         call();

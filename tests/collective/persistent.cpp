@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives that are set up once: right every time, with new data, and no message but the algorithm's.
-#include <doctest/doctest.h>
-
 #include <numeric>
 #include <stdexcept>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include "collx/algo/all.hpp"
 #include "collx/bootstrap/threads.hpp"
 #include "collx/collx.hpp"
 #include "transport/counting.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -23,7 +24,7 @@ void require(bool holds, char const* what) {
 
 template <class F>
 void on_ranks(rank_t size, F const& f) {
-  collx::bootstrap::on_threads<transport>(size, f, {.staging_bytes = 64 * 1024});
+  watched::on_threads<transport>(size, f, {.staging_bytes = 64 * 1024});
 }
 
 }  // namespace

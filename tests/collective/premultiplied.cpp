@@ -14,7 +14,7 @@
 #include "collx/bootstrap/local.hpp"
 #include "collx/bootstrap/mailbox.hpp"
 #include "sample.hpp"
-#include "watchdog.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -101,7 +101,7 @@ struct part {
 template <class F>
 void for_each_case(rank_t size, bool rooted, bool sharded, F const& f) {
   for (std::size_t const count : {std::size_t{1}, std::size_t{37}, sharded ? std::size_t{2003} : 9001})
-    for (rank_t root = 0; root < (rooted ? size : 1); root += size > 3 ? 3 : 1)
+    for (rank_t root = 0; root<(rooted ? size : 1); root += size> 3 ? 3 : 1)
       for (bool const in_place : {false, true}) f(count, root, in_place);
 }
 
@@ -197,11 +197,9 @@ TEST_CASE("mailbox: each rank's own contribution is prepared once, by every algo
 
 TEST_CASE("threads: each rank's own contribution is prepared once, by every algorithm") {
   for (rank_t const size : {1, 2, 3, 4, 5}) {
-    watchdog dog;
-    collx::bootstrap::on_threads(
+    watched::on_threads(
         size,
         [&](collx::communicator<collx::transport::threads>& comm) {
-          auto const watched = dog.watch(comm);
           on_this_rank<collx::transport::threads> const each{comm};
           collx::for_each_schedule<sample::algorithms, combining>(each);
         },
@@ -211,7 +209,7 @@ TEST_CASE("threads: each rank's own contribution is prepared once, by every algo
 
 TEST_CASE("shm: each rank's own contribution is prepared once, by every algorithm") {
   for (rank_t const size : {2, 3, 4}) {
-    auto const codes = collx::bootstrap::on_processes(
+    auto const codes = watched::on_processes(
         size,
         [&](collx::communicator<collx::transport::shm>& comm) {
           collx::for_each_schedule<sample::algorithms, combining>(on_this_rank<collx::transport::shm>{comm});
@@ -226,7 +224,7 @@ TEST_CASE("no schedule reads as input what it stored of it") {
 }
 
 TEST_CASE("premultiplied_sum: a factor per rank, on floats, small floats and symmetric memory") {
-  collx::bootstrap::on_threads(3, [](collx::communicator<collx::transport::threads>& comm) {
+  watched::on_threads(3, [](collx::communicator<collx::transport::threads>& comm) {
     float const factor = static_cast<float>(comm.rank() + 1) / 2;
     auto v = comm.allocate<float>(5000);
     std::vector<collx::bfloat16> small(300, collx::bfloat16(8));

@@ -3,10 +3,6 @@
 // transport, the memory, the place in the vector, the root, the number of ranks.
 // docs/reproducibility.md says what is asserted here.
 // sanitizers: no
-#include <doctest/doctest.h>
-
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -15,13 +11,16 @@
 #include <string_view>
 #include <vector>
 
+#include <doctest/doctest.h>
+#include <sys/mman.h>
+
 #include "collx/algo/all.hpp"
 #include "collx/bootstrap/local.hpp"
 #include "collx/bootstrap/mailbox.hpp"
 #include "collx/collective/all_reduce.hpp"
 #include "collx/collective/reduce.hpp"
 #include "collx/schedule/type_list.hpp"
-#include "watchdog.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -77,12 +76,10 @@ bits result(collx::communicator<Transport>& comm, buffers kind) {
 // What rank r of `size` ends with, on each transport.
 template <class Algorithm>
 std::vector<bits> on_threads(rank_t size, buffers kind) {
-  watchdog dog;
   std::vector<bits> all(static_cast<std::size_t>(size));
-  collx::bootstrap::on_threads(
+  watched::on_threads(
       size,
       [&](collx::communicator<collx::transport::threads>& comm) {
-        auto const watched = dog.watch(comm);
         all[static_cast<std::size_t>(comm.rank())] = result<Algorithm>(comm, kind);
       },
       several_fragments);
@@ -96,7 +93,7 @@ std::vector<bits> on_processes(rank_t size, buffers kind) {
   void* const page = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   REQUIRE(page != MAP_FAILED);
   auto* const words = static_cast<std::uint32_t*>(page);
-  auto const codes = collx::bootstrap::on_processes(
+  auto const codes = watched::on_processes(
       size,
       [&](collx::communicator<collx::transport::shm>& comm) {
         bits const mine = result<Algorithm>(comm, kind);
@@ -139,8 +136,8 @@ enum class brackets {
 constexpr brackets kind_of(std::string_view name) {
   if (name.starts_with("direct_")) return brackets::from_the_left;
   if (name == "ring" || name == "bidirectional_ring") return brackets::by_place;
-  bool const pairs = name == "recursive_doubling" || name == "recursive_halving_doubling" ||
-                     name == "binomial_tree";
+  bool const pairs =
+      name == "recursive_doubling" || name == "recursive_halving_doubling" || name == "binomial_tree";
   return pairs ? brackets::by_halves : brackets::unknown;
 }
 
@@ -249,7 +246,7 @@ TEST_CASE("an operator with a product gives every rank the same bits, however it
   for (rank_t const size : {2, 3, 4, 8})
     for_each_algorithm<all_reduce>(size, [&]<class Algorithm>() {
       std::vector<bits> all(static_cast<std::size_t>(size));
-      collx::bootstrap::on_threads(size, [&](collx::communicator<collx::transport::threads>& comm) {
+      watched::on_threads(size, [&](collx::communicator<collx::transport::threads>& comm) {
         // Large enough to be streamed; a rank's output begins its own number of elements behind a line.
         std::vector<float> in(100'003), room(in.size() + 64);
         for (std::size_t i = 0; i < in.size(); ++i) in[i] = 1 + 0x1p-10f * contribution(comm.rank(), i);

@@ -7,7 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "collx/collx.hpp"
-#include "watchdog.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -77,43 +77,30 @@ constexpr collx::transport::settings small{.staging_bytes = 64 * 1024, .heap_byt
 
 TEST_CASE("threads: groups of every kind") {
   for (rank_t const size : {1, 2, 3, 4, 7}) {
-    watchdog dog;
-    collx::bootstrap::on_threads(size, [](auto& world) { check_splits(world); });
+    watched::on_threads(size, [](auto& world) { check_splits(world); });
   }
 }
 
 TEST_CASE("shm: groups of every kind") {
   for (rank_t const size : {1, 2, 3, 4, 7})
-    for (int const code : collx::bootstrap::on_processes(
-             size,
-             [](auto& world) {
-               watchdog dog;
-               check_splits(world);
-             },
-             small))
+    for (int const code : watched::on_processes(
+             size, [](auto& world) { check_splits(world); }, small))
       CHECK(code == 0);
 }
 
 TEST_CASE("threads: many groups, one after the other") {
-  watchdog dog;
-  collx::bootstrap::on_threads(
+  watched::on_threads(
       4, [](auto& world) { check_many(world); }, small);
 }
 
 TEST_CASE("shm: many groups, one after the other, out of little symmetric memory") {
-  for (int const code : collx::bootstrap::on_processes(
-           4,
-           [](auto& world) {
-             watchdog dog;
-             check_many(world);
-           },
-           small))
+  for (int const code : watched::on_processes(
+           4, [](auto& world) { check_many(world); }, small))
     CHECK(code == 0);
 }
 
 TEST_CASE("a group inherits the deadline, and an abort of the world reaches it") {
-  watchdog dog;
-  collx::bootstrap::on_threads(2, [](auto& world) {
+  watched::on_threads(2, [](auto& world) {
     world.timeout_us(7'000'000);
     auto group = world.split(0, 0);
     require(group.timeout_us() == 7'000'000, "timeout");
@@ -124,8 +111,7 @@ TEST_CASE("a group inherits the deadline, and an abort of the world reaches it")
 }
 
 TEST_CASE("a failure in a group names ranks of the group") {
-  watchdog dog;
-  collx::bootstrap::on_threads(3, [](auto& world) {
+  watched::on_threads(3, [](auto& world) {
     // Ranks 2 and 1 of the world are ranks 0 and 1 of the group.
     auto group = world.split(world.rank() != 0, -world.rank());
     group.timeout_us(30'000);

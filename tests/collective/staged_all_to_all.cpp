@@ -2,11 +2,11 @@
 // The all_to_all with a stage in between: bit-equal to the flat one without a stage, and what is sent.
 #include "collx/collective/staged_all_to_all.hpp"
 
-#include <doctest/doctest.h>
-
 #include <cstring>
 #include <stdexcept>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include "collx/algo/direct.hpp"
 #include "collx/algo/pairwise.hpp"
@@ -14,6 +14,7 @@
 #include "collx/collx.hpp"
 #include "collx/mesh.hpp"
 #include "transport/counting.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -37,7 +38,7 @@ std::vector<float> data_of(rank_t rank, std::size_t size) {
 
 template <class Algorithm>
 void compare(rank_t locals, rank_t hosts, std::size_t count) {
-  collx::bootstrap::on_threads<transport>(
+  watched::on_threads<transport>(
       locals * hosts,
       [&](communicator& world) {
         collx::mesh<transport, local, host> grid(world, {locals, hosts});
@@ -69,7 +70,7 @@ TEST_CASE("staged_all_to_all: without a stage it is all_to_all, bit for bit, wit
 }
 
 TEST_CASE("staged_all_to_all: a stage that pools its host's values sends less between hosts") {
-  collx::bootstrap::on_threads<transport>(6, [](communicator& world) {
+  watched::on_threads<transport>(6, [](communicator& world) {
     collx::mesh<transport, local, host> grid(world, {3, 2});
     // Four ints of each rank for each rank; a tower keeps the sum of its host's, of every four values one.
     std::vector<int> in(6 * 4), gathered(in.size());
@@ -92,7 +93,7 @@ TEST_CASE("staged_all_to_all: a stage that pools its host's values sends less be
 }
 
 TEST_CASE("staged_all_to_all: buffers that do not fit are refused by name") {
-  collx::bootstrap::on_threads<transport>(2, [](communicator& world) {
+  watched::on_threads<transport>(2, [](communicator& world) {
     collx::mesh<transport, local, host> grid(world, {2, 1});
     std::vector<int> fits(4), odd(5), large(6);
     auto const refused = [&](auto&... buffers) {

@@ -16,7 +16,7 @@
 #include "collx/collective/reduce.hpp"
 #include "collx/core/array.hpp"
 #include "sample.hpp"
-#include "watchdog.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -108,11 +108,7 @@ void check_all(communicator& comm) {
 
 template <class F>
 void on_ranks(rank_t size, F const& f) {
-  watchdog dog;
-  collx::bootstrap::on_threads(size, [&](communicator& comm) {
-    auto const watched = dog.watch(comm);
-    f(comm);
-  });
+  watched::on_threads(size, [&](communicator& comm) { f(comm); });
 }
 
 void require(bool fine, char const* what) {

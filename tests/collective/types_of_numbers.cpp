@@ -13,7 +13,7 @@
 #include "collx/algo/all.hpp"
 #include "collx/bootstrap/threads.hpp"
 #include "sample.hpp"
-#include "watchdog.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -71,11 +71,7 @@ struct everywhere {
 
 template <class F>
 void on_ranks(rank_t size, F const& f) {
-  watchdog dog;
-  collx::bootstrap::on_threads(size, [&](communicator& comm) {
-    auto const watched = dog.watch(comm);
-    f(comm);
-  });
+  watched::on_threads(size, [&](communicator& comm) { f(comm); });
 }
 
 template <class T, class... Ops>

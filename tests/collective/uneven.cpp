@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The collectives whose blocks have counts of their own, on every transport: random, skewed and empty
 // counts, all to one, several fragments; blocks packed, and with gaps in between in another order.
-#include <doctest/doctest.h>
-
 #include <numeric>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include "collx/algo/all.hpp"
 #include "collx/bootstrap/local.hpp"
@@ -17,6 +17,7 @@
 #include "collx/collective/reduce_scatter_v.hpp"
 #include "collx/collective/scatter_v.hpp"
 #include "collx/core/random.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -226,23 +227,21 @@ void refuses(char const* what, Call const& call) {
 
 TEST_CASE("uneven: every algorithm that takes uneven blocks, on threads") {
   for (rank_t size = 1; size <= 9; ++size)
-    collx::bootstrap::on_threads(size, every_pattern, {.staging_bytes = 64 * 1024});
+    watched::on_threads(size, every_pattern, {.staging_bytes = 64 * 1024});
 }
 
 TEST_CASE("uneven: and on processes") {
   for (rank_t const size : {2, 3, 4, 8})
-    for (int const code : collx::bootstrap::on_processes(size, every_pattern, {.staging_bytes = 64 * 1024}))
+    for (int const code : watched::on_processes(size, every_pattern, {.staging_bytes = 64 * 1024}))
       CHECK(code == 0);
 }
 
 TEST_CASE("uneven: wrong arguments are named, and change nothing") {
-  collx::bootstrap::on_threads(2, [](auto& comm) {
+  watched::on_threads(2, [](auto& comm) {
     std::vector<int> in(10), out(10);
     counts_t const fits{5, 5}, too_many{5, 6}, three{3, 3, 3}, huge{5, ~std::size_t{0}};
     counts_t const apart{0, 5}, overlapping{0, 4}, far{0, ~std::size_t{0} - 2};
-    auto const call = [&](auto const& given, auto const& taken) {
-      collx::all_to_all_v(comm, given, taken);
-    };
+    auto const call = [&](auto const& given, auto const& taken) { collx::all_to_all_v(comm, given, taken); };
     blocks<int const> const good_in{in, fits};
     refuses("the output needs a count", [&] { call(good_in, blocks<int>{out, three}); });
     refuses("behind the end of the output", [&] { call(good_in, blocks<int>{out, too_many}); });
@@ -260,7 +259,7 @@ TEST_CASE("uneven: wrong arguments are named, and change nothing") {
 }
 
 TEST_CASE("uneven: counts that disagree end in an error that names the peer and the bytes") {
-  collx::bootstrap::on_threads(2, [](auto& comm) {
+  watched::on_threads(2, [](auto& comm) {
     std::vector<int> in(20), out(20);
     counts_t const mine = comm.rank() == 0 ? counts_t{2, 8} : counts_t{3, 2};
     counts_t const theirs = comm.rank() == 0 ? counts_t{2, 3} : counts_t{9, 2};  // rank 1 expects 9 of rank 0

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks count the processors that they may use, all together: not those that are online, and not only their
 // own.
-#include <doctest/doctest.h>
-#include <sched.h>
+#include "collx/core/processors.hpp"
 
 #include <thread>
 #include <vector>
 
-#include "collx/core/processors.hpp"
+#include <doctest/doctest.h>
+#include <sched.h>
+
 #include "collx/transport/shm.hpp"
 #include "collx/transport/threads.hpp"
+#include "watchdog.hpp"
 
 namespace {
 
@@ -75,11 +77,13 @@ std::uint32_t spins_when_bound(std::size_t first, std::size_t second) {
   int const fd = collx::transport::shared_memory::segment::create(2, {});
   std::size_t const where[] = {first, second};
   std::uint32_t spins[2] = {};
+  watchdog dog;
   std::vector<std::thread> ranks;
   for (collx::rank_t r = 0; r < 2; ++r)
     ranks.emplace_back([&, r] {
       bound_to const only(where[r]);
       auto comm = collx::transport::shm::join(fd, r);
+      auto const seen = dog.watch(comm);
       spins[r] = comm.engine().wakefulness().spins;
     });
   for (std::thread& each : ranks) each.join();

@@ -10,6 +10,7 @@
 #include <collx/gpu.cuh>
 
 #include "gpu.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -195,7 +196,7 @@ void one_rank(communicator<Transport>& host) {
 
 // Ranks that are processes share a GPU by turns, each with a context of its own.
 void as_processes(rank_t size) {
-  auto const codes = bootstrap::on_processes(size, [](auto& host) { one_rank(host); });
+  auto const codes = watched::on_processes(size, [](auto& host) { one_rank(host); });
   for (std::size_t r = 0; r < codes.size(); ++r)
     check(codes[r] == 0, "rank " + std::to_string(r) + " of " + std::to_string(size) + " processes failed");
   std::printf("%d processes: passed\n", size);
@@ -203,7 +204,7 @@ void as_processes(rank_t size) {
 }
 
 void as_threads(rank_t size) {
-  bootstrap::on_threads(size, [](auto& host) { one_rank(host); });
+  watched::on_threads(size, [](auto& host) { one_rank(host); });
   std::printf("%d threads: passed\n", size);
   std::fflush(stdout);
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 int main() {
+  // unwatched: a program as users write it
   collx::bootstrap::on_threads(2, [](collx::communicator<collx::transport::threads>& world) {
     std::vector<float> v(100, 1.0F);
     collx::all_reduce(world, std::span<float>(v), collx::sum);

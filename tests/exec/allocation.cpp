@@ -17,6 +17,7 @@
 #include "collx/collective/group.hpp"
 #include "collx/collective/neighbour_all_gather.hpp"
 #include "sample.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -121,8 +122,8 @@ void count_allocations_of_lists(collx::communicator<Transport>& comm) {
   // Its memory is that of the first call, of a blocking one and of two that are in flight.
   std::vector<oracle::element> sum(1000), sum_too(sum.size()), leaves(3 * sum.size());
   collx::fixed_tree const tree{2 * size + 1};
-  auto const own = std::span(leaves).first(static_cast<std::size_t>(tree.share(comm.rank(), size).count()) *
-                                           sum.size());
+  auto const own =
+      std::span(leaves).first(static_cast<std::size_t>(tree.share(comm.rank(), size).count()) * sum.size());
   auto const sum_leaves = [&] {
     collx::all_reduce_fixed_tree(comm, tree, own, sum, oracle::add);
     auto first = collx::start::all_reduce_fixed_tree(comm, tree, own, sum, oracle::add);
@@ -164,21 +165,21 @@ TEST_CASE("the counters count") {
 TEST_CASE("threads: no allocation on the data path, of blocking calls and of started requests") {
   for (rank_t const size : {2, 3, 4}) {
     CAPTURE(size);
-    collx::bootstrap::on_threads(size,
-                                 [&](auto& comm) {
-                                   std::vector<oracle::element> in(each_rank::memory_count(size)),
-                                       out(each_rank::memory_count(size));
-                                   count_allocations(comm, in, out);
-                                   count_allocations_of_lists(comm);
-                                 },
-                                 {.staging_bytes = cases::staging_bytes});
+    watched::on_threads(size,
+                        [&](auto& comm) {
+                          std::vector<oracle::element> in(each_rank::memory_count(size)),
+                              out(each_rank::memory_count(size));
+                          count_allocations(comm, in, out);
+                          count_allocations_of_lists(comm);
+                        },
+                        {.staging_bytes = cases::staging_bytes});
   }
 }
 
 TEST_CASE("shm: no allocation on the data path, with private and with symmetric memory") {
   for (rank_t const size : {2, 3, 4}) {
     CAPTURE(size);
-    auto const codes = collx::bootstrap::on_processes(
+    auto const codes = watched::on_processes(
         size,
         [&](auto& comm) {
           std::vector<oracle::element> in(each_rank::memory_count(size)), out(each_rank::memory_count(size));

@@ -15,7 +15,7 @@
 #include "collx/collective/all_reduce.hpp"
 #include "collx/collective/barrier.hpp"
 #include "collx/collective/broadcast.hpp"
-#include "watchdog.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -26,11 +26,7 @@ using request = collx::request<collx::transport::threads::endpoint>;
 
 template <class F>
 void on_ranks(rank_t size, F const& f) {
-  watchdog dog;
-  collx::bootstrap::on_threads(size, [&](communicator& comm) {
-    auto const watched = dog.watch(comm);
-    f(comm);
-  });
+  watched::on_threads(size, [&](communicator& comm) { f(comm); });
 }
 
 void require(bool fine, std::string const& what) {
@@ -246,8 +242,7 @@ TEST_CASE("a deadline also passes for a program that only tests") {
     std::vector<int> a = numbers(comm, 1);
     auto r = collx::start::all_reduce<collx::algo::ring>(comm, a);
     status outcome;
-    while ((outcome = r.try_test()) == status::pending) {
-    }
+    while ((outcome = r.try_test()) == status::pending) {}
     require(outcome == status::timeout && comm.failure().peer == 1, "timeout over rank 1");
   });
 }

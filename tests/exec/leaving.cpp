@@ -16,6 +16,7 @@
 #include "collx/collective/broadcast.hpp"
 #include "collx/collective/exchange.hpp"
 #include "collx/collective/send_receive.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -72,7 +73,7 @@ class event {
 template <class Send, class Receive>
 void sender_ends_while_asked_after(Send const& send, Receive const& receive) {
   event asked, gone;
-  collx::bootstrap::on_threads<leaving_threads>(
+  watched::on_threads<leaving_threads>(
       2,
       [&](communicator& comm) {
         if (comm.rank() == 0) {
@@ -141,7 +142,7 @@ TEST_CASE("a sender that ends right after its last message is not lost: a reques
 template <class Call>
 void one_reader_is_gone(rank_t first, Call const& call) {
   event first_gone, looked;
-  collx::bootstrap::on_threads<leaving_threads>(
+  watched::on_threads<leaving_threads>(
       3,
       [&](communicator& comm) {
         auto const memory = comm.allocate<int>(four_pages);
@@ -179,14 +180,12 @@ TEST_CASE("a reader that has read what was lent to it, and ended, is not lost") 
 }
 
 TEST_CASE("a reader that ends before it has read what was lent to it is lost, at once and by name") {
-  collx::bootstrap::on_threads<leaving_threads>(
+  watched::on_threads<leaving_threads>(
       2,
       [](communicator& comm) {
         auto const memory = comm.allocate<int>(four_pages);
         if (comm.rank() == 1) return;
-        comm.engine().endpoint().ask = [](rank_t peer) {
-          return peer == 1 ? status::peer_lost : status::ok;
-        };
+        comm.engine().endpoint().ask = [](rank_t peer) { return peer == 1 ? status::peer_lost : status::ok; };
         status const outcome = collx::try_broadcast<collx::algo::direct_one_shot>(comm, memory.span(), 0);
         if (outcome != status::peer_lost) throw std::runtime_error("not noticed");
         if (comm.engine().failure().peer != 1) throw std::runtime_error("not named");

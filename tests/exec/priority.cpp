@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests in flight take turns, and urgent ones overtake.
-#include <doctest/doctest.h>
-
 #include <stdexcept>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include "collx/bootstrap/mailbox.hpp"
 #include "collx/bootstrap/threads.hpp"
 #include "collx/collx.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -22,36 +23,34 @@ void require(bool holds, char const* what) {
 
 TEST_CASE("priority: a small urgent request does not wait for a large one to end") {
   for (rank_t const size : {2, 3, 4})
-    collx::bootstrap::on_threads(
-        size,
-        [](auto& comm) {
-          // Some hundred fragments.
-          std::vector<float> large(4'000'000, 1.0f), small(4, 2.0f);
-          for (int round = 0; round < 3; ++round) {
-            auto slow = collx::start::all_reduce(comm, large);
-            auto quick = collx::start::all_reduce<collx::automatic, urgent>(comm, small);
-            quick.wait();
-            require(slow.try_test() == collx::status::pending, "the large one was first");
-            slow.wait();
-          }
-          float const n = static_cast<float>(comm.size());
-          require(large[3'999'999] == n * n * n && small[0] == 2 * n * n * n, "a wrong sum");
-        },
-        {.staging_bytes = 64 * 1024});
+    watched::on_threads(size,
+                        [](auto& comm) {
+                          // Some hundred fragments.
+                          std::vector<float> large(4'000'000, 1.0f), small(4, 2.0f);
+                          for (int round = 0; round < 3; ++round) {
+                            auto slow = collx::start::all_reduce(comm, large);
+                            auto quick = collx::start::all_reduce<collx::automatic, urgent>(comm, small);
+                            quick.wait();
+                            require(slow.try_test() == collx::status::pending, "the large one was first");
+                            slow.wait();
+                          }
+                          float const n = static_cast<float>(comm.size());
+                          require(large[3'999'999] == n * n * n && small[0] == 2 * n * n * n, "a wrong sum");
+                        },
+                        {.staging_bytes = 64 * 1024});
 }
 
 TEST_CASE("priority: without it, the small one on a lane of its own takes turns with the large one") {
-  collx::bootstrap::on_threads(
-      2,
-      [](auto& comm) {
-        std::vector<float> large(4'000'000, 1.0f), small(4, 2.0f);
-        auto slow = collx::start::all_reduce(comm, large);
-        auto next = collx::start::all_reduce(comm, small);
-        next.wait();
-        require(slow.try_test() == collx::status::pending, "the large one was first");
-        slow.wait();
-      },
-      {.staging_bytes = 64 * 1024});
+  watched::on_threads(2,
+                      [](auto& comm) {
+                        std::vector<float> large(4'000'000, 1.0f), small(4, 2.0f);
+                        auto slow = collx::start::all_reduce(comm, large);
+                        auto next = collx::start::all_reduce(comm, small);
+                        next.wait();
+                        require(slow.try_test() == collx::status::pending, "the large one was first");
+                        slow.wait();
+                      },
+                      {.staging_bytes = 64 * 1024});
 }
 
 TEST_CASE("priority: many urgent ones behind each other, between large ones, on messages") {
@@ -60,8 +59,8 @@ TEST_CASE("priority: many urgent ones behind each other, between large ones, on 
   std::vector<std::vector<int>> large(4, std::vector<int>(100'000, 1)), small(4, std::vector<int>(3, 1));
   collx::array<request> slow(4);
   for (rank_t r = 0; r < 4; ++r)
-    slow[static_cast<std::size_t>(r)] = collx::start::all_reduce<collx::algo::ring>(
-        ranks[r], large[static_cast<std::size_t>(r)]);
+    slow[static_cast<std::size_t>(r)] =
+        collx::start::all_reduce<collx::algo::ring>(ranks[r], large[static_cast<std::size_t>(r)]);
   for (int round = 0; round < 5; ++round) {
     collx::array<request> quick(4);
     for (rank_t r = 0; r < 4; ++r)

@@ -7,15 +7,15 @@
 #include <thread>
 #include <vector>
 
-#include <sys/resource.h>
-
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
 #include "collx/bootstrap/local.hpp"
 #include "collx/collective/all_reduce.hpp"
 #include "collx/collective/all_to_all.hpp"
 #include "collx/collective/barrier.hpp"
 #include "collx/core/random.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -39,8 +39,8 @@ void require(bool fine, char const* what) {
 // Runs what both transports must do, with messages and failures of either.
 template <class Everything>
 void on_both(rank_t size, Everything const& everything, settings const& chosen) {
-  collx::bootstrap::on_threads(size, everything, chosen);
-  for (int const code : collx::bootstrap::on_processes(size, everything, chosen)) CHECK(code == 0);
+  watched::on_threads(size, everything, chosen);
+  for (int const code : watched::on_processes(size, everything, chosen)) CHECK(code == 0);
 }
 
 std::uint64_t own_processor_us() {
@@ -185,15 +185,14 @@ TEST_CASE("two ranks whose messages come when the other falls asleep are never l
     std::uint32_t const longest_delay_us = yield_us == 0 ? 20 : 600;
     std::vector<std::uint64_t> waited_us;
     std::uint64_t naps = 0, late = 0;
-    collx::bootstrap::on_threads(
+    watched::on_threads(
         2,
         [&](auto& comm) {
           collx::replayable_random random(static_cast<std::uint64_t>(comm.rank()));
           std::vector<std::uint64_t> each;
           for (int round = 0; round < rounds; ++round) {
             std::uint64_t const starts_us = collx::now_us() + random.below(longest_delay_us + 1);
-            while (collx::now_us() < starts_us) {
-            }
+            while (collx::now_us() < starts_us) {}
             int value = comm.rank();
             std::uint64_t const began = collx::now_us();
             collx::all_reduce(comm, std::span(&value, 1));
@@ -234,7 +233,7 @@ TEST_CASE("an abort wakes those who sleep, and so does the end of the rank they 
         require(collx::now_us() - began < 10'000'000, "in time");
       },
       sleeps_at_once);
-  auto const codes = collx::bootstrap::on_processes(
+  auto const codes = watched::on_processes(
       2,
       [](auto& comm) {
         if (comm.rank() == 1) {

@@ -12,7 +12,7 @@
 #include "collx/bootstrap/threads.hpp"
 #include "collx/collective/call.hpp"
 #include "sample.hpp"
-#include "watchdog.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -62,9 +62,8 @@ struct traced_rank {
         auto const user = [&] {
           return collx::exec::even_buffers<typename Schedule::contract>(where, in.data(), out.data(), false);
         };
-        auto const made =
-            collx::exec::map_memory<Schedule>(where, user, endpoint.scratch(lane), count_,
-                                              sizeof(oracle::element), endpoint.staging_bytes());
+        auto const made = collx::exec::map_memory<Schedule>(
+            where, user, endpoint.scratch(lane), count_, sizeof(oracle::element), endpoint.staging_bytes());
         fragments = made.fragments();
         return made;
       };
@@ -101,7 +100,7 @@ struct on_mailbox {
     CAPTURE(count);
     CAPTURE(root);
     collx::bootstrap::mailbox_ranks<> ranks(size, 3, {.staging_bytes = cases::staging_bytes},
-                                             static_cast<std::uint64_t>(collx::depth<Schedule>(size)));
+                                            static_cast<std::uint64_t>(collx::depth<Schedule>(size)));
     std::vector<traced_rank<Schedule>> all(static_cast<std::size_t>(size), {size, count});
     collx::array<collx::request<collx::transport::mailbox::endpoint>> requests(all.size());
     for (rank_t r = 0; r < size; ++r) {
@@ -126,18 +125,17 @@ struct on_threads {
       CAPTURE(Algorithm::name);
       std::vector<traced_rank<Schedule>> all(static_cast<std::size_t>(size),
                                              {size, cases::large_count<Contract>(size)});
-      watchdog dog;
-      collx::bootstrap::on_threads(
-          size,
-          [&](collx::communicator<collx::transport::threads>& comm) {
-            auto const watched = dog.watch(comm);
-            auto& engine = comm.engine();
-            auto& mine = all[static_cast<std::size_t>(comm.rank())];
-            auto const what = [] { return collx::exec::call{Contract::name, Algorithm::name}; };
-            if (engine.run(what, mine.maker(engine, 0)) != collx::status::ok)
-              throw collx::error(comm.failure());
-          },
-          {.staging_bytes = cases::staging_bytes});
+      watched::on_threads(size,
+                          [&](collx::communicator<collx::transport::threads>& comm) {
+                            auto& engine = comm.engine();
+                            auto& mine = all[static_cast<std::size_t>(comm.rank())];
+                            auto const what = [] {
+                              return collx::exec::call{Contract::name, Algorithm::name};
+                            };
+                            if (engine.run(what, mine.maker(engine, 0)) != collx::status::ok)
+                              throw collx::error(comm.failure());
+                          },
+                          {.staging_bytes = cases::staging_bytes});
       for (rank_t r = 0; r < size; ++r) all[static_cast<std::size_t>(r)].check({r, size, 0});
     }
   }

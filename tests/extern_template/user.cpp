@@ -8,6 +8,7 @@
 
 #include "collx/bootstrap/processes.hpp"
 #include "compiled.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -30,7 +31,7 @@ int sums_and_maxima(collx::communicator<program::shm>& world) {
 }  // namespace
 
 TEST_CASE("collectives compiled in another translation unit") {
-  auto const codes = collx::bootstrap::on_processes(2, sums_and_maxima);
+  auto const codes = watched::on_processes(2, sums_and_maxima);
   for (int const code : codes) CHECK(code == 0);
 }
 

@@ -2,8 +2,6 @@
 // One rank of hosts_test.sh. `collectives`: calls them all and compares with what must come out.
 // `until_it_fails`: goes round and round, and prints how that ended. `words`: sends the words of its third
 // argument to all.
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstring>
 #include <numeric>
@@ -11,10 +9,13 @@
 #include <string>
 #include <vector>
 
+#include <unistd.h>
+
 #include "collx/algo/hierarchical.hpp"
 #include "collx/algo/ring.hpp"
 #include "collx/bootstrap/composite.hpp"
 #include "collx/collx.hpp"
+#include "watched.hpp"
 #if defined(COLLX_TEST_UCX)
 #include "collx/bootstrap/ucx.hpp"
 #endif
@@ -46,7 +47,7 @@ struct walk {
   std::size_t count;
   rank_t n = world.size(), me = world.rank();
   std::size_t blocks = static_cast<std::size_t>(n);
-  std::vector<std::int64_t> mine = contribution(me, count), wide = contribution(me, count * blocks);
+  std::vector<std::int64_t> mine = contribution(me, count), wide = contribution(me, count*blocks);
   std::vector<std::int64_t> out = std::vector<std::int64_t>(count);
   std::vector<std::int64_t> all = std::vector<std::int64_t>(count * blocks);
 
@@ -133,6 +134,7 @@ void send_words(World& world, std::string const& words) {
 template <class Transport>
 void run(char const* what, char const* words) {
   auto world = collx::connect<Transport>();
+  watched::rank_of_process const here(world);
   if (std::strcmp(what, "until_it_fails") == 0) until_it_fails(world);
   else if (std::strcmp(what, "words") == 0) send_words(world, words);
   else collectives(world);
@@ -141,8 +143,7 @@ void run(char const* what, char const* words) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  if (argc < 3)
-    throw std::runtime_error("usage: host_rank TRANSPORT collectives|until_it_fails|words WORDS");
+  if (argc < 3) throw std::runtime_error("usage: host_rank TRANSPORT collectives|until_it_fails|words WORDS");
   char const* const words = argc > 3 ? argv[3] : "words ";
 #if defined(COLLX_TEST_UCX)
   run<collx::transport::ucx>(argv[2], words);

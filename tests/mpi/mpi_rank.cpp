@@ -7,6 +7,7 @@
 
 #include "collx/bootstrap/mpi.hpp"
 #include "transport/matched_scenarios.hpp"
+#include "watched.hpp"
 
 using collx::status;
 using collx::transport::mpi;
@@ -52,6 +53,7 @@ int run(std::string_view scenario) {
   try {
     world_type world =
         scenario == "matrix" ? mpi::join(MPI_COMM_WORLD, small_staging()) : collx::connect<mpi>();
+    watched::rank_of_process const here(world);
     auto const join = [] { return mpi::join(MPI_COMM_WORLD); };
     if (scenario == "matrix") matrix(world);
     else if (scenario == "groups") different_settings(), encryption(), groups(world);

@@ -13,6 +13,7 @@
 #include "collx/collective/all_reduce.hpp"
 #include "collx/op/reduction.hpp"
 #include "sample.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -48,7 +49,7 @@ TEST_CASE("which elements have a location") {
 
 TEST_CASE("every algorithm finds the least value of all ranks and its lowest place") {
   for (collx::rank_t const size : {1, 2, 3, 5, 8})
-    collx::bootstrap::on_threads(size, [](collx::communicator<collx::transport::threads>& comm) {
+    watched::on_threads(size, [](collx::communicator<collx::transport::threads>& comm) {
       using element = collx::value_index<double, std::int32_t>;
       auto const value = [](collx::rank_t r, std::size_t i) {
         return static_cast<double>((static_cast<std::size_t>(r) * 7 + i * 5) % 3);

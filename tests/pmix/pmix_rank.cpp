@@ -8,6 +8,7 @@
 
 #include "collx/bootstrap/pmix.hpp"
 #include "collx/collx.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -17,6 +18,7 @@ using shm_and_tcp = collx::transport::composite<collx::transport::shm, tcp>;
 template <class Transport>
 void run() {
   auto world = collx::connect_by_pmix<Transport>();
+  watched::rank_of_process const here(world);
   std::vector<int> values(1000, world.rank() + 1);
   collx::all_reduce(world, std::span(values), collx::sum);
   for (int const value : values)

@@ -80,6 +80,28 @@ TEST_CASE("no leftovers: notes to oneself and paths of one machine belong in no 
         CHECK_MESSAGE(file.lines[i].find(word) == std::string::npos, at(file, i) << " holds " << word);
 }
 
+TEST_CASE("tests run ranks under a watchdog") {
+  // On the line or on the one before it, a comment lets a use through.
+  std::string const marker = "// unwatched", ours = "tests/watched", name = "bootstrap::on_";
+  std::string const everything = "using namespace collx::" + std::string("bootstrap;");
+  for (tidy::source_file const& file : code()) {
+    if (!file.path.starts_with("tests/") || file.path.starts_with(ours)) continue;
+    bool const unqualified = std::find(file.lines.begin(), file.lines.end(), everything) != file.lines.end();
+    auto const holds = [&](std::size_t i, std::string const& text) {
+      return file.lines[i].find(text) != std::string::npos;
+    };
+    for (std::size_t i = 0; i < file.lines.size(); ++i) {
+      bool const runs_ranks = holds(i, name + "threads") || holds(i, name + "processes") ||
+                              holds(i, name + "tcp_processes") ||
+                              (unqualified && (holds(i, " on_threads(") || holds(i, "on_processes(")));
+      bool const says_why = holds(i, marker) || (i != 0 && holds(i - 1, marker));
+      CHECK_MESSAGE((!runs_ranks || says_why), at(file, i)
+                                                   << ": call what tests/watched.hpp offers, or say after \""
+                                                   << marker << "\" why not");
+    }
+  }
+}
+
 TEST_CASE("no source file is longer than 400 lines") {
   std::vector<std::size_t> lengths;
   for (tidy::source_file const& file : code()) {

@@ -14,7 +14,7 @@
 #include "collx/bootstrap/mailbox.hpp"
 #include "collx/bootstrap/threads.hpp"
 #include "sample.hpp"
-#include "watchdog.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -139,10 +139,8 @@ TEST_CASE("threads: ranks that wait for a rank gone quiet are told who it is") {
   // Up to the third of six sends every other rank still needs what comes later.
   for (std::uint64_t at_send = 1; at_send <= 3; ++at_send) {
     CAPTURE(at_send);
-    watchdog dog;
     std::atomic<int> told{0};
-    collx::bootstrap::on_threads<faulty_threads>(4, [&](collx::communicator<faulty_threads>& comm) {
-      auto const watched = dog.watch(comm);
+    watched::on_threads<faulty_threads>(4, [&](collx::communicator<faulty_threads>& comm) {
       if (comm.rank() == 2) comm.engine().endpoint().inject({.stop_at_send = at_send});
       std::vector<int> values(1000, comm.rank());
       status const outcome = collx::try_all_reduce<collx::algo::ring>(comm, values);
@@ -154,10 +152,8 @@ TEST_CASE("threads: ranks that wait for a rank gone quiet are told who it is") {
 }
 
 TEST_CASE("threads: a rank that never calls is a time-out that names it") {
-  watchdog dog;
   std::atomic<int> named{0};
-  collx::bootstrap::on_threads(3, [&](collx::communicator<collx::transport::threads>& comm) {
-    auto const watched = dog.watch(comm);
+  watched::on_threads(3, [&](collx::communicator<collx::transport::threads>& comm) {
     collx::barrier(comm);  // so that nobody else is late
     if (comm.rank() == 1) return;
     comm.timeout_us(500'000);
@@ -173,9 +169,7 @@ TEST_CASE("threads: a rank that never calls is a time-out that names it") {
 TEST_CASE("faulty: with everything late and out of order, threads give the right result") {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     CAPTURE(seed);
-    watchdog dog;
-    collx::bootstrap::on_threads<faulty_threads>(3, [&](collx::communicator<faulty_threads>& comm) {
-      auto const watched = dog.watch(comm);
+    watched::on_threads<faulty_threads>(3, [&](collx::communicator<faulty_threads>& comm) {
       auto const rank = static_cast<std::uint64_t>(comm.rank());
       comm.engine().endpoint().inject({.seed = seed * 8 + rank, .delay_polls_max = 5, .refuse_one_in = 3});
       for (int round = 0; round < 5; ++round) {

@@ -15,7 +15,6 @@
 #include "collx/algo/all.hpp"
 #include "collx/transport/faulty.hpp"
 #include "collx/transport/settings.hpp"
-#include "watchdog.hpp"
 
 namespace killing_ranks {
 
@@ -71,7 +70,8 @@ void call_until_it_fails(collx::communicator<Transport>& comm, record& out, Call
   }
 }
 
-// `Started`: says by which transport, and run(size, rank_main, timeout_us) runs ranks as processes.
+// `Started`: says by which transport, and run(size, rank_main, timeout_us) runs ranks as processes,
+// under a watchdog.
 template <class Started, class Call>
 void kill_and_check(killing const& how, char const* collective, Call const& call) {
   static shared_records records;
@@ -79,8 +79,6 @@ void kill_and_check(killing const& how, char const* collective, Call const& call
   auto const codes = Started::run(
       how.size,
       [&](collx::communicator<typename Started::transport>& comm) {
-        watchdog dog;
-        auto const watched = dog.watch(comm);
         collx::barrier(comm);
         // The victim must not be gone before the others have left this barrier: nobody would be told of that.
         records[comm.rank()].ready = true;
@@ -132,7 +130,7 @@ struct every_schedule {
         CAPTURE(how.at_send);
         CAPTURE(how.count);
         kill_and_check<Started>(how, Contract::name,
-                       [&](communicator& comm) { call<Algorithm, Contract>(comm, how); });
+                                [&](communicator& comm) { call<Algorithm, Contract>(comm, how); });
       }
     }
   }

@@ -5,14 +5,14 @@
 #include <thread>
 #include <vector>
 
+#include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <doctest/doctest.h>
 
 #include "collx/collective/all_reduce.hpp"
 #include "collx/collective/barrier.hpp"
 #include "collx/transport/shm.hpp"
+#include "watchdog.hpp"
 
 namespace {
 
@@ -58,10 +58,12 @@ TEST_CASE("shm: pages are taken when they are touched") {
   };
   std::size_t small = 0, large = 0;
   {
+    watchdog dog;
     std::vector<std::thread> ranks;
     for (rank_t r = 0; r < size; ++r)
       ranks.emplace_back([&, r] {
         auto world = collx::transport::shm::join(fd, r);
+        auto const seen = dog.watch(world);
         for (std::size_t const count : {std::size_t{1}, std::size_t{1} << 20}) {
           std::vector<float> values(count, 1.0f);
           collx::all_reduce(world, values);

@@ -8,6 +8,7 @@
 
 #include "collx/bootstrap/tcp_processes.hpp"
 #include "collx/transport/composite.hpp"
+#include "watched.hpp"
 
 namespace pretended {
 
@@ -15,7 +16,8 @@ using collx::rank_t;
 namespace transport = collx::transport;
 using shm_and_tcp = transport::composite<transport::shm, transport::tcp>;
 
-// `host_of[r]`: any number, the same for ranks of one host. Calls rank_main(communicator&) in every process.
+// `host_of[r]`: any number, the same for ranks of one host. Calls rank_main(communicator&) in every process,
+// under a watchdog.
 template <class RankMain>
 collx::bootstrap::exit_codes on_hosts(std::vector<std::uint64_t> const& host_of, RankMain const& rank_main,
                                       transport::tcp_settings const& chosen) {
@@ -43,7 +45,9 @@ collx::bootstrap::exit_codes on_hosts(std::vector<std::uint64_t> const& host_of,
     return shm_and_tcp::join(near, far, hosts,
                              collx::exec::wakefulness_of(here, near->processors(), chosen.common.yield_us));
   };
-  return detail::fork_ranks(size, join, rank_main, [&] { doors.close(); });
+  watched::limit_of_parent const limit;
+  auto main_of_rank = watched::in_process(rank_main);
+  return detail::fork_ranks(size, join, main_of_rank, [&] { doors.close(); });
 }
 
 }  // namespace pretended

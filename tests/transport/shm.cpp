@@ -18,14 +18,14 @@
 #include "collx/collective/all_gather.hpp"
 #include "collx/collective/all_reduce.hpp"
 #include "collx/collective/barrier.hpp"
-#include "watchdog.hpp"
+#include "watched.hpp"
 
 namespace {
 
 using collx::rank_t;
 using collx::status;
 using communicator = collx::communicator<collx::transport::shm>;
-using collx::bootstrap::on_processes;
+using watched::on_processes;
 
 std::set<std::string> names_in(char const* folder, std::string const& holding) {
   std::set<std::string> names;
@@ -89,7 +89,6 @@ void sum_once(communicator& comm) {
 TEST_CASE("shm: nothing is left behind after a normal end") {
   footprint const before;
   for (int const code : on_processes(3, [](communicator& comm) {
-         watchdog dog;
          sum_once(comm);
          auto const kept = comm.allocate<int>(100'000);
          if (!shares_only_nameless_memory()) throw std::runtime_error("shared memory has a name");
@@ -102,7 +101,6 @@ TEST_CASE("shm: nothing is left behind after a normal end") {
 TEST_CASE("shm: nothing is left behind after an exception, and the other ranks end too") {
   footprint const before;
   auto const codes = on_processes(3, [](communicator& comm) {
-    watchdog dog;
     sum_once(comm);
     if (comm.rank() == 1) throw std::runtime_error("expected: this rank gives up");
     sum_once(comm);
@@ -115,7 +113,6 @@ TEST_CASE("shm: nothing is left behind when one rank is killed, and when all are
   footprint const before;
   for (bool const everybody : {false, true}) {
     auto const codes = on_processes(3, [&](communicator& comm) {
-      watchdog dog;
       sum_once(comm);
       if (everybody || comm.rank() == 2) kill(getpid(), SIGKILL);
       std::vector<int> values(1000);
@@ -131,7 +128,6 @@ TEST_CASE("shm: a rank killed from outside, anywhere in its work, is noticed by 
   for (int after_us = 0; after_us < 2000; after_us += 100) {
     auto const codes = on_processes(3,
                                     [&](communicator& comm) {
-                                      watchdog dog;
                                       int const process = getpid();
                                       std::vector<int> processes(3);
                                       collx::all_gather(comm, std::span<int const>(&process, 1), processes);
@@ -164,22 +160,20 @@ TEST_CASE("shm: a rank killed from outside, anywhere in its work, is noticed by 
 TEST_CASE("shm: symmetric buffers on huge pages, if there are any, are zeroed, work, and are given back") {
   footprint const before;
   for (std::int32_t const huge : {0, 1})
-    for (int const code : on_processes(
-             2,
-             [](communicator& comm) {
-               watchdog dog;
-               for (int round = 0; round < 3; ++round) {
-                 auto const small = comm.allocate<int>(1000);
-                 auto const large = comm.allocate<int>(1'500'000);
-                 for (int const value : large.span())
-                   if (value != 0) throw std::runtime_error("not zeroed");
-                 for (int& value : large.span()) value = comm.rank() + 1;
-                 collx::all_reduce(comm, large.span());
-                 for (int const value : large.span())
-                   if (value != 3) throw std::runtime_error("wrong sum");
-               }
-             },
-             {.heap_bytes = std::size_t{16} << 20, .huge_pages = huge}))
+    for (int const code : on_processes(2,
+                                       [](communicator& comm) {
+                                         for (int round = 0; round < 3; ++round) {
+                                           auto const small = comm.allocate<int>(1000);
+                                           auto const large = comm.allocate<int>(1'500'000);
+                                           for (int const value : large.span())
+                                             if (value != 0) throw std::runtime_error("not zeroed");
+                                           for (int& value : large.span()) value = comm.rank() + 1;
+                                           collx::all_reduce(comm, large.span());
+                                           for (int const value : large.span())
+                                             if (value != 3) throw std::runtime_error("wrong sum");
+                                         }
+                                       },
+                                       {.heap_bytes = std::size_t{16} << 20, .huge_pages = huge}))
       CHECK(code == 0);
   CHECK(footprint() == before);
 }
@@ -187,7 +181,6 @@ TEST_CASE("shm: symmetric buffers on huge pages, if there are any, are zeroed, w
 TEST_CASE("shm: a rank that has done its part may leave while others still work") {
   for (int round = 0; round < 20; ++round)
     for (int const code : on_processes(4, [&](communicator& comm) {
-           watchdog dog;
            std::vector<int> values(1 + 997 * static_cast<std::size_t>(round), comm.rank());
            collx::all_reduce(comm, values);
            if (values.back() != 6) throw std::runtime_error("wrong sum");
@@ -221,7 +214,6 @@ TEST_CASE("shm: ranks do not outlive the process that started them") {
 
 TEST_CASE("shm: abort ends every rank's wait and says who did it") {
   for (int const code : on_processes(3, [](communicator& comm) {
-         watchdog dog;
          if (comm.rank() == 0) return comm.abort();
          std::vector<int> values(10);
          if (collx::try_all_reduce(comm, values) != status::aborted) throw std::runtime_error("not aborted");
@@ -233,7 +225,6 @@ TEST_CASE("shm: abort ends every rank's wait and says who did it") {
 TEST_CASE("shm: symmetric memory is zero, reused and refused with advice when there is no more") {
   for (int const code : on_processes(2,
                                      [](communicator& comm) {
-                                       watchdog dog;
                                        for (int round = 0; round < 5; ++round) {
                                          auto const a = comm.allocate<unsigned char>(700'000);
                                          auto const nothing = comm.allocate<int>(0);

@@ -3,10 +3,10 @@
 // survivor gets an error that names the collective, its number and the lost rank, long before the
 // deadline.
 // ctest: TIMEOUT 300
-#include "transport/killing.hpp"
-
 #include "collx/bootstrap/processes.hpp"
 #include "sample.hpp"
+#include "transport/killing.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -16,7 +16,7 @@ struct over_shm {
   using transport = collx::transport::faulty<collx::transport::shm>;
   template <class RankMain>
   static auto run(rank_t size, RankMain const& rank_main, collx::transport::settings const& chosen) {
-    return collx::bootstrap::on_processes<transport>(size, rank_main, chosen);
+    return watched::on_processes<transport>(size, rank_main, chosen);
   }
 };
 using communicator = collx::communicator<over_shm::transport>;

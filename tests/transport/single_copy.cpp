@@ -27,7 +27,7 @@
 #include "collx/collective/split.hpp"
 #include "collx/transport/faulty.hpp"
 #include "sample.hpp"
-#include "watchdog.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -201,11 +201,9 @@ TEST_CASE("single copy: results are those of staged payloads, and it is used") {
       if (sample::is_sample && size == 4) continue;  // a minute under the address sanitizer
       CAPTURE(size);
       CAPTURE(used);
-      CHECK(all_ended_well(collx::bootstrap::on_processes<fetching>(
+      CHECK(all_ended_well(watched::on_processes<fetching>(
           size,
           [&](communicator& comm) {
-            watchdog dog;
-            auto const watched = dog.watch(comm);
             if (used) wait_until_permitted(comm);
             walk(comm);
             auto& endpoint = comm.engine().endpoint();
@@ -218,10 +216,9 @@ TEST_CASE("single copy: results are those of staged payloads, and it is used") {
 }
 
 TEST_CASE("single copy: a communicator of some of the ranks, and memory of both kinds") {
-  CHECK(all_ended_well(collx::bootstrap::on_processes<fetching>(
+  CHECK(all_ended_well(watched::on_processes<fetching>(
       4,
       [&](communicator& comm) {
-        watchdog dog;
         wait_until_permitted(comm);
         auto half = comm.split(comm.rank() % 2, -comm.rank());
         walk(half);
@@ -249,8 +246,8 @@ TEST_CASE("single copy: where the system refuses, payloads are staged") {
     if (setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0 &&
         prctl(PR_SET_DUMPABLE, 0) == 0) {
       try {
-        watchdog dog;
         auto comm = shm::join<fetching>(fd, r);
+        watched::rank_of_process const here(comm);
         walk(comm);
         auto const& endpoint = comm.engine().endpoint();
         code = permitted(comm) || endpoint.fetched != 0 || endpoint.posted != 0 ? 2 : 0;
@@ -289,10 +286,9 @@ TEST_CASE("single copy: memory that the system does not read for others is not o
 TEST_CASE("single copy: what cannot be copied after all is an error on every rank") {
   for (bool const posts : {false, true}) {
     CAPTURE(posts);
-    auto const codes = collx::bootstrap::on_processes<fetching>(
+    auto const codes = watched::on_processes<fetching>(
         2,
         [&](communicator& comm) {
-          watchdog dog;
           wait_until_permitted(comm);
           comm.engine().endpoint().fails = comm.rank() == 1;
           std::vector<int> in(10'000), out(20'000);
@@ -313,10 +309,9 @@ TEST_CASE("single copy: what cannot be copied after all is an error on every ran
 
 TEST_CASE("single copy: nothing is written to a rank that has given up") {
   static int word = 1;  // at the same address in both processes
-  auto const codes = collx::bootstrap::on_processes<fetching>(
+  auto const codes = watched::on_processes<fetching>(
       2,
       [](communicator& comm) {
-        watchdog dog;
         wait_until_permitted(comm);
         auto& world = comm.engine().endpoint().space();
         auto const write = [&](int what) {
@@ -341,10 +336,9 @@ TEST_CASE("single copy: a rank killed at any of its sends, with payloads unread,
   for (std::uint64_t at_send = 1; at_send <= 16; ++at_send) {
     CAPTURE(at_send);
     bool const posts = at_send > 10;
-    auto const codes = collx::bootstrap::on_processes<faulty_shm>(
+    auto const codes = watched::on_processes<faulty_shm>(
         3,
         [&](collx::communicator<faulty_shm>& comm) {
-          watchdog dog;
           wait_until_permitted(comm);
           if (comm.rank() == 1)
             comm.engine().endpoint().inject({.stop_at_send = at_send, .kill_process = true});

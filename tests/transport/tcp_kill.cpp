@@ -4,10 +4,10 @@
 // the deadline where it does not.
 // ctest: TIMEOUT 300
 // component: tcp
-#include "transport/killing.hpp"
-
 #include "collx/bootstrap/tcp_processes.hpp"
 #include "sample.hpp"
+#include "transport/killing.hpp"
+#include "watched_tcp.hpp"
 
 namespace {
 
@@ -19,7 +19,7 @@ struct over_tcp {
   static auto run(rank_t size, RankMain const& rank_main, collx::transport::settings const& chosen) {
     collx::transport::tcp_settings over;
     over.common = chosen;
-    return collx::bootstrap::on_tcp_processes<transport>(size, rank_main, over);
+    return watched::on_tcp_processes<transport>(size, rank_main, over);
   }
 };
 using communicator = collx::communicator<over_tcp::transport>;
@@ -50,19 +50,20 @@ TEST_CASE("tcp: a rank that is stopped is named when the deadline has passed, by
         mmap(nullptr, sizeof(pid_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   } const victim;
   constexpr rank_t stopped = 2;
-  auto const codes = over_tcp::run(
-      4,
-      [&](communicator& comm) {
-        if (comm.rank() == stopped) *victim.at = getpid();
-        collx::barrier(comm);
-        if (comm.rank() == stopped) raise(SIGSTOP);
-        std::vector<int> values(100'000);
-        call_until_it_fails(comm, records[comm.rank()],
-                            [&](communicator& c) { collx::all_reduce<collx::algo::ring>(c, values); });
-        // The stopped one cannot end by itself; whoever else is the first to fail ends it.
-        if (comm.rank() == 0) kill(*victim.at, SIGKILL);
-      },
-      {.timeout_us = 500'000, .staging_bytes = 64 * 1024});
+  auto const codes = over_tcp::run(4,
+                                   [&](communicator& comm) {
+                                     if (comm.rank() == stopped) *victim.at = getpid();
+                                     collx::barrier(comm);
+                                     if (comm.rank() == stopped) raise(SIGSTOP);
+                                     std::vector<int> values(100'000);
+                                     call_until_it_fails(comm, records[comm.rank()], [&](communicator& c) {
+                                       collx::all_reduce<collx::algo::ring>(c, values);
+                                     });
+                                     // The stopped one cannot end by itself; whoever else is the first to
+                                     // fail ends it.
+                                     if (comm.rank() == 0) kill(*victim.at, SIGKILL);
+                                   },
+                                   {.timeout_us = 500'000, .staging_bytes = 64 * 1024});
   CHECK(codes[stopped] == 128 + SIGKILL);
   for (rank_t const r : {0, 1, 3}) {
     CAPTURE(r);

@@ -2,19 +2,20 @@
 // While a job runs, a port scan and 10,000 connections that say anything: the same results, and nothing lost.
 // ctest: TIMEOUT 120
 // component: tcp
+#include <atomic>
+#include <new>
+#include <vector>
+
 #include <doctest/doctest.h>
 #include <netinet/in.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include <atomic>
-#include <new>
-#include <vector>
-
 #include "collx/bootstrap/tcp_processes.hpp"
 #include "collx/collx.hpp"
 #include "collx/core/random.hpp"
+#include "watched_tcp.hpp"
 
 namespace {
 
@@ -30,8 +31,8 @@ struct shared {
 };
 
 shared& shared_by_processes() {
-  static shared* const all = new (mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE,
-                                       MAP_SHARED | MAP_ANONYMOUS, -1, 0)) shared;
+  static shared* const all =
+      new (mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) shared;
   return *all;
 }
 
@@ -85,7 +86,7 @@ TEST_CASE("tcp: 10,000 strangers at the gates of a running job change nothing") 
     all.ended = 1;
     _exit(0);
   }
-  auto const codes = collx::bootstrap::on_tcp_processes(ranks, [&](communicator& comm) {
+  auto const codes = watched::on_tcp_processes(ranks, [&](communicator& comm) {
     all.ports[comm.rank()] = own_port();
     std::vector<std::int64_t> values(20'000);
     bool goes_on = true;

@@ -13,7 +13,7 @@
 
 #include "collx/bootstrap/tcp_processes.hpp"
 #include "collx/collx.hpp"
-#include "watchdog.hpp"
+#include "watched_tcp.hpp"
 
 namespace {
 
@@ -131,13 +131,12 @@ middleman::account with_middleman(tcp_settings const& chosen, middleman::plan co
   net::address const gates[2] = {net::local_address(doors[0].get()), net::local_address(doors[1].get())};
   middleman between(gates[1], how);
   std::thread ranks[2];
-  watchdog dog(std::chrono::seconds(40));
+  watchdog dog;
   for (rank_t r = 0; r < 2; ++r)
     ranks[r] = std::thread([&, r] {
       // Only rank 0 dials.
       auto* const links = connector_of(r, std::move(doors[r]), r == 0 ? between.where() : gates[0], chosen);
       communicator comm = tcp::join(r, 2, chosen, 2, links);
-      auto const watched = dog.watch(comm);
       rank_main(comm);
     });
   for (std::thread& rank : ranks) rank.join();
@@ -245,11 +244,9 @@ TEST_CASE("tcp: with TLS and sockets that hold little, no answer comes before it
   setenv("COLLX_TCP_BUFFER_BYTES", "4096", 1);
   tcp_settings chosen = with(true);
   chosen.common.staging_bytes = 48 * 1024;  // so several messages are on their way at once
-  auto const codes = collx::bootstrap::on_tcp_processes(
+  auto const codes = watched::on_tcp_processes(
       2,
       [](communicator& comm) {
-        watchdog dog(std::chrono::seconds(40));
-        auto const watched = dog.watch(comm);
         std::vector<int> values(250'000);
         for (int round = 0; round < 20; ++round) {
           std::fill(values.begin(), values.end(), comm.rank() == round % 2 ? round : -1);
@@ -307,7 +304,7 @@ TEST_CASE("tcp: TLS without a secret is refused before anything is sent") {
   unsetenv("COLLX_SECRET");
   unsetenv("COLLX_SECRET_FILE");
   try {
-    (void)collx::bootstrap::on_tcp_processes(
+    (void)watched::on_tcp_processes(
         2, [](communicator&) {}, with(true));
     FAIL("it was not refused");
   } catch (collx::error const& refused) {

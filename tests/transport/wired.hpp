@@ -3,16 +3,17 @@
 // transport without addresses and handshakes.
 #pragma once
 
-#include <sys/eventfd.h>
-#include <sys/socket.h>
-
 #include <exception>
 #include <mutex>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
 #include "collx/transport/tcp.hpp"
+#include "watchdog.hpp"
 
 namespace wired {
 
@@ -78,17 +79,19 @@ inline void plug::dial(rank_t peer, int first, int end) noexcept {
   }
 }
 
-// Calls rank_main(communicator&) on `size` threads; throws what the first of them threw.
+// Calls rank_main(communicator&) on `size` threads, under a watchdog; throws what the first of them threw.
 template <class Transport = collx::transport::tcp, class RankMain>
 void on_wired_threads(rank_t size, collx::transport::tcp_settings const& chosen, RankMain const& rank_main) {
   cables all(size);
   std::vector<std::thread> threads;
   std::mutex mutex;
   std::exception_ptr first;
+  watchdog dog;
   for (rank_t r = 0; r < size; ++r)
     threads.emplace_back([&, r] {
       try {
         auto comm = collx::transport::tcp::join<Transport>(r, size, chosen, size, all[r]);
+        auto const seen = dog.watch(comm);
         try {
           rank_main(comm);
         } catch (...) {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // `selected` by the variables of a program: read once, so each case is a process of its own.
-#include <doctest/doctest.h>
-
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include "collx/bootstrap/processes.hpp"
 #include "collx/collective/all_reduce.hpp"
 #include "collx/collective/explain.hpp"
+#include "watched.hpp"
 
 namespace tune = collx::tune;
 using collx::contract::all_reduce;
@@ -25,7 +26,7 @@ void require(std::string const& text, std::string const& words) {
 // Runs f(world) on two processes that see one more variable.
 template <class F>
 void with_variable(char const* name, std::string const& value, F const& f) {
-  auto const codes = collx::bootstrap::on_processes(2, [&](world_type& world) {
+  auto const codes = watched::on_processes(2, [&](world_type& world) {
     setenv(name, value.c_str(), 1);
     f(world);
   });

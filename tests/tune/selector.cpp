@@ -3,17 +3,17 @@
 // through it, on threads.
 #include "collx/tune/selector.hpp"
 
-#include <doctest/doctest.h>
-
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include "collx/bootstrap/threads.hpp"
 #include "collx/collective/all_reduce.hpp"
 #include "collx/collective/barrier.hpp"
 #include "collx/collective/broadcast.hpp"
 #include "collx/collective/explain.hpp"
-#include "watchdog.hpp"
+#include "watched.hpp"
 
 namespace tune = collx::tune;
 namespace contract = collx::contract;
@@ -30,8 +30,7 @@ struct left_first {
 // Runs f(comm) on rank 0 of a communicator of `size`; the others wait.
 template <class F>
 void on_rank_0(collx::rank_t size, F const& f) {
-  watchdog const dog;
-  collx::bootstrap::on_threads(size, [&](world_type& world) {
+  watched::on_threads(size, [&](world_type& world) {
     if (world.rank() == 0) f(world);
     collx::barrier(world);
   });
@@ -93,8 +92,8 @@ TEST_CASE("a table goes before the built-in one; its first row that holds and ca
     CHECK(has(why.text(), "ring, by rule 5 of my.json"));
     // The same bytes in memory that peers reach, more bytes, and an operator that ring does not suit.
     using tune::memory_kind;
-    auto const symmetric = tune::explain<contract::all_reduce, collx::selected>(world, 4096, collx::sum,
-                                                                                memory_kind::symmetric);
+    auto const symmetric =
+        tune::explain<contract::all_reduce, collx::selected>(world, 4096, collx::sum, memory_kind::symmetric);
     CHECK(std::string(symmetric.algorithm) == "recursive_doubling");
     CHECK(tune::explain<contract::all_reduce, collx::selected>(world, 4097).from ==
           tune::source::built_in_table);
@@ -161,8 +160,9 @@ TEST_CASE("a name that cannot be obeyed is refused, with the names that can") {
       return blocking;
     };
     std::string const unknown = refused("rnig", collx::sum);
-    CHECK(has(unknown, "all_reduce: the code (tune::settings of the communicator) names 'rnig', which is no "
-                       "algorithm of this collective here; say one of: "));
+    CHECK(has(unknown,
+              "all_reduce: the code (tune::settings of the communicator) names 'rnig', which is no "
+              "algorithm of this collective here; say one of: "));
     CHECK(has(unknown, " ring"));
     CHECK(has(refused("chain", collx::sum), "'chain', which is no algorithm of this collective here"));
     std::string const order = refused("ring", left_first{});
@@ -200,8 +200,7 @@ TEST_CASE("an algorithm that is named in the call is its own reason") {
 }
 
 TEST_CASE("calls give the same result, whoever chooses") {
-  watchdog const dog;
-  collx::bootstrap::on_threads(3, [](world_type& world) {
+  watched::on_threads(3, [](world_type& world) {
     tune::settings said;
     world.tuning(&said);
     for (char const* const algorithm : {"ring", "recursive_doubling", "direct_two_shot"}) {

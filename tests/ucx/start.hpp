@@ -9,6 +9,7 @@
 
 #include "collx/bootstrap/processes.hpp"
 #include "collx/bootstrap/ucx.hpp"
+#include "watched.hpp"
 
 namespace ucx_ranks {
 
@@ -39,12 +40,14 @@ collx::communicator<As> join(folder const& where, rank_t rank, rank_t size,
   return collx::bootstrap::start_of<collx::transport::ucx>::connect_as<As>(chosen);
 }
 
-// Each rank calls rank_main(communicator&, join), where join(settings) gives it another.
+// Each rank calls rank_main(communicator&, join) under a watchdog, where join(settings) gives it another.
 template <class As, class RankMain>
 collx::bootstrap::exit_codes run(rank_t size, RankMain const& rank_main,
                                  collx::transport::settings const& chosen) {
   folder const where;
+  watched::limit_of_parent const limit;
   auto const main_of = [&](collx::communicator<As>& world) {
+    watched::rank_of_process const here(world);
     return rank_main(world, [&, rank = world.rank()](collx::transport::settings const& how) {
       return join<As>(where, rank, size, how);
     });
