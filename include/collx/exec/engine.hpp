@@ -7,9 +7,10 @@
 #include <utility>
 
 #include "collx/core/priority.hpp"
+#include "collx/exec/call.hpp"
 #include "collx/exec/kept_memory.hpp"
+#include "collx/exec/presence.hpp"
 #include "collx/exec/request.hpp"
-#include "collx/exec/standing.hpp"
 #include "collx/exec/waiter.hpp"
 
 namespace collx::inline abi_1::tune {
@@ -23,19 +24,6 @@ namespace collx::inline abi_1::exec {
 struct ticket {
   std::uint32_t slot = 0;
   std::uint32_t generation = 0;
-};
-
-// What a collective is called with, apart from its memory: for reports and for checking. Types are
-// told apart by hashes of their names.
-struct call {
-  char const* collective = "";
-  char const* algorithm = "";
-  char const* op = "";
-  std::uint64_t element_type = 0;
-  std::uint64_t op_type = 0;
-  std::uint64_t count = 0;
-  rank_t root = 0;
-  standing at{};
 };
 
 template <class Endpoint>
@@ -97,7 +85,7 @@ class engine {
     auto executor = make(0);
     if constexpr (Endpoint::is_mapped)
       if (COLLX_LIKELY(alone())) executor.looks(looks_at_first);
-    status outcome = executor.advance();
+    status outcome = at_peers(endpoint_, [&]() noexcept { return executor.advance(); });
     if (COLLX_UNLIKELY(outcome == status::pending))
       outcome = wait_for(executor, &advance_as<decltype(executor), Endpoint>);
     if (COLLX_UNLIKELY(outcome != status::ok)) fail(outcome, describe(), executor.where());
@@ -219,7 +207,9 @@ class engine {
           report.peer = culprit = endpoint_.suspect(at.waits_for);
       endpoint_.space().abort(outcome, endpoint_.world_rank(endpoint_.rank()), culprit);
     }
-    if constexpr (Endpoint::fetches) endpoint_.space().wait_for_writers();  // the caller may free his buffers
+    // The caller may free his buffers.
+    if constexpr (Endpoint::fetches) endpoint_.space().wait_for_writers();
+    if constexpr (lends_private<Endpoint>) endpoint_.outlast_peers(timeout_us_);
     if (failure_.code == status::ok) failure_ = report;
   }
 
@@ -247,13 +237,14 @@ class engine {
   COLLX_NEVER_INLINE status wait_for(machine_type& executor,
                                      status (*advance)(machine_type&) noexcept) noexcept {
     waiter patience(awake_, timeout_us_);
+    auto const go_on = [&]() noexcept { return at_peers(endpoint_, [&] { return advance(executor); }); };
     cursor last_seen = executor.where();
     for (;;) {
       std::uint64_t const moves = moves_;
       if (in_flight_ != 0) progress_(*this);
       else endpoint_.progress();
       if (!executor.still_waits()) {
-        status const outcome = advance(executor);
+        status const outcome = go_on();
         if (outcome != status::pending) return outcome;
         if (cursor const now = executor.where(); !now.same_place(last_seen)) {
           last_seen = now;
@@ -267,7 +258,7 @@ class engine {
         waited_us_ = patience.elapsed_us();
         // What the peer did before it ended may have arrived in the meantime: it may even have done its part.
         cursor const before = executor.where();
-        status const last = advance(executor);
+        status const last = go_on();
         if (last != status::pending) return last;
         if (why == status::aborted || executor.where().same_wait(before)) return why;
         patience.restart();
@@ -350,7 +341,7 @@ class engine {
       slot.machine->yields(true);
     }
     cursor const before = slot.where();
-    status const outcome = slot.advance(*slot.machine);
+    status const outcome = at_peers(endpoint_, [&] { return slot.advance(*slot.machine); });
     if (outcome != status::pending) complete(slot, outcome);
     moves_ += outcome != status::pending || !slot.where().same_place(before);
     return true;

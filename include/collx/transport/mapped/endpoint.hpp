@@ -11,6 +11,7 @@
 #include "collx/device/copy_few.hpp"
 #include "collx/transport/concept.hpp"
 #include "collx/transport/mapped/doorbell.hpp"
+#include "collx/transport/mapped/presence.hpp"
 #include "collx/transport/staging_ring.hpp"
 
 namespace collx::inline abi_1::transport::mapped {
@@ -33,6 +34,12 @@ class endpoint {
   static constexpr std::size_t inline_bytes = mapped::inline_bytes;
   static constexpr bool fetches = [] {
     if constexpr (requires { Space::fetches; }) return Space::fetches;
+    else return false;
+  }();
+
+  // Whether peers read and write private memory in place (exec/presence.hpp).
+  static constexpr bool lends_private = [] {
+    if constexpr (requires { Space::lends_private; }) return Space::lends_private;
     else return false;
   }();
 
@@ -73,12 +80,21 @@ class endpoint {
     mine.block = own_block_;
     mine.bytes = layout_.block_bytes();
     for (rank_t peer = 0; peer < size(); ++peer) {
-      std::byte* const theirs = reinterpret_cast<std::byte*>(at(0, peer).outbox) - layout_.inbox(0, rank_);
       // Release: whatever this rank did with the block comes before.
-      reinterpret_cast<farewell*>(theirs + layout_.end_of_use())
+      reinterpret_cast<farewell*>(block_of(peer) + layout_.end_of_use())
           ->departed.fetch_add(1, std::memory_order_release);
     }
     space_->retire_block(mine);
+  }
+
+  // See exec/presence.hpp.
+  [[nodiscard]] COLLX_ALWAYS_INLINE bool approach() noexcept {
+    return presence_in(own_block_).approach(space_->fenced());
+  }
+  COLLX_ALWAYS_INLINE void withdraw() noexcept { presence_in(own_block_).withdraw(); }
+  COLLX_COLD void outlast_peers(std::uint64_t at_most_us) noexcept {
+    outlast(rank_, size(), space_->fenced(), at_most_us,
+            [&](rank_t peer) -> presence& { return presence_in(block_of(peer)); });
   }
 
   void begin(int lane, std::byte* output) noexcept {
@@ -299,6 +315,13 @@ class endpoint {
     with.receipts = reinterpret_cast<acknowledgement*>(own_block_ + layout_.acknowledgement_of(lane, peer));
     with.returned =
         reinterpret_cast<acknowledgement const*>(theirs + layout_.acknowledgement_of(lane, rank_));
+  }
+
+  [[nodiscard]] std::byte* block_of(rank_t peer) noexcept {
+    return reinterpret_cast<std::byte*>(at(0, peer).outbox) - layout_.inbox(0, rank_);
+  }
+  [[nodiscard]] presence& presence_in(std::byte* block) const noexcept {
+    return *reinterpret_cast<presence*>(block + layout_.presence());
   }
 
   [[nodiscard]] pair& at(int lane, rank_t peer) noexcept {

@@ -76,8 +76,9 @@ struct block_layout {
     return inbox(lane, sender) + letters_per_inbox * line_bytes;
   }
   [[nodiscard]] constexpr std::size_t end_of_use() const { return inbox(lane_count, 0); }
+  [[nodiscard]] constexpr std::size_t presence() const { return end_of_use() + sizeof(farewell); }
   [[nodiscard]] constexpr std::size_t staging(int lane) const {
-    std::size_t const mail = end_of_use() + sizeof(farewell);
+    std::size_t const mail = presence() + line_bytes;
     std::size_t const first = (mail + 4095) / 4096 * 4096 + (lane == 0 ? 0 : ring_bytes(0) - ring_bytes(1));
     return first + static_cast<std::size_t>(lane) * (ring_bytes(1) + scratch_bytes());
   }

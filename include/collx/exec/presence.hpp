@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// When a rank is at its peers' buffers. Where private memory is lent to peers, who read and write it in
+// place, a call that fails must not return while one of them is at it: the caller may free it at once.
+//
+//   a rank at work:     say that it is there;   has a peer given up?    then touch nothing
+//   one that gives up:  say so to each peer;    is one of them there?   then wait until it is not
+//
+// Each must not look before what it said can be seen: then one of the two sees the other. The one that gives
+// up sees to that for both sides, as a sleeper does (transport/mapped/doorbell.hpp), so that a call that
+// works pays for two stores and a load of a line of its own.
+#pragma once
+
+#include "collx/core/config.hpp"
+#include "collx/core/status.hpp"
+
+namespace collx::inline abi_1::exec {
+
+// An endpoint whose peers read and write memory that is private to a rank. It offers
+//   approach()            this rank may be at its peers' buffers from now on; false: it must not be, since
+//                         one of them has given up
+//   withdraw()            it is not any more; after approach() that returned true
+//   outlast_peers(t_us)   this rank gives up: returns when no peer is at its buffers, nor will be, or
+//                         after t_us
+template <class Endpoint>
+inline constexpr bool lends_private = [] {
+  if constexpr (requires { Endpoint::lends_private; }) return Endpoint::lends_private;
+  else return false;
+}();
+
+// Does `work()`, which touches peers' buffers and returns a status; aborted: nothing was done.
+template <class Endpoint, class Work>
+[[nodiscard]] COLLX_ALWAYS_INLINE status at_peers(Endpoint& endpoint, Work const& work) noexcept {
+  if constexpr (lends_private<Endpoint>) {
+    if (COLLX_UNLIKELY(!endpoint.approach())) return status::aborted;
+    status const outcome = work();
+    endpoint.withdraw();
+    return outcome;
+  } else {
+    return work();
+  }
+}
+
+}  // namespace collx::inline abi_1::exec

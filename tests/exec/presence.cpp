@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks of one process read and write each other's private memory, which the caller of a failed call may free
+// at once. The operator below stops a rank in the middle of that, and the other one gives up meanwhile.
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "collx/bootstrap/local.hpp"
+#include "collx/collective/barrier.hpp"
+#include "collx/collective/reduce.hpp"
+#include "collx/collective/split.hpp"
+#include "watchdog.hpp"
+
+namespace {
+
+using collx::rank_t;
+using collx::status;
+using communicator = collx::communicator<collx::transport::threads>;
+
+// Large enough to be lent, not staged.
+constexpr std::size_t count = 16 * 1024;
+
+// Told by value what to do while it is at the peer's memory, so that it can be an operator.
+struct scene {
+  communicator* reader = nullptr;
+  std::atomic<bool> inside{false}, returned{false}, too_early{false};
+  std::atomic<int> combined{0};
+  void (*meanwhile)(scene&) = nullptr;
+};
+struct stops_once {
+  scene* at;
+  int operator()(int a, int b) const {
+    if (at->combined.fetch_add(1, std::memory_order_relaxed) == 0 && at->meanwhile != nullptr)
+      at->meanwhile(*at);
+    return a + b;
+  }
+};
+using flat = collx::algo::direct_one_shot;
+
+// Makes the other rank give up, and sees whether it returns although this one is at its memory. How long it
+// looks decides only how surely a fault is found.
+void fail_the_other_and_look(scene& s) {
+  s.reader->abort();
+  auto const end = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+  while (std::chrono::steady_clock::now() < end && !s.returned.load()) std::this_thread::yield();
+  if (s.returned.load()) s.too_early = true;
+}
+// Does not leave before the other one has returned.
+void stay_until_it_returned(scene& s) {
+  s.reader->abort();
+  while (!s.returned.load()) std::this_thread::yield();
+}
+
+[[nodiscard]] status reduce_on(communicator& comm, std::vector<int> const& in, std::vector<int>& out,
+                               scene& s, bool started) {
+  if (started) return collx::start::reduce<flat>(comm, in, out, stops_once{&s}, 1).try_wait();
+  return collx::try_reduce<flat>(comm, in, out, stops_once{&s}, 1);
+}
+
+// Rank 0 lends its input to rank 1, and frees it when its call has failed.
+[[nodiscard]] status lend_and_free(communicator& comm, scene& s, bool started) {
+  auto input = std::make_unique<std::vector<int>>(count, 1);
+  std::vector<int> none;
+  status const outcome = reduce_on(comm, *input, none, s, started);
+  s.returned = true;
+  input.reset();
+  return outcome;
+}
+
+collx::transport::settings const patient{.timeout_us = 60'000'000};
+
+}  // namespace
+
+TEST_CASE("a call that fails does not return while a peer reads the buffers it was given") {
+  for (bool const started : {false, true}) {
+    CAPTURE(started);
+    watchdog dog;
+    scene s;
+    s.meanwhile = &fail_the_other_and_look;
+    collx::bootstrap::on_threads(
+        2,
+        [&](communicator& comm) {
+          auto const watched = dog.watch(comm);
+          if (comm.rank() == 0) {
+            if (lend_and_free(comm, s, started) != status::aborted)
+              throw std::runtime_error("rank 0 did not fail");
+            return;
+          }
+          s.reader = &comm;
+          std::vector<int> const input(count, 2);
+          std::vector<int> output(count);
+          (void)reduce_on(comm, input, output, s, started);
+        },
+        patient);
+    CHECK(s.combined.load() > 0);
+    CHECK_FALSE(s.too_early.load());
+  }
+}
+
+TEST_CASE("who comes after a peer has given up does not touch what that peer lent") {
+  for (bool const started : {false, true}) {
+    CAPTURE(started);
+    watchdog dog;
+    scene s;
+    std::atomic<bool> sent{false};
+    status late = status::ok;
+    collx::bootstrap::on_threads(
+        2,
+        [&](communicator& comm) {
+          auto const watched = dog.watch(comm);
+          if (comm.rank() == 0) {
+            comm.timeout_us(50'000);
+            if (lend_and_free(comm, s, started) != status::timeout)
+              throw std::runtime_error("rank 0 did not time out");
+            sent = true;
+            sent.notify_one();
+            return;
+          }
+          sent.wait(false);
+          std::vector<int> const input(count, 2);
+          std::vector<int> output(count);
+          late = reduce_on(comm, input, output, s, started);
+          CHECK_THROWS_WITH_AS(collx::reduce<flat>(comm, input, output, stops_once{&s}, 1),
+                               doctest::Contains("first reported by rank 0"), collx::error);
+        },
+        patient);
+    CHECK(late == status::aborted);
+    CHECK(s.combined.load() == 0);
+  }
+}
+
+TEST_CASE("a call that fails waits for a peer at its buffers no longer than its time-out") {
+  watchdog dog;
+  scene s;
+  s.meanwhile = &stay_until_it_returned;
+  status failed = status::ok;
+  collx::bootstrap::on_threads(
+      2,
+      [&](communicator& comm) {
+        auto const watched = dog.watch(comm);
+        if (comm.rank() == 0) {
+          comm.timeout_us(100'000);
+          auto input = std::make_unique<std::vector<int>>(count, 1);
+          std::vector<int> none;
+          failed = reduce_on(comm, *input, none, s, false);
+          s.returned = true;
+          s.inside.wait(true);  // the input is still read
+          return;
+        }
+        s.reader = &comm;
+        s.inside = true;
+        std::vector<int> const input(count, 2);
+        std::vector<int> output(count);
+        (void)reduce_on(comm, input, output, s, false);
+        s.inside = false;
+        s.inside.notify_all();
+      },
+      patient);
+  CHECK(failed != status::ok);
+}
+
+TEST_CASE("what failed in one group bars nobody from the buffers of another") {
+  watchdog dog;
+  collx::bootstrap::on_threads(
+      4,
+      [&](communicator& comm) {
+        auto const watched = dog.watch(comm);
+        communicator pair = comm.split(comm.rank() / 2, comm.rank());
+        communicator other = comm.split(comm.rank() / 2, comm.rank());
+        std::vector<int> const input(count, 1);
+        std::vector<int> output(count);
+        // Any failure: rank 3 has given up on `pair`, and says so to rank 2 only.
+        if (comm.rank() == 3) pair.engine().endpoint().outlast_peers(0);
+        if (comm.rank() >= 2) {
+          collx::barrier(other);
+          if (comm.rank() == 2 && pair.engine().endpoint().approach()) throw std::runtime_error("not barred");
+        }
+        collx::reduce<flat>(other, input, output, collx::sum, 0);
+        if (other.rank() == 0 && output != std::vector<int>(count, 2)) throw std::runtime_error("wrong sum");
+        if (comm.rank() < 2) collx::barrier(pair);
+      },
+      patient);
+}
