@@ -50,26 +50,39 @@ double median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
-// Microseconds of one call out of `calls` that `launch()` puts into the stream.
-template <class Launch>
-double timed(stream const& s, int calls, Launch const& launch) {
-  cudaEvent_t begin = nullptr, end = nullptr;
-  require(cudaEventCreate(&begin), "cudaEventCreate");
-  require(cudaEventCreate(&end), "cudaEventCreate");
-  std::vector<double> times;
-  for (int i = 0; i < repetitions + 3; ++i) {
-    require(cudaEventRecord(begin, s.id), "cudaEventRecord");
-    launch();
-    require(cudaEventRecord(end, s.id), "cudaEventRecord");
-    require(cudaEventSynchronize(end), "cudaEventSynchronize");
-    float ms = 0;
-    require(cudaEventElapsedTime(&ms, begin, end), "cudaEventElapsedTime");
-    if (i >= 3) times.push_back(static_cast<double>(ms) * 1000 / calls);
+// Times what is put into a stream. Made before ranks meet: to make an event may allocate, and so wait for the
+// device, while a kernel of another rank waits for this one.
+class stopwatch {
+ public:
+  stopwatch() {
+    require(cudaEventCreate(&begin_), "cudaEventCreate");
+    require(cudaEventCreate(&end_), "cudaEventCreate");
   }
-  (void)cudaEventDestroy(begin);
-  (void)cudaEventDestroy(end);
-  return median(times);
-}
+  stopwatch(stopwatch const&) = delete;
+  ~stopwatch() {
+    (void)cudaEventDestroy(begin_);
+    (void)cudaEventDestroy(end_);
+  }
+
+  // Microseconds of one call out of `calls` that `launch()` puts into the stream.
+  template <class Launch>
+  double timed(stream const& s, int calls, Launch const& launch) const {
+    std::vector<double> times;
+    for (int i = 0; i < repetitions + 3; ++i) {
+      require(cudaEventRecord(begin_, s.id), "cudaEventRecord");
+      launch();
+      require(cudaEventRecord(end_, s.id), "cudaEventRecord");
+      require(cudaEventSynchronize(end_), "cudaEventSynchronize");
+      float ms = 0;
+      require(cudaEventElapsedTime(&ms, begin_, end_), "cudaEventElapsedTime");
+      if (i >= 3) times.push_back(static_cast<double>(ms) * 1000 / calls);
+    }
+    return median(times);
+  }
+
+ private:
+  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+};
 
 // What the ranks of one run share.
 struct shared {
@@ -80,6 +93,7 @@ struct shared {
 
 template <class Record>
 double replayed(stream const& s, std::barrier<>& meeting, Record const& record) {
+  stopwatch const watch;
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t ready = nullptr;
   require(cudaStreamBeginCapture(s.id, cudaStreamCaptureModeThreadLocal), "begin of capture");
@@ -90,7 +104,7 @@ double replayed(stream const& s, std::barrier<>& meeting, Record const& record) 
   require(cudaStreamSynchronize(s.id), "upload");
   // What may wait for the device must not be done while a kernel of another rank waits for this one.
   meeting.arrive_and_wait();
-  double const us = timed(s, calls_per_graph, [&] { require(cudaGraphLaunch(ready, s.id), "replay"); });
+  double const us = watch.timed(s, calls_per_graph, [&] { require(cudaGraphLaunch(ready, s.id), "replay"); });
   meeting.arrive_and_wait();
   (void)cudaGraphExecDestroy(ready);
   (void)cudaGraphDestroy(graph);
@@ -117,6 +131,7 @@ void small_ones(gpu_communicator& gpu, stream const& s, std::barrier<>& meeting)
 void large_ones(gpu_communicator& gpu, stream const& s, shared& all) {
   constexpr std::size_t slot_count = 32 * 1024;
   auto const lanes = static_cast<std::size_t>(gpu.lanes());
+  stopwatch const watch;
   for (std::size_t const mib : {1, 16, 256}) {
     std::size_t const count = mib << 18;
     float *const in = on_device<float>(count), *const out = on_device<float>(count);
@@ -127,9 +142,10 @@ void large_ones(gpu_communicator& gpu, stream const& s, shared& all) {
     all.ring.slot_count = slot_count;
     all.meeting.arrive_and_wait();
     by_hand::ring const ring = all.ring;
-    double const library = timed(s, 1, [&] { all_reduce<algo::ring>(gpu, source, target, sum, on(s.id)); });
+    double const library =
+        watch.timed(s, 1, [&] { all_reduce<algo::ring>(gpu, source, target, sum, on(s.id)); });
     all.meeting.arrive_and_wait();
-    double const hand = timed(s, 1, [&] {
+    double const hand = watch.timed(s, 1, [&] {
       by_hand::all_reduce<<<static_cast<unsigned>(lanes), 512, 0, s.id>>>(ring, gpu.rank(), count);
     });
     gpu.synchronize(on(s.id));

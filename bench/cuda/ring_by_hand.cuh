@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A ring all-reduce of floats written out by hand, for one GPU or several that share an address space: what
 // the library's ring, run from its schedule, is compared with. Flags, two slots for each lane, and nothing
-// else: no deadline, no abort, no check, any count that ranks and lanes divide into multiples of four.
+// else: no deadline, no abort, no check, any count that the ranks divide into multiples of four.
 #pragma once
 
 #include <cstdint>
@@ -67,8 +67,12 @@ __global__ void __launch_bounds__(512)
   member const& me = all.members[rank];
   member const& right = all.members[(rank + 1) % n];
   member const& left = all.members[(rank + n - 1) % n];
-  std::size_t const chunk = count / static_cast<std::size_t>(n),
-                    share = chunk / static_cast<std::size_t>(lanes);
+  std::size_t const chunk = count / static_cast<std::size_t>(n);
+  // Of a lane: whole vectors of four. The last lane has what is left.
+  std::size_t const each =
+      (chunk / 4 + static_cast<std::size_t>(lanes) - 1) / static_cast<std::size_t>(lanes) * 4;
+  std::size_t const behind = static_cast<std::size_t>(lane) * each;
+  std::size_t const share = behind >= chunk ? 0 : chunk - behind < each ? chunk - behind : each;
   std::size_t const pieces = (share + all.slot_count - 1) / all.slot_count;
   std::uint64_t const first = me.rounds[lane];
   std::uint64_t sent = first, taken = first;
@@ -76,7 +80,7 @@ __global__ void __launch_bounds__(512)
     return of.staging + (static_cast<std::size_t>(lane) * slots + message % slots) * all.slot_count;
   };
   for (std::size_t p = 0; p < pieces; ++p) {
-    std::size_t const at = static_cast<std::size_t>(lane) * share + p * all.slot_count;
+    std::size_t const at = behind + p * all.slot_count;
     std::size_t const rest = share - p * all.slot_count, len = rest < all.slot_count ? rest : all.slot_count;
     for (int step = 0; step < 2 * n - 1; ++step) {
       int const c = (rank - step + 2 * n) % n;

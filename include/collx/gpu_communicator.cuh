@@ -8,6 +8,7 @@
 #include "collx/collective/barrier.hpp"
 #include "collx/core/environment.hpp"
 #include "collx/device/cuda/kernel_list.cuh"
+#include "collx/exec/lane_traffic.hpp"
 #include "collx/transport/cuda/windows.cuh"
 #include "collx/transport/first_fit.hpp"
 #include "collx/transport/windows/lane_port.hpp"
@@ -60,6 +61,7 @@ class gpu_communicator {
         host_(&host),
         heap_bytes_((chosen.heap_bytes + 255) / 256 * 256),
         heap_(heap_bytes_, 256) {
+    transport::cuda_parts::outside_captures const relaxed;
     prepare(host.rank(), host.size(), chosen);
     array<transport::cuda_parts::announcement> all(static_cast<std::size_t>(host.size()));
     auto const bytes = [](auto& what) {
@@ -78,6 +80,8 @@ class gpu_communicator {
   gpu_communicator(gpu_communicator const&) = delete;
   // Collective, as far as peers still run: waits until nobody's kernels look at this window any more.
   ~gpu_communicator() {
+    cudaStreamCaptureMode before = cudaStreamCaptureModeRelaxed;  // as outside_captures, which throws
+    (void)cudaThreadExchangeStreamCaptureMode(&before);
     (void)cudaSetDevice(device_);
     if (std::uncaught_exceptions() > exceptions_) abort();  // or peers' kernels would wait for this rank
     if (last_stream_known_) (void)cudaEventSynchronize(last_call_);
@@ -86,6 +90,7 @@ class gpu_communicator {
     (void)meet_(host_);
     (void)cudaEventDestroy(last_call_);
     (void)cudaStreamDestroy(aside_);
+    (void)cudaThreadExchangeStreamCaptureMode(&before);
   }
 
   [[nodiscard]] rank_t rank() const noexcept { return view_.rank; }
@@ -116,6 +121,7 @@ class gpu_communicator {
       throw error(status::out_of_memory, text);
     }
     std::byte* const memory = block_.data() + view_.where.bytes() + offset;
+    transport::cuda_parts::outside_captures const relaxed;
     // In a stream that nothing else uses: kernels of this device may be waiting for this rank.
     transport::cuda_parts::require(cudaMemsetAsync(memory, 0, heap_.rounded(bytes), aside_),
                                    "clearing memory of the GPU");
@@ -192,10 +198,17 @@ class gpu_communicator {
   // The window, before anybody knows how many ranks share a GPU: with as many lanes as are asked for.
   void prepare(rank_t rank, rank_t size, gpu_settings const& chosen) {
     using transport::cuda_parts::require;
+    if (size > exec::lane_peers_max) {
+      char text[160];
+      std::snprintf(text, sizeof text,
+                    "gpu_communicator: %d ranks are more than the %d that one group may have", size,
+                    exec::lane_peers_max);
+      throw error(status::not_supported, text);
+    }
     require(cudaGetDevice(&device_), "the current device", "gpu_communicator needs a GPU");
     view_.rank = rank, view_.size = size;
     view_.where = {size, chosen.lanes, chosen.staging_bytes, chosen.packet_bytes};
-    block_bytes_ = view_.where.bytes() + heap_bytes_;
+    block_bytes_ = transport::cuda_parts::window_mappings::whole_blocks(view_.where.bytes() + heap_bytes_);
     block_ = transport::cuda_parts::device_block(block_bytes_);
     view_.own = block_.data();
     view_.limits = {chosen.timeout_us * 1000, &view_.own_head().stopped, stop_.get()};
@@ -219,9 +232,9 @@ class gpu_communicator {
       for (auto const& other : all) here += std::memcmp(each.device, other.device, sizeof each.device) == 0;
       most_on_one = here > most_on_one ? here : most_on_one;
       processors = each.processors < processors ? each.processors : processors;
-      one_process = one_process && each.process == mine.process;
+      one_process = one_process && each.is_of_process_of(mine);
       shares_device_ =
-          shares_device_ || (&each != &mine && each.process == mine.process && each.ordinal == mine.ordinal);
+          shares_device_ || (&each != &mine && each.is_of_process_of(mine) && each.ordinal == mine.ordinal);
       if (each.bytes != mine.bytes)
         throw error(status::bad_argument,
                     "gpu_communicator: the COLLX_CUDA_ settings are not the same on all ranks");

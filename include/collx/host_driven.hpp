@@ -27,7 +27,12 @@ class host_driven {
 
   // `copies` and `comm` must outlive this object.
   host_driven(communicator_type& comm, Copier& copies)
-      : comm_(comm), copies_(copies), rank_(comm.rank()), size_(comm.size()), thread_([this] { serve(); }) {}
+      : comm_(comm),
+        copies_(copies),
+        rank_(comm.rank()),
+        size_(comm.size()),
+        before_(last_number()),
+        thread_([this] { serve(); }) {}
   host_driven(host_driven const&) = delete;
   // Does what was called first.
   ~host_driven() {
@@ -75,7 +80,7 @@ class host_driven {
       return self.perform<Algorithm>(copy);
     };
     std::memcpy(next.arguments, &args, sizeof args);
-    auto const number = static_cast<std::uint32_t>(called_ + 1);
+    std::uint32_t const number = number_of(called_);
     copies_.mark(where, reached(called_), number);
     copies_.hold(where, finished(called_), number);
     // Release: publishes the command.
@@ -97,6 +102,21 @@ class host_driven {
     return copies_.word(static_cast<int>(depth + call % depth));
   }
 
+  // Calls are numbered on from those of whoever used these copies before: his numbers are still in the words,
+  // and streams may not have seen the last ones yet.
+  [[nodiscard]] std::uint32_t number_of(std::uint64_t call) const {
+    return before_ + static_cast<std::uint32_t>(call) + 1;
+  }
+  [[nodiscard]] std::uint32_t last_number() {
+    std::uint32_t last = 0;
+    for (int i = 0; i < static_cast<int>(2 * depth); ++i) {
+      // Relaxed: a number, which nobody changes any more.
+      std::uint32_t const number = std::atomic_ref(*copies_.word(i)).load(std::memory_order_relaxed);
+      if (static_cast<std::int32_t>(number - last) > 0) last = number;
+    }
+    return last;
+  }
+
   // ---- the thread --------------------------------------------------------------------------------
 
   void serve() noexcept {
@@ -106,7 +126,7 @@ class host_driven {
         if (ending_.load(std::memory_order_acquire) && put_.load(std::memory_order_acquire) == call) return;
         rest();
       }
-      auto const number = static_cast<std::uint32_t>(call + 1);
+      std::uint32_t const number = number_of(call);
       // Acquire: what the stream did before it wrote the word is done. What runs before in the stream may
       // take long, so this wait has no deadline; it is the stream's.
       while (std::atomic_ref(*reached(call)).load(std::memory_order_acquire) != number) rest();
@@ -210,6 +230,7 @@ class host_driven {
   communicator_type& comm_;
   Copier& copies_;
   rank_t rank_, size_;
+  std::uint32_t before_;  // the number of the last call of an earlier user of these copies
   command commands_[depth]{};
   std::uint64_t called_ = 0;
   std::uint32_t idle_ = 0;

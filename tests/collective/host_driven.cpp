@@ -90,7 +90,10 @@ class played_copier {
   }
   void hold(stream where, std::uint32_t* word, std::uint32_t value) {
     where->put([=] {
-      while (std::atomic_ref(*word).load(std::memory_order_acquire) != value) sched_yield();
+      auto const is_before = [&] {
+        return static_cast<std::int32_t>(std::atomic_ref(*word).load(std::memory_order_acquire) - value) < 0;
+      };
+      while (is_before()) sched_yield();
     });
   }
 
@@ -205,6 +208,28 @@ TEST_CASE("a call waits for its stream, and its stream for the call") {
     stream.put([&] { seen = data == std::vector<int>(5000, 3); });  // and one after
     stream.wait();
     if (!seen) throw std::runtime_error("the stream went on too early");
+  });
+}
+
+TEST_CASE("copies serve one after another, who does not take the last one's words for his") {
+  bootstrap::on_threads(2, [](auto& comm) {
+    played_copier copies(4096);
+    queue stream;
+    for (int user = 0; user < 3; ++user) {
+      driven gpu(comm, copies);
+      std::vector<int> data(5000, -1);
+      std::atomic<bool> goes_on{false};
+      stream.put([&] {  // "a kernel" that takes its time
+        while (!goes_on.load(std::memory_order_relaxed)) sched_yield();
+        std::fill(data.begin(), data.end(), comm.rank() + 1);
+      });
+      gpu.template enqueue<automatic>(detail::bind_all_reduce(problem{comm.rank(), 2}, data, sum), &stream);
+      // A driver that does not wait for the stream would begin now. Relaxed: a flag, nothing more.
+      for (int i = 0; i < 1000; ++i) sched_yield();
+      goes_on.store(true, std::memory_order_relaxed);
+      stream.wait();
+      if (data != std::vector<int>(5000, 3)) throw std::runtime_error("the call began too early");
+    }
   });
 }
 

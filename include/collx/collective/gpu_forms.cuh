@@ -77,7 +77,10 @@ void require_buffers(invocation<Contract, T, Op> const& args, problem const& p, 
 inline void require_stream(char const* collective, on where, int device, bool shares_device = false) {
   int current = 0, of_stream = 0;
   transport::cuda_parts::require(cudaGetDevice(&current), "the current device");
-  transport::cuda_parts::require(cudaStreamGetDevice(where.stream, &of_stream), "the device of the stream");
+  // The default streams are those of the current device.
+  of_stream = current;
+  if (where.stream != nullptr && where.stream != cudaStreamLegacy && where.stream != cudaStreamPerThread)
+    transport::cuda_parts::require(cudaStreamGetDevice(where.stream, &of_stream), "the device of the stream");
   unsigned flags = 0;
   if (shares_device)
     transport::cuda_parts::require(cudaStreamGetFlags(where.stream, &flags), "the flags of the stream");

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels of this program that wait for others. CUDA loads a kernel when it is first launched, and may
-// wait for the device to be idle then: with a kernel of another rank that waits for this one, for ever. So
-// they are loaded before.
+// wait for the device to be idle then: with a kernel of another rank that waits for this one, for ever. The
+// same happens when a kernel needs more local memory than any before it. So they are loaded, and the memory
+// is set aside, before.
 #pragma once
+
+#include <cstddef>
 
 #include <cuda_runtime_api.h>
 
@@ -20,13 +23,20 @@ class listed_kernel {
 
   [[nodiscard]] void const* function() const noexcept { return function_; }
 
-  // Loads all of them for the current device.
+  // Loads all of them for the current device, and gives every thread of it as much stack as the deepest
+  // needs.
   [[nodiscard]] COLLX_COLD static cudaError_t load_all() noexcept {
-    cudaFuncAttributes unused{};
-    for (listed_kernel const* k = first(); k != nullptr; k = k->next_)
-      if (cudaError_t const code = cudaFuncGetAttributes(&unused, k->function_); code != cudaSuccess)
+    std::size_t deepest = 0, now = 0;
+    for (listed_kernel const* k = first(); k != nullptr; k = k->next_) {
+      cudaFuncAttributes about{};
+      if (cudaError_t const code = cudaFuncGetAttributes(&about, k->function_); code != cudaSuccess)
         return code;
-    return cudaSuccess;
+      if (about.localSizeBytes > deepest) deepest = about.localSizeBytes;
+    }
+    if (cudaError_t const code = cudaDeviceGetLimit(&now, cudaLimitStackSize); code != cudaSuccess)
+      return code;
+    // Takes effect at once, unlike the driver's own enlargement at a launch, which waits for the device.
+    return now >= deepest ? cudaSuccess : cudaDeviceSetLimit(cudaLimitStackSize, deepest);
   }
 
  private:

@@ -49,8 +49,14 @@ class copy_engine {
     void* memory = nullptr;
     require(cudaHostAlloc(&memory, 2 * half_bytes, cudaHostAllocPortable), "pinned memory");
     staging_ = static_cast<std::byte*>(memory);
+    // Of the highest priority, though not for the sake of it: streams share queues of the device, in which a
+    // copy would wait behind a stream that waits for that copy. Those of another priority have queues of
+    // their own.
+    int lowest = 0, highest = 0;
+    require(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "the priorities of streams");
     for (auto* const way : {&in_, &out_}) {
-      require(cudaStreamCreateWithFlags(&way->queue, cudaStreamNonBlocking), "a stream for copies");
+      require(cudaStreamCreateWithPriority(&way->queue, cudaStreamNonBlocking, highest),
+              "a stream for copies");
       for (cudaEvent_t& done : way->done)
         require(cudaEventCreateWithFlags(&done, cudaEventDisableTiming), "an event for copies");
     }
@@ -84,8 +90,9 @@ class copy_engine {
     // The default: what came before in the stream is visible before the word is.
     require_driver(words_of_streams_.write(where, address(word), value, CU_STREAM_WRITE_VALUE_DEFAULT));
   }
+  // "Or later": the word may serve another call, in another stream, before this one has looked.
   void hold(stream where, std::uint32_t* word, std::uint32_t value) const {
-    require_driver(words_of_streams_.wait(where, address(word), value, CU_STREAM_WAIT_VALUE_EQ));
+    require_driver(words_of_streams_.wait(where, address(word), value, CU_STREAM_WAIT_VALUE_GEQ));
   }
 
  private:

@@ -22,6 +22,19 @@ class current_device {
   int before_ = 0;
 };
 
+// Another thread may be capturing a stream in a mode that forbids every thread what might disturb a capture:
+// allocations, waits, the default stream. None of what happens while this lives concerns a captured stream,
+// so this thread is let off.
+class outside_captures {
+ public:
+  outside_captures() { require(cudaThreadExchangeStreamCaptureMode(&mode_), "the mode of captures"); }
+  outside_captures(outside_captures const&) = delete;
+  ~outside_captures() { (void)cudaThreadExchangeStreamCaptureMode(&mode_); }
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
 // Zeroed memory of the current device.
 class device_block {
  public:

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstring>
+#include <random>
 #include <span>
 
 #include <unistd.h>
@@ -18,12 +19,17 @@ namespace collx::inline abi_1::transport::cuda_parts {
 struct announcement {
   std::uint64_t host;  // bootstrap::host_identity()
   std::int64_t process;
-  unsigned char device[16];  // its UUID
-  std::int32_t ordinal;      // in that process
-  std::int32_t processors;   // multiprocessors of the device
-  std::uint64_t window;      // its address, in that process
+  std::uint64_t incarnation;  // processes in different containers may have the same number
+  unsigned char device[16];   // its UUID
+  std::int32_t ordinal;       // in that process
+  std::int32_t processors;    // multiprocessors of the device
+  std::uint64_t window;       // its address, in that process
   std::uint64_t bytes;
   cudaIpcMemHandle_t handle;
+
+  [[nodiscard]] bool is_of_process_of(announcement const& other) const noexcept {
+    return process == other.process && incarnation == other.incarnation;
+  }
 };
 static_assert(std::is_trivially_copyable_v<announcement>);
 
@@ -42,6 +48,7 @@ class window_mappings {
     announcement told{};
     told.host = host;
     told.process = getpid();
+    told.incarnation = incarnation();
     std::memcpy(told.device, &about.uuid, sizeof told.device);
     told.ordinal = device;
     told.processors = about.multiProcessorCount;
@@ -51,6 +58,12 @@ class window_mappings {
     // it.
     if (cudaIpcGetMemHandle(&told.handle, mine.data()) != cudaSuccess) (void)cudaGetLastError();
     return told;
+  }
+
+  // CUDA cuts small allocations out of larger blocks, which a handle exports whole: windows fill theirs.
+  [[nodiscard]] static constexpr std::size_t whole_blocks(std::size_t bytes) {
+    constexpr std::size_t block_bytes = std::size_t{2} << 20;
+    return (bytes + block_bytes - 1) / block_bytes * block_bytes;
   }
 
   // Maps what all ranks have told. Throws error (not_supported, system_failure).
@@ -86,12 +99,22 @@ class window_mappings {
   }
 
  private:
+  // A number that another process has with no likelihood, unless it was forked from this one: those have
+  // different process numbers in the end.
+  [[nodiscard]] static std::uint64_t incarnation() {
+    static std::uint64_t const drawn = [] {
+      std::random_device source;
+      return static_cast<std::uint64_t>(source()) << 32 | source();
+    }();
+    return drawn;
+  }
+
   [[nodiscard]] std::byte* map(rank_t rank, rank_t peer, announcement const& mine,
                                announcement const& theirs) {
     auto* const address = reinterpret_cast<std::byte*>(theirs.window);
     if (theirs.host != mine.host)
       refuse(rank, peer, "runs on another host; windows reach the GPUs of one host only");
-    if (theirs.process == mine.process) {
+    if (theirs.is_of_process_of(mine)) {
       if (theirs.ordinal != mine.ordinal) reach(rank, peer, theirs.ordinal);
       return address;
     }
