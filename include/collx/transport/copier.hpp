@@ -28,7 +28,7 @@ struct copied_rows {
 //   fetch(half, rows)               queues a copy from the GPU; store(half, rows): to it
 //   fetched(half), stored(half)     ok when all such copies of this half are done; pending; or system_failure
 //   mark(stream, word, value)       in stream order: *word = value
-//   hold(stream, word, value)       in stream order: goes on when *word is value or a later one; words count up, and wrap
+//   hold(stream, word, value)       in stream order: goes on when *word is value or a later one (they wrap)
 template <class C>
 concept copier = requires(C& c, typename C::stream where, int half, copied_rows const& rows,
                           std::uint32_t* word, std::uint32_t value) {
