@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Everything that only a GPU can show: builds for the GPU of this machine, runs the GPU tests, compute-sanitizer
-# and the benchmarks, and ends with a table of them. Needs nvcc 13 and CMake; installs nothing, so that it runs
-# where there is no network. Without a GPU it says so and succeeds.
-#   scripts/gpu_check.sh [PART [FOLDER]]   PART: build, tests, sanitizers, benchmarks or all (all);
-#                                          FOLDER: of the build and the logs (build/gpu)
+# Everything that only a GPU can show, in stages that each end within ten minutes on a machine of 16 cores with one
+# GPU: builds for that GPU, runs the GPU tests, compute-sanitizer and the benchmarks, and ends with a table. Needs nvcc
+# 13 and CMake; uses what is in this repository and installs nothing, so that it runs where there is no network.
+# Without a GPU it says so and succeeds.
+#   scripts/gpu_check.sh [STAGE [FOLDER]]   STAGE: build, tests, sanitizers, benchmarks or all (all);
+#                                           FOLDER: of the build and the logs (build/gpu)
+#   COLLX_GPU_STAGE_S   seconds that a stage may take (540); what does not fit is told, and fails
+#   OUT                 if set: a folder that gets gpu_check_STAGE.txt (the table) and gpu_check_STAGE.log (all output)
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
@@ -13,97 +16,141 @@ if ! command -v nvidia-smi >/dev/null || ! nvidia-smi --list-gpus >/dev/null 2>&
   exit 0
 fi
 
-part=${1:-all}
+stage=${1:-all}
 folder=${2:-build/gpu}
+programs=$folder/tests/cuda
+command -v nvcc >/dev/null || PATH=$PATH:/usr/local/cuda/bin
 # Ranks that wait in vain are to be heard of soon; a kernel must not be loaded, nor a stream share a queue, while
 # another rank's kernel waits (docs/gpu_collectives.md).
 export COLLX_TIMEOUT_US=${COLLX_TIMEOUT_US:-10000000} CUDA_MODULE_LOADING=EAGER CUDA_DEVICE_MAX_CONNECTIONS=32
 table=()
+logs=()
 failed=0
+ends=0
 say() { printf '\n== %s\n' "$*"; }
+note() { table+=("$(printf '%-34s %5d s  %s' "$1" "$2" "$3")"); }
 
-# check NAME COMMAND...   keeps the output in FOLDER/NAME.log
+# check NAME LIMIT COMMAND...   for at most LIMIT seconds, or what is left of the stage's; keeps the output in
+# FOLDER/NAME.log
 check() {
-  local name=$1 began=$SECONDS outcome=passed
-  shift
-  say "$name"
-  if ! "$@" 2>&1 | tee "$folder/$name.log"; then
-    outcome=FAILED
+  local name=$1 limit=$2 began=$SECONDS left=$((ends - SECONDS)) code outcome=passed
+  local log=$folder/$name.log
+  shift 2
+  [ "$limit" -le "$left" ] || limit=$left
+  if [ "$limit" -le 0 ]; then
+    note "$name" 0 "FAILED: not run, the stage's time was up"
     failed=1
-  elif grep -q '^SKIPPED:' "$folder/$name.log"; then
-    outcome=$(grep -m 1 '^SKIPPED:' "$folder/$name.log")
+    return 1
   fi
-  table+=("$(printf '%-34s %5d s  %s' "$name" $((SECONDS - began)) "$outcome")")
+  say "$name"
+  timeout --kill-after=10 "$limit" "$@" 2>&1 | tee "$log"
+  code=${PIPESTATUS[0]}
+  logs+=("$log")
+  if grep -q 'Device not supported' "$log"; then
+    outcome='SKIPPED: compute-sanitizer does not support this device here'
+  elif [ "$code" = 124 ] || [ "$code" = 137 ]; then
+    outcome="FAILED: not done after $limit s"
+  elif [ "$code" != 0 ]; then
+    outcome="FAILED: status $code"
+  elif grep -q '^SKIPPED:' "$log"; then
+    outcome=$(grep -m 1 '^SKIPPED:' "$log")
+  fi
+  note "$name" $((SECONDS - began)) "$outcome"
+  [[ $outcome != FAILED* ]] || failed=1
+  [[ $outcome != FAILED* ]]
 }
 
-build() {
-  local capability
+benchmarks() { sed -n 's/^foreach(name IN ITEMS \(.*\))$/\1/p' tests/cuda/CMakeLists.txt | tr ' ' '\n'; }
+
+# Programs to build: every test here, what is measured, and the example.
+targets() {
+  local source
+  for source in tests/cuda/*.cu; do echo "test_cuda_$(basename "$source" .cu)"; done
+  benchmarks
+  echo train_digits_gpu
+}
+
+run_build() {
+  local capability generator='Unix Makefiles'
   capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1 | tr -d .)
-  cmake --preset cuda -B "$folder" -DCMAKE_CUDA_ARCHITECTURES="$capability" -DCMAKE_BUILD_TYPE=Release \
-    -DCOLLX_WARNINGS_AS_ERRORS=OFF &&
-    cmake --build "$folder" -j "$(nproc)"
-}
-
-# Collectives as processes: the sanitizer runs the kernels of each one after the other, which ranks that are threads
-# would wait for in vain.
-sanitized() {
-  local log
-  log=$(compute-sanitizer --tool "$1" --error-exitcode 1 "$programs/test_cuda_collectives" processes 2 2>&1)
-  local outcome=$?
-  echo "$log"
-  if grep -q 'Device not supported' <<<"$log"; then
-    echo "SKIPPED: compute-sanitizer does not support this device here"
-    return 0
-  fi
-  return $outcome
+  ! command -v ninja >/dev/null || generator=Ninja
+  mapfile -t wanted < <(targets)
+  check configure 120 cmake --preset cuda -G "$generator" -B "$folder" -DCMAKE_CUDA_ARCHITECTURES="$capability" \
+    -DCMAKE_BUILD_TYPE=Release -DCOLLX_WARNINGS_AS_ERRORS=OFF &&
+    check build 540 cmake --build "$folder" -j "$(nproc)" --target "${wanted[@]}" &&
+    check kernel_resources 60 scripts/kernel_resources.sh "$folder"
 }
 
 run_tests() {
-  local program
-  check collectives_as_threads timeout 200 "$programs/test_cuda_collectives" threads
-  check collectives_as_processes timeout 200 "$programs/test_cuda_collectives" processes
+  local program ranks
+  # First what depends on least.
   for program in "$programs"/test_cuda_*; do
     [ -x "$program" ] && [ -f "$program" ] && [ "$program" != "$programs/test_cuda_collectives" ] &&
-      check "$(basename "$program")" timeout 120 "$program"
+      check "$(basename "$program")" 90 "$program"
   done
-  for ranks in 1 2; do check "train_digits_gpu_$ranks" timeout 120 "$programs/train_digits_gpu" $ranks; done
+  check collectives_as_threads 150 "$programs/test_cuda_collectives" threads
+  check collectives_as_processes 150 "$programs/test_cuda_collectives" processes
+  for ranks in 1 2; do check "train_digits_gpu_$ranks" 90 "$programs/train_digits_gpu" "$ranks"; done
 }
 
+# Collectives as processes: the sanitizer runs the kernels of each one after the other, which ranks that are threads
+# would wait for in vain. Small ones, and longer waits: it makes kernels many times slower.
 run_sanitizers() {
+  local tool
   if ! command -v compute-sanitizer >/dev/null; then
-    table+=("compute-sanitizer                           SKIPPED: not installed")
+    note compute-sanitizer 0 'SKIPPED: not installed'
     return
   fi
-  for tool in memcheck racecheck; do check "collectives_$tool" sanitized $tool; done
+  for tool in memcheck racecheck synccheck; do
+    COLLX_TIMEOUT_US=100000000 check "collectives_$tool" 170 compute-sanitizer --tool "$tool" --target-processes all \
+      --error-exitcode 1 "$programs/test_cuda_collectives" processes 2 small
+  done
 }
 
 run_benchmarks() {
-  for program in reduce_bandwidth all_reduce_on_gpu; do check $program timeout 300 "$programs/$program"; done
+  local program
+  while read -r program; do check "$program" 180 "$programs/$program" </dev/null; done < <(benchmarks)
 }
 
-programs=$folder/tests/cuda
+run_stage() {
+  ends=$((SECONDS + ${COLLX_GPU_STAGE_S:-540}))
+  case $1 in
+    build) run_build ;;
+    tests) run_tests ;;
+    sanitizers) run_sanitizers ;;
+    benchmarks) run_benchmarks ;;
+  esac
+}
+
 mkdir -p "$folder"
-nvidia-smi --query-gpu=name,driver_version,compute_cap,memory.total --format=csv,noheader | tee "$folder/device.log"
-case $part in
-  build) check build build ;;
-  tests) run_tests ;;
-  sanitizers) run_sanitizers ;;
-  benchmarks) run_benchmarks ;;
+{
+  nvidia-smi --query-gpu=name,driver_version,compute_cap,memory.total --format=csv,noheader
+  printf 'commit %s, %s\n' "$(git rev-parse --short HEAD 2>/dev/null || echo unknown)" "$(date -u +%F)"
+} | tee "$folder/device.log"
+case $stage in
+  build | tests | sanitizers | benchmarks) run_stage "$stage" ;;
   all)
-    check build build
-    if [ $failed = 0 ]; then
-      check kernel_resources scripts/kernel_resources.sh "$folder"
-      run_tests
-      run_sanitizers
-      run_benchmarks
-    fi
+    run_stage build
+    [ $failed != 0 ] || for part in tests sanitizers benchmarks; do run_stage $part; done
     ;;
   *)
-    echo "error: unknown part '$part'; there are build, tests, sanitizers, benchmarks and all" >&2
+    echo "error: unknown stage '$stage'; there are build, tests, sanitizers, benchmarks and all" >&2
     exit 2
     ;;
 esac
 
-say "$(cat "$folder/device.log")"
-printf '%s\n' "${table[@]}"
+tell() {
+  cat "$folder/device.log"
+  printf '%s\n' "${table[@]}"
+}
+say
+tell
+if [ -n "${OUT:-}" ]; then
+  mkdir -p "$OUT"
+  tell >"$OUT/gpu_check_$stage.txt"
+  for log in "${logs[@]}"; do
+    say "$(basename "$log" .log)"
+    cat "$log"
+  done >"$OUT/gpu_check_$stage.log"
+fi
 exit $failed
