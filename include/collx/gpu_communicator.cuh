@@ -3,12 +3,15 @@
 // collectives on memory of the GPU, in stream order, driven by kernels. See docs/device.md.
 #pragma once
 
+#include <optional>
+
 #include "collx/bootstrap/host_identity.hpp"
 #include "collx/collective/all_gather.hpp"
 #include "collx/collective/barrier.hpp"
 #include "collx/core/environment.hpp"
 #include "collx/device/cuda/kernel_list.cuh"
 #include "collx/exec/lane_traffic.hpp"
+#include "collx/transport/cuda/events.cuh"
 #include "collx/transport/cuda/windows.cuh"
 #include "collx/transport/first_fit.hpp"
 #include "collx/transport/windows/lane_port.hpp"
@@ -183,11 +186,65 @@ class gpu_communicator {
     transport::cuda_parts::require(cudaEventRecord(last_call_, where.stream), "noting the call");
   }
 
+  // For requests (collective/gpu_request.cuh).
+  static void refuse_capture(on where) {
+    if (is_captured(where))
+      throw error(
+          status::bad_argument,
+          "start:: and persistent:: ask after a call, and what is captured runs later, as often as its graph "
+          "does; capture the plain form");
+  }
+  // An event behind what is in the stream, to be forgotten once.
+  [[nodiscard]] cudaEvent_t note(on where) {
+    cudaEvent_t const done = events_->take();
+    if (done == nullptr)
+      throw error(status::out_of_memory, "gpu_communicator: 64 requests have not been waited for");
+    cudaError_t const code = cudaEventRecord(done, where.stream);
+    if (code != cudaSuccess) events_->give_back(done);
+    transport::cuda_parts::require(code, "noting the call");
+    return done;
+  }
+  void forget(cudaEvent_t done) noexcept { events_->give_back(done); }
+
+  // A graph of what `put(on)` puts into a stream, ready to be replayed. Collective: no kernel of this group
+  // waits for a rank while that rank makes a graph, which may wait for the device.
+  template <class Put>
+  [[nodiscard]] cudaGraphExec_t record(Put const& put) {
+    using transport::cuda_parts::require;
+    transport::cuda_parts::outside_captures const relaxed;
+    meet();
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t ready = nullptr;
+    require(cudaStreamBeginCapture(aside_, cudaStreamCaptureModeRelaxed), "the begin of a capture");
+    try {
+      put(on(aside_));
+    } catch (...) {
+      if (cudaStreamEndCapture(aside_, &graph) == cudaSuccess) (void)cudaGraphDestroy(graph);
+      throw;
+    }
+    require(cudaStreamEndCapture(aside_, &graph), "the end of a capture");
+    cudaError_t const code = cudaGraphInstantiate(&ready, graph, 0);
+    (void)cudaGraphDestroy(graph);
+    require(code, "instantiating a graph");
+    require(cudaGraphUpload(ready, aside_), "uploading a graph");
+    require(cudaStreamSynchronize(aside_), "uploading a graph");
+    meet();
+    return ready;
+  }
+
   // Whether another rank of this process has the same device: then no stream may be one that waits for
   // others' by itself.
   [[nodiscard]] bool shares_device() const noexcept { return shares_device_; }
 
  private:
+  static constexpr std::size_t requests_max = 64;
+
+  void meet() {
+    if (status const outcome = meet_(host_); outcome != status::ok)
+      throw error(outcome,
+                  "gpu_communicator: the ranks did not meet on the host's communicator; see its failure()");
+  }
+
   [[nodiscard]] static bool is_captured(on where) {
     cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
     transport::cuda_parts::require(cudaStreamIsCapturing(where.stream, &capturing),
@@ -215,6 +272,7 @@ class gpu_communicator {
     view_.failure = report_.get();
     require(cudaEventCreateWithFlags(&last_call_, cudaEventDisableTiming), "an event");
     require(cudaStreamCreateWithFlags(&aside_, cudaStreamNonBlocking), "a stream");
+    events_.emplace(requests_max);
     // Whatever clearing memory needs is loaded now.
     if (heap_bytes_ != 0)
       require(cudaMemsetAsync(block_.data() + view_.where.bytes(), 0, heap_bytes_, aside_), "the heap");
@@ -259,6 +317,7 @@ class gpu_communicator {
   transport::cuda_parts::window_mappings windows_;
   transport::cuda_parts::pinned<std::uint32_t> stop_;
   transport::cuda_parts::pinned<transport::windows::report> report_;
+  std::optional<transport::cuda_parts::event_pool> events_;
   cudaEvent_t last_call_ = nullptr;
   cudaStream_t last_stream_ = nullptr, aside_ = nullptr;
   int exceptions_ = std::uncaught_exceptions();

@@ -108,6 +108,31 @@ void try_graph(communicator<Transport>& host, gpu_communicator& gpu, stream cons
   (void)cudaGraphDestroy(graph);
 }
 
+// Started ones, of which several are under way, and a persistent one, replayed.
+void try_requests(gpu_communicator& gpu, stream const& s) {
+  std::size_t const count = 5000;
+  std::vector<float> const mine = content_of(gpu.rank(), count), expected = sum_of(gpu.size(), count);
+  buffer<float> in(mine), out(std::vector<float>(count, -1.0f)), again(std::vector<float>(count, -1.0f));
+  auto first = start::all_reduce(gpu, in, out, sum, on(s.id));
+  auto second = start::all_reduce<algo::ring>(gpu, in, again, sum, on(s.id));
+  second.wait();
+  check(first.test() && second.test(), "what is in the stream before is done, too");
+  check(out.content() == expected && again.content() == expected, "start::all_reduce");
+  buffer<float> data(std::vector<float>(count, 1.0f));
+  auto often = persistent::all_reduce(gpu, data, sum, on(s.id));
+  check(often.test(), "what was not started is done");
+  float value = 1;
+  for (int i = 0; i < 3; ++i) {
+    often.start();
+    value *= static_cast<float>(gpu.size());
+    if (i == 1) continue;  // two in a row without a wait between them
+    while (!often.test()) {
+    }
+    check(data.content() == std::vector<float>(count, value), "persistent::all_reduce");
+  }
+  gpu.synchronize(on(s.id));
+}
+
 void try_heap(gpu_communicator& gpu, stream const& s) {
   std::size_t const count = 100'000;
   auto mine = gpu.allocate<float>(count);
@@ -194,6 +219,8 @@ void one_rank(communicator<Transport>& host) {
   try_the_others(gpu, s);
   try_heap(gpu, s);
   try_graph(host, gpu, s);
+  try_requests(gpu, s);
+  barrier(host);
   try_misuse(host, gpu, s);
   try_host_driven(host, s);
 }

@@ -13,6 +13,7 @@
 #include "collx/collective/broadcast.hpp"
 #include "collx/collective/exclusive_scan.hpp"
 #include "collx/collective/gather.hpp"
+#include "collx/collective/gpu_request.cuh"
 #include "collx/collective/reduce.hpp"
 #include "collx/collective/reduce_scatter.hpp"
 #include "collx/collective/scan.hpp"
@@ -133,15 +134,20 @@ void run_alone_on_gpu(invocation<Contract, T, Op> const& args, on where) {
   transport::cuda_parts::require(done.error, Contract::name);
 }
 
-template <class Algorithm, class Contract, class T, class Op, class After = exec::no_epilogue>
-void run_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args, on where,
-                After const& after = {}) {
+// Refuses what is wrong; returns whether there is anything to do.
+template <class Contract, class T, class Op>
+[[nodiscard]] bool check_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args, on where) {
   if (args.fault != nullptr) throw_refusal(Contract::name, args.fault, args.given, args.needed);
   require_stream(Contract::name, where, gpu.device(), gpu.shares_device());
-  if (needs_elements<Contract> && args.count == 0) return;
-  problem const p{gpu.rank(), gpu.size(), args.root};
-  require_buffers(args, p, gpu.device());
-  gpu.begin(Contract::name, where);
+  if (needs_elements<Contract> && args.count == 0) return false;
+  require_buffers(args, problem{gpu.rank(), gpu.size(), args.root}, gpu.device());
+  return true;
+}
+
+// One kernel, for arguments that are checked.
+template <class Algorithm, class Contract, class T, class Op, class After = exec::no_epilogue>
+void put_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args, on where,
+                After const& after = {}) {
   auto const launch = [&]<class Chosen>() {
     static_assert(
         algorithm_for<Chosen, Contract>,
@@ -153,15 +159,40 @@ void run_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args, 
         "choose one that does (docs/algorithms.md)");
     launch_on_gpu<S>(gpu, args, after, where);
   };
-  if (std::is_same_v<After, exec::no_epilogue> && p.size == 1) {
+  if (std::is_same_v<After, exec::no_epilogue> && gpu.size() == 1) {
     if (args.count != 0) run_alone_on_gpu(args, where);
   } else if constexpr (std::is_same_v<Algorithm, automatic>) {
     tune::choose_from<Contract, is_commutative<Op>()>(typename tune::mapped_table<Contract>::type{},
-                                                      args.count * sizeof(T), p.size, launch);
+                                                      args.count * sizeof(T), gpu.size(), launch);
   } else {
     launch.template operator()<Algorithm>();
   }
+}
+
+template <class Algorithm, class Contract, class T, class Op, class After = exec::no_epilogue>
+void run_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args, on where,
+                After const& after = {}) {
+  if (!check_on_gpu(gpu, args, where)) return;
+  gpu.begin(Contract::name, where);
+  put_on_gpu<Algorithm>(gpu, args, where, after);
   gpu.end(where);
+}
+
+template <class Algorithm, class Contract, class T, class Op>
+[[nodiscard]] gpu_request start_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args,
+                                       on where) {
+  gpu_communicator::refuse_capture(where);
+  run_on_gpu<Algorithm>(gpu, args, where);
+  return {gpu, where};
+}
+
+template <class Algorithm, class Contract, class T, class Op>
+[[nodiscard]] gpu_persistent prepare_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args,
+                                            on where) {
+  gpu.throw_if_failed();
+  bool const due = check_on_gpu(gpu, args, where);
+  auto const put = [&](on aside) { put_on_gpu<Algorithm>(gpu, args, aside); };
+  return {gpu, Contract::name, due ? gpu.record(put) : nullptr, where};
 }
 
 // The same over the network, or whatever the host's communicator stands on, without a kernel.
@@ -179,25 +210,40 @@ concept on_gpus = requires {
   requires std::remove_reference_t<Gpu>::runs_on_gpus;
 };
 
+template <class Gpu>
+concept driven_by_kernels = std::is_same_v<std::remove_reference_t<Gpu>, gpu_communicator>;
+
 }  // namespace detail
 
 // `name`: of the collective. One to four arguments, as its own header has them, before the stream.
-#define COLLX_DETAIL_GPU_FORMS(name)                                                                \
-  template <class Algorithm = automatic, detail::on_gpus Gpu, class A>                              \
-  void name(Gpu& gpu, A&& a, on where) {                                                            \
-    detail::run_on_gpu<Algorithm>(gpu, detail::bind_##name(detail::where(gpu), a), where);          \
+#define COLLX_DETAIL_GPU_FORM(returned, name, kind, run)                                            \
+  template <class Algorithm = automatic, detail::kind Gpu, class A>                                 \
+  returned name(Gpu& gpu, A&& a, on where) {                                                        \
+    return detail::run<Algorithm>(gpu, detail::bind_##name(detail::where(gpu), a), where);          \
   }                                                                                                 \
-  template <class Algorithm = automatic, detail::on_gpus Gpu, class A, class B>                     \
-  void name(Gpu& gpu, A&& a, B&& b, on where) {                                                     \
-    detail::run_on_gpu<Algorithm>(gpu, detail::bind_##name(detail::where(gpu), a, b), where);       \
+  template <class Algorithm = automatic, detail::kind Gpu, class A, class B>                        \
+  returned name(Gpu& gpu, A&& a, B&& b, on where) {                                                 \
+    return detail::run<Algorithm>(gpu, detail::bind_##name(detail::where(gpu), a, b), where);       \
   }                                                                                                 \
-  template <class Algorithm = automatic, detail::on_gpus Gpu, class A, class B, class C>            \
-  void name(Gpu& gpu, A&& a, B&& b, C&& c, on where) {                                              \
-    detail::run_on_gpu<Algorithm>(gpu, detail::bind_##name(detail::where(gpu), a, b, c), where);    \
+  template <class Algorithm = automatic, detail::kind Gpu, class A, class B, class C>               \
+  returned name(Gpu& gpu, A&& a, B&& b, C&& c, on where) {                                          \
+    return detail::run<Algorithm>(gpu, detail::bind_##name(detail::where(gpu), a, b, c), where);    \
   }                                                                                                 \
-  template <class Algorithm = automatic, detail::on_gpus Gpu, class A, class B, class C, class D>   \
-  void name(Gpu& gpu, A&& a, B&& b, C&& c, D&& d, on where) {                                       \
-    detail::run_on_gpu<Algorithm>(gpu, detail::bind_##name(detail::where(gpu), a, b, c, d), where); \
+  template <class Algorithm = automatic, detail::kind Gpu, class A, class B, class C, class D>      \
+  returned name(Gpu& gpu, A&& a, B&& b, C&& c, D&& d, on where) {                                   \
+    return detail::run<Algorithm>(gpu, detail::bind_##name(detail::where(gpu), a, b, c, d), where); \
+  }
+
+//   name(gpu, ..., on(stream))               puts it into the stream
+//   start::name(gpu, ..., on(stream))        the same, and returns a gpu_request (gpu_request.cuh)
+//   persistent::name(gpu, ..., on(stream))   returns a gpu_persistent, to be started as often as wanted
+#define COLLX_DETAIL_GPU_FORMS(name)                                                           \
+  COLLX_DETAIL_GPU_FORM(void, name, on_gpus, run_on_gpu)                                       \
+  namespace start {                                                                            \
+  COLLX_DETAIL_GPU_FORM([[nodiscard]] gpu_request, name, driven_by_kernels, start_on_gpu)      \
+  }                                                                                            \
+  namespace persistent {                                                                       \
+  COLLX_DETAIL_GPU_FORM([[nodiscard]] gpu_persistent, name, driven_by_kernels, prepare_on_gpu) \
   }
 
 COLLX_DETAIL_GPU_FORMS(all_gather)
@@ -212,6 +258,7 @@ COLLX_DETAIL_GPU_FORMS(scan)
 COLLX_DETAIL_GPU_FORMS(scatter)
 
 #undef COLLX_DETAIL_GPU_FORMS
+#undef COLLX_DETAIL_GPU_FORM
 
 // An all_reduce with something fused behind it: after(i, value) is called on the device for each element i of
 // the result, once, as soon as its part of the vector is complete, and while others are under way. For a step
