@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests: many in flight, tested and waited for in any order, mixed with blocking calls, dropped
 // while in flight; and what a failure does to a communicator.
+#include <atomic>
 #include <optional>
 #include <string>
 #include <thread>
@@ -67,6 +68,40 @@ TEST_CASE("several requests in flight, waited for in the order they were started
                   "sum " + std::to_string(i));
       }
     });
+}
+
+TEST_CASE("a request that waits behind one that fails does not begin, and fails as that did") {
+  using flat = collx::algo::direct_one_shot;
+  std::atomic<bool> done{false};
+  on_ranks(2, [&](communicator& comm) {
+    if (comm.rank() == 1) {
+      done.wait(false);
+      auto& endpoint = comm.engine().endpoint();
+      collx::transport::arrival letter;
+      int const lane = 1;
+      require(endpoint.arrived(lane, 0, letter), "nothing of the first has come");
+      endpoint.consume(lane, 0);
+      require(!endpoint.arrived(lane, 0, letter), "the one behind it began");
+      return;
+    }
+    comm.timeout_us(20'000);
+    std::vector<int> values(8, 1), all(16);
+    request fails = collx::start::all_reduce<flat>(comm, values);
+    request beside = collx::start::barrier<flat>(comm);
+    request behind = collx::start::all_gather<flat>(comm, values, all);
+    status const first = fails.try_wait();
+    std::string told;
+    try {
+      behind.wait();
+    } catch (collx::error const& error) {
+      told = error.what();
+    }
+    done = true;
+    done.notify_all();
+    require(first == status::timeout, "the first did not time out");
+    require(told.find("all_reduce<direct_one_shot> #0 on rank 0: timeout") != std::string::npos, told);
+    require(beside.try_wait() != status::ok, "the one beside it ended well");
+  });
 }
 
 TEST_CASE("more requests than there is room for: start waits for the oldest") {

@@ -337,6 +337,8 @@ class engine {
     if (!slot.in_flight()) return false;
     if (slot.machine == nullptr) {
       if (&ahead_of(slot) != &slot) return false;
+      // One that has waited behind a failed one fails as it did: its peers may be gone.
+      if (COLLX_UNLIKELY(failure_.code != status::ok)) return complete(slot, failure_.code), true;
       slot.begin(slot);
       slot.machine->yields(true);
     }

@@ -17,23 +17,26 @@ class alignas(line_bytes) presence {
  public:
   // By the owner. False: barred.
   [[nodiscard]] COLLX_ALWAYS_INLINE bool approach(bool fenced) noexcept {
-    at_peers_.store(1, std::memory_order_relaxed);
-    // Keeps the compiler from looking first. What the processor may do, the fence of who gives up rules out;
-    // where the system does not give that one, each side has its own.
-    if (COLLX_LIKELY(fenced)) std::atomic_signal_fence(std::memory_order_seq_cst);
-    else std::atomic_thread_fence(std::memory_order_seq_cst);
-    // Acquire: who is barred sees the alarm that came before.
-    if (COLLX_LIKELY(barred_.load(std::memory_order_acquire) == 0)) return true;
+    if (COLLX_LIKELY(fenced)) {
+      at_peers_.store(1, std::memory_order_relaxed);
+      // Keeps the compiler from looking first. What the processor may do, the fence of who gives up rules out.
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+    } else {
+      // Sequentially consistent, as are bar() and is_at_peers(): one of the two sides sees the other.
+      at_peers_.exchange(1, std::memory_order_seq_cst);
+    }
+    // Sequentially consistent for that, at no cost; acquire: who is barred sees the alarm that came before.
+    if (COLLX_LIKELY(barred_.load(std::memory_order_seq_cst) == 0)) return true;
     withdraw();
     return false;
   }
   // Release: what was read and written at the peers' was so before they can see this.
   COLLX_ALWAYS_INLINE void withdraw() noexcept { at_peers_.store(0, std::memory_order_release); }
 
-  // By a peer that gives up, after it has raised the alarm: release, for that. A fence must follow.
-  void bar() noexcept { barred_.store(1, std::memory_order_release); }
-  // Acquire: what the owner did with the memory of who asks is over.
-  [[nodiscard]] bool is_at_peers() const noexcept { return at_peers_.load(std::memory_order_acquire) != 0; }
+  // By a peer that gives up, after it has raised the alarm; where there are fences, one must follow.
+  void bar() noexcept { barred_.store(1, std::memory_order_seq_cst); }
+  // What the owner did with the memory of who asks is over when it says no.
+  [[nodiscard]] bool is_at_peers() const noexcept { return at_peers_.load(std::memory_order_seq_cst) != 0; }
 
  private:
   std::atomic<std::uint32_t> at_peers_;
@@ -49,7 +52,6 @@ COLLX_COLD void outlast(rank_t self, rank_t size, bool fenced, std::uint64_t at_
   for (rank_t peer = 0; peer < size; ++peer)
     if (peer != self) of(peer).bar();
   if (fenced) fence_everybody();
-  else std::atomic_thread_fence(std::memory_order_seq_cst);
   std::uint64_t const begin_us = now_us();
   for (rank_t peer = 0; peer < size; ++peer)
     while (peer != self && of(peer).is_at_peers() && now_us() - begin_us < at_most_us) sched_yield();
