@@ -167,6 +167,15 @@ template <class Chosen, class Contract, class T, class Op>
 template <class Contract>
 inline constexpr bool needs_elements = !std::is_same_v<Contract, contract::barrier>;
 
+// Whether the call is over before it begins, as every rank must know: requests take lanes, and calls numbers,
+// in the same order on all of them. Who knows its own counts only, and has none, may have peers that do.
+template <class Contract, class T, class Op>
+[[nodiscard]] constexpr bool moves_nothing(invocation<Contract, T, Op> const& args) noexcept {
+  if constexpr (is_uneven<Contract>)
+    if (Contract::counts == known_counts::pairwise && args.at.where.size > 1) return false;
+  return needs_elements<Contract> && args.count == 0;
+}
+
 // Whether the schedule exists for this many ranks, the transport has the credits it declares, and one
 // element per chunk fits what a fragment may stage. Only large elements and large worlds can fail the
 // last with the least staging memory there is.

@@ -77,8 +77,7 @@ status compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run(engine_typ
   using namespace detail;
   if (COLLX_UNLIKELY(args.fault != nullptr)) return status::bad_argument;
   // With checking on, a count of 0 is compared as any other: the peers' may not be 0.
-  if (needs_elements<Contract> && args.count == 0 && engine.checker() == nullptr)
-    return engine.failure().code;
+  if (moves_nothing(args) && engine.checker() == nullptr) return engine.failure().code;
   return with_algorithm<Algorithm>(
       engine, args, [&]<class Chosen>() noexcept { return run_chosen<Chosen>(engine, args); },
       []() noexcept { return status::bad_argument; });
@@ -140,7 +139,7 @@ request<Endpoint> compiled_collective<Contract, T, Op, Endpoint, Algorithm>::lau
                                                                                     arguments const& args,
                                                                                     priority how) {
   using namespace detail;
-  if (needs_elements<Contract> && args.count == 0) return {};
+  if (moves_nothing(args)) return {};
   if (args.at.where.size == 1) {
     engine.count_one();
     run_alone(args);
@@ -159,7 +158,7 @@ request<Endpoint> compiled_collective<Contract, T, Op, Endpoint, Algorithm>::beg
   using namespace detail;
   if (args.fault != nullptr) throw_refusal(Contract::name, args.fault, args.given, args.needed);
   // With checking on, a count of 0 is compared as any other.
-  if (needs_elements<Contract> && args.count == 0 && engine.checker() == nullptr) return {};
+  if (moves_nothing(args) && engine.checker() == nullptr) return {};
   auto const start = [&]<class Chosen>() {
     exec::call const what = describe<Chosen>(args);
     require<Chosen>(engine, what);
