@@ -11,7 +11,7 @@ using namespace collx;
 using gathering = algo::neighbour_exchange::all_gather;
 
 static_assert(proves<gathering, 1, 8>);
-static_assert(gathering::supports(1) && gathering::supports(2) && !gathering::supports(3));
+static_assert(gathering::supports(1) && gathering::supports(2) && gathering::supports(3));
 
 }  // namespace
 
@@ -32,7 +32,27 @@ TEST_CASE("neighbour_exchange: one block, then pairs from ever further away") {
     });
 }
 
+TEST_CASE(
+    "neighbour_exchange: an odd number's last rank talks to its neighbours only, and is told all in one "
+    "step") {
+  for (rank_t size = 3; size <= 33; size += 2) {
+    problem const last{size - 1, size, 0};
+    CHECK(steps::receivers<gathering>(last) == std::vector<rank_t>{size - 2});
+    std::vector<primitive> const steps = steps::of<gathering>(last);
+    CHECK(steps::others(steps.back().from, last) == std::vector<rank_t>{0, size - 2});
+    CHECK(steps.back().target.count == size / 2);
+    steps::for_each<gathering>(size, 0, [](problem p, primitive const& step) {
+      for (rank_t const peer : steps::others(step.to, p)) {
+        rank_t const apart = (peer - p.rank + p.size) % p.size;
+        bool const round_the_guest = apart == 2 || apart == p.size - 2;
+        CHECK((apart == 1 || apart == p.size - 1 || (round_the_guest && (peer == 0 || p.rank == 0))));
+      }
+    });
+  }
+}
+
 TEST_CASE("neighbour_exchange: cost") {
   steps::check_costs<gathering>(
       {{1, {0, 0, 0}}, {2, {1, 1, 1}}, {4, {2, 2, 3}}, {6, {3, 3, 5}}, {16, {8, 8, 15}}});
+  steps::check_costs<gathering>({{3, {3, 2, 3}}, {5, {3, 3, 7}}, {7, {4, 4, 10}}, {33, {17, 17, 49}}});
 }

@@ -14,6 +14,8 @@ static_assert(proves<halving::all_reduce, 1, 8>);
 static_assert(proves<halving::reduce_scatter, 1, 8>);
 static_assert(proves<halving::all_gather, 1, 8>);
 static_assert(proves<halving::broadcast, 1, 8>);
+static_assert(proves<halving::reduce, 1, 8>);
+static_assert(keeps_rank_order<halving::reduce>());
 static_assert(keeps_rank_order<halving::all_reduce>() && !keeps_rank_order<halving::reduce_scatter>());
 
 // The runs of chunks a rank sends, as (first, count).
@@ -70,12 +72,20 @@ TEST_CASE("recursive_halving_doubling reduce_scatter: half a vector of scratch, 
   CHECK(scratch_chunks<halving::all_reduce>(9) == 0);
 }
 
-TEST_CASE("recursive_halving_doubling broadcast: powers of two only") {
-  for (rank_t size = 1; size <= 64; ++size)
-    CHECK(halving::broadcast::supports(size) == ((size & (size - 1)) == 0));
-  CHECK(halving::all_reduce::supports(12));
-  CHECK(halving::reduce_scatter::supports(12));
-  CHECK(halving::all_gather::supports(12));
+TEST_CASE("recursive_halving_doubling broadcast: the root stands for nobody else, whoever it is") {
+  for (rank_t size = 1; size <= 33; ++size)
+    for (rank_t root = 0; root < size; ++root) {
+      algo::detail::core_around_root const core(size, root);
+      CHECK(!core.is_outside(root));
+      CHECK(!core.has_guest(root));
+      rank_t inside = 0;
+      for (rank_t rank = 0; rank < size; ++rank) {
+        if (core.is_outside(rank)) CHECK(core.has_guest(core.mate(rank)));
+        else CHECK(core.index_of(rank) == inside++);
+        if (!core.is_outside(rank)) CHECK(core.rank_of(core.index_of(rank)) == rank);
+      }
+      CHECK(inside == core.size());
+    }
 }
 
 TEST_CASE("recursive_halving_doubling broadcast: the root receives nothing, whoever it is") {
@@ -97,11 +107,47 @@ TEST_CASE("recursive_halving_doubling broadcast: nobody is sent a chunk twice") 
   }
 }
 
+TEST_CASE("recursive_halving_doubling broadcast: a guest is sent everything once, in one message") {
+  for (rank_t root = 0; root < 11; ++root)
+    steps::for_each<halving::broadcast>(11, root, [&](problem p, primitive const& step) {
+      if (!algo::detail::core_around_root(11, root).is_outside(p.rank)) return;
+      CHECK(steps::of<halving::broadcast>(p).size() == 1);
+      CHECK(step.target.count == 8);
+    });
+}
+
+TEST_CASE("recursive_halving_doubling reduce: halves from near to far, then gathers at the root") {
+  CHECK(steps::receivers<halving::reduce>({5, 8, 0}) == std::vector<rank_t>{4, 7, 1, 1});
+  CHECK(steps::receivers<halving::reduce>({5, 8, 5}) == std::vector<rank_t>{4, 7, 1});
+  // Number 1 hands half of the vector on: the last run that it gave away comes back to it first.
+  CHECK(sent_runs<halving::reduce>({1, 8, 0}) == runs{{0, 4}, {6, 2}, {5, 1}, {4, 4}});
+}
+
+TEST_CASE("recursive_halving_doubling reduce: the root takes its pair's part, and only it has an output") {
+  for (rank_t size = 1; size <= 33; ++size)
+    for (rank_t root = 0; root < size; ++root)
+      steps::for_each<halving::reduce>(size, root, [&](problem p, primitive const& step) {
+        if (step.store) CHECK((step.target.where == place::output) == (p.rank == root));
+        if (p.rank == root) CHECK(!step.from.empty() + !step.to.empty() + (p.size == 1) > 0);
+        CHECK(!step.copy);
+      });
+  algo::detail::core_led_by_root const core(11, 3);
+  CHECK(core.is_outside(2));
+  CHECK(core.has_guest(3));
+  CHECK(core.is_outside(1));
+  CHECK(core.rank_of(1) == 3);
+}
+
 TEST_CASE("recursive_halving_doubling: cost") {
   // Of 4 chunks for 4 to 7 ranks, of 8 chunks for 8.
   steps::check_costs<halving::all_reduce>(
       {{1, {0, 0, 0}}, {2, {2, 2, 2}}, {3, {4, 3, 4}}, {4, {4, 4, 6}}, {7, {6, 5, 10}}, {8, {6, 6, 14}}});
   steps::check_costs<halving::reduce_scatter>(
       {{1, {0, 0, 0}}, {2, {1, 1, 1}}, {3, {2, 2, 3}}, {7, {4, 3, 7}}, {8, {3, 3, 7}}});
-  steps::check_costs<halving::broadcast>({{1, {0, 0, 0}}, {2, {1, 2, 2}}, {4, {3, 4, 6}}, {8, {5, 6, 14}}});
+  steps::check_costs<halving::broadcast>(
+      {{1, {0, 0, 0}}, {2, {1, 2, 2}}, {3, {2, 2, 2}}, {4, {3, 4, 6}}, {7, {4, 4, 6}}, {8, {5, 6, 14}}});
+  steps::check_costs<halving::reduce>(
+      {{1, {0, 0, 0}}, {2, {2, 2, 2}}, {3, {3, 2, 2}}, {4, {4, 3, 5}}, {8, {6, 4, 11}}, {15, {7, 4, 11}}});
+  CHECK(documented_cost<halving::reduce>(11, 9).rounds == 6);     // a root without a guest
+  CHECK(documented_cost<halving::broadcast>(11, 9).rounds == 5);  // number 1 has none
 }

@@ -14,7 +14,7 @@ static_assert(proves<swing::all_reduce, 1, 8>);
 static_assert(proves<swing::reduce_scatter, 1, 8>);
 static_assert(proves<swing::all_gather, 1, 8>);
 static_assert(!keeps_rank_order<swing::all_reduce>());
-static_assert(!swing::all_gather::supports(6) && !swing::reduce_scatter::supports(12));
+static_assert(swing::all_gather::supports(6) && swing::reduce_scatter::supports(13));
 
 // Hops on the ring to the partners of a rank's levels, to the right if positive.
 std::vector<rank_t> hops(rank_t rank, rank_t size) {
@@ -60,9 +60,33 @@ TEST_CASE("swing all_reduce: runs are contiguous, halve and double; nothing is c
   });
 }
 
+TEST_CASE("swing: a guest's block travels with its host's, in the messages that a power of two needs") {
+  for (rank_t size = 3; size <= 33; ++size) {
+    algo::detail::swing_fold const fold(size);
+    if (fold.surplus == 0) continue;
+    std::vector<rank_t> const of_core = steps::receivers<swing::all_gather>({0, fold.size(), 0});
+    std::vector<rank_t> with_guest = of_core;
+    with_guest.push_back(fold.size());
+    CHECK(steps::receivers<swing::all_gather>({0, size, 0}) == with_guest);
+    CHECK(steps::receivers<swing::reduce_scatter>({fold.size(), size, 0}) == std::vector<rank_t>{0});
+    if (fold.surplus < fold.size() - 1)
+      CHECK(steps::receivers<swing::reduce_scatter>({fold.size() - 1, size, 0}) ==
+            steps::receivers<swing::reduce_scatter>({fold.size() - 1, fold.size(), 0}));
+  }
+  CHECK(scratch_chunks<swing::reduce_scatter>(8) == 4);
+  CHECK(scratch_chunks<swing::reduce_scatter>(9) == 9);
+}
+
 TEST_CASE("swing: cost") {
   steps::check_costs<swing::all_reduce>({{1, {0, 0, 0}}, {2, {2, 2, 2}}, {8, {6, 6, 14}}, {9, {8, 7, 22}}});
-  steps::check_costs<swing::reduce_scatter>(
-      {{1, {0, 0, 0}}, {2, {1, 1, 1}}, {4, {2, 3, 3}}, {16, {4, 7, 15}}});
-  steps::check_costs<swing::all_gather>({{1, {0, 0, 0}}, {2, {1, 1, 1}}, {4, {2, 3, 3}}, {16, {4, 7, 15}}});
+  steps::check_costs<swing::reduce_scatter>({{1, {0, 0, 0}},
+                                             {2, {1, 1, 1}},
+                                             {3, {2, 2, 3}},
+                                             {4, {2, 3, 3}},
+                                             {6, {3, 4, 6}},
+                                             {7, {4, 4, 7}},
+                                             {16, {4, 7, 15}}});
+  // Of 5 ranks, rank 0 sends blocks 0 and 4, then with 3 one more, then all.
+  steps::check_costs<swing::all_gather>(
+      {{1, {0, 0, 0}}, {2, {1, 1, 1}}, {4, {2, 3, 3}}, {5, {3, 4, 2 + 3 + 5}}, {16, {4, 7, 15}}});
 }

@@ -38,6 +38,16 @@ namespace collx::inline abi_1::algo::detail {
   return (x >> bit_count) << bit_count;
 }
 
+// Of a vector of `size` chunks, the run that core rank `index` keeps after halving at levels 0 .. level-1:
+// bit i of its number says which half at level i.
+[[nodiscard]] constexpr COLLX_HD region halved_run(place where, rank_t size, rank_t index,
+                                                   std::int32_t level) {
+  std::int32_t first = 0;
+  for (std::int32_t i = 0; i < level; ++i)
+    if (((index >> i) & 1) == 1) first += size >> (i + 1);
+  return {where, first, size >> level};
+}
+
 // The largest power of two that fits into n ranks, and who stands for whom in it. The n - 2^k
 // surplus ranks are the odd ones among the first; each leaves its data with the even rank below it,
 // and is given the result at the end. Pairs are neighbours, so that blocks of core ranks are blocks

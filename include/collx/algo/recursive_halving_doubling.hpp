@@ -10,15 +10,19 @@
 //   all_reduce      2L rounds, 2(n-1)/n M bytes
 //   reduce_scatter   L rounds,  (n-1)/n M
 //   all_gather       L rounds,  (n-1)/n M
-//   broadcast     2L-1 rounds, 2(n-1)/n M        (powers of two only)
+//   broadcast     2L-1 rounds, 2(n-1)/n M
+//   reduce          2L rounds, (3/2 - 1/n) M     (halving, then a gather to the root); scratch M
 // For any other n, with 2^L < n, the surplus ranks (detail::power_of_two_core) cost two rounds more,
-// in reduce_scatter and all_gather one if n <= 3/2 2^L. The busiest rank sends (3 - 2/2^L) M in
-// all_reduce and M in reduce_scatter; for all_gather see recursive_doubling.
-// all_reduce combines in rank order; reduce_scatter does not, so its operator must commute.
+// in reduce_scatter and all_gather one if n <= 3/2 2^L, in broadcast and reduce one for some roots. The
+// busiest rank sends (3 - 2/2^L) M in all_reduce and M in reduce_scatter; for all_gather see
+// recursive_doubling; in broadcast and reduce as much as of 2^L ranks. all_reduce and reduce combine in rank
+// order; reduce_scatter does not, so its operator must commute.
 #pragma once
 
 #include "collx/algo/power_of_two.hpp"
 #include "collx/algo/recursive_doubling.hpp"
+#include "collx/algo/recursive_halving_doubling/broadcast.hpp"
+#include "collx/algo/recursive_halving_doubling/reduce.hpp"
 #include "collx/collective/contract.hpp"
 #include "collx/schedule/concept.hpp"
 
@@ -77,15 +81,6 @@ struct halving_and_doubling {
   }
 
  private:
-  // The run that core rank `index` holds after halving at levels 0 .. level-1: bit i of its number
-  // says which half it kept at level i.
-  static constexpr COLLX_HD region run(place where, rank_t core_size, rank_t index, std::int32_t level) {
-    std::int32_t first = 0;
-    for (std::int32_t i = 0; i < level; ++i)
-      if (((index >> i) & 1) == 1) first += core_size >> (i + 1);
-    return {where, first, core_size >> level};
-  }
-
   // Even turns give away the partner's half of the run, odd turns combine this rank's half. The last
   // result goes to the partner at once: one pass reads two runs and can write both outputs.
   static constexpr COLLX_HD primitive halve(Core const& core, rank_t rank, std::int32_t turn,
@@ -95,11 +90,12 @@ struct halving_and_doubling {
     rank_t const partner = core.partner(rank, level);
     place const partial = level > 0 || partial_in_output ? place::output : place::input;
     if (turn % 2 == 0)
-      return {.to = only(partner), .operand = run(partial, core.size(), core.index_of(partner), level + 1)};
+      return {.to = only(partner),
+              .operand = halved_run(partial, core.size(), core.index_of(partner), level + 1)};
     return {.from = in_rank_order(rank, partner),
             .to = level == core.levels - 1 ? only(partner) : nobody(),
-            .operand = run(partial, core.size(), index, level + 1),
-            .target = run(place::output, core.size(), index, level + 1),
+            .operand = halved_run(partial, core.size(), index, level + 1),
+            .target = halved_run(place::output, core.size(), index, level + 1),
             .reduce = true,
             .store = true,
             .push = level == core.levels - 1,
@@ -107,15 +103,14 @@ struct halving_and_doubling {
   }
 
   // Even turns take the other half of the run, odd turns send the doubled run at the next level down.
-  static constexpr COLLX_HD primitive double_up(Core const& core, rank_t rank,
-                                                std::int32_t turn) {
+  static constexpr COLLX_HD primitive double_up(Core const& core, rank_t rank, std::int32_t turn) {
     std::int32_t const level = core.levels - 1 - (turn + 1) / 2;
     rank_t const partner = core.partner(rank, level);
     if (turn % 2 == 1)
       return {.to = only(partner),
-              .operand = run(place::output, core.size(), core.index_of(rank), level + 1)};
+              .operand = halved_run(place::output, core.size(), core.index_of(rank), level + 1)};
     return {.from = only(partner),
-            .target = run(place::output, core.size(), core.index_of(partner), level + 1),
+            .target = halved_run(place::output, core.size(), core.index_of(partner), level + 1),
             .store = true};
   }
 };
@@ -128,11 +123,11 @@ struct recursive_halving_doubling {
   struct all_reduce;
   struct reduce_scatter;
   using all_gather = recursive_doubling::all_gather;  // the doubling half, on its own
-  struct broadcast;
+  using broadcast = detail::halving_broadcast;
+  using reduce = detail::halving_reduce;
 };
 
-struct recursive_halving_doubling::all_reduce
-    : detail::halving_and_doubling<detail::power_of_two_core> {
+struct recursive_halving_doubling::all_reduce : detail::halving_and_doubling<detail::power_of_two_core> {
   static constexpr bool keeps_rank_order = true;
 };
 
@@ -203,53 +198,6 @@ struct recursive_halving_doubling::reduce_scatter {
             .reduce = true,
             .store = true,
             .complete = level == 0};
-  }
-};
-
-// The root scatters along a binomial tree, then blocks of 1, 2, 4, ... ranks exchange what they
-// have. Ranks are numbered by rank XOR root, which maps aligned blocks to aligned blocks. A rank
-// that scattered the run of a block still has it, and is not sent it again.
-struct recursive_halving_doubling::broadcast {
-  using contract = contract::broadcast;
-  static constexpr COLLX_HD bool supports(rank_t n) { return detail::is_power_of_two(n); }
-  static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n; }
-  static constexpr COLLX_HD std::int32_t step_count(problem p) {
-    return 2 * detail::floor_log2(p.size) + (p.rank == p.root);
-  }
-
-  // The root only sends, and copies for itself at the end; the others begin with a receive. Then come
-  // `height` sends that scatter, `height` sends of levels at which this rank has all there is already,
-  // and the remaining levels: a receive only, then send and receive by turns.
-  static constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
-    rank_t const number = p.rank ^ p.root;
-    std::int32_t const height = detail::trailing_zeros(number, detail::floor_log2(p.size));
-    place const held = number == 0 ? place::input : place::output;
-    if (number == 0 && s == 2 * height)
-      return {.operand = {held, 0, p.size}, .target = {place::output, 0, p.size}, .store = true};
-    if (number != 0 && s == 0) return receive(p, number, height);
-    std::int32_t const turn = number == 0 ? s : s - 1;
-    if (turn < height) return send(p, held, number ^ (1 << (height - 1 - turn)), height - 1 - turn);
-    if (turn < 2 * height) return send(p, held, number, turn - height);
-    std::int32_t const exchange = turn - 2 * height;
-    std::int32_t const level = height + (exchange + 1) / 2;
-    return exchange % 2 == 1 ? send(p, held, number, level) : receive(p, number ^ (1 << level), level);
-  }
-
-  static constexpr COLLX_HD cost documented_cost(rank_t n) {
-    std::int32_t const levels = detail::floor_log2(n);
-    return {levels > 0 ? 2 * levels - 1 : 0, 2 * levels, 2 * (n - 1)};
-  }
-
- private:
-  // To and from the partner at distance 2^level goes the run of the block of 2^level around `number`.
-  static constexpr COLLX_HD primitive send(problem p, place held, rank_t number, std::int32_t level) {
-    return {.to = only(p.rank ^ (1 << level)),
-            .operand = {held, detail::block_start(number, level), 1 << level}};
-  }
-  static constexpr COLLX_HD primitive receive(problem p, rank_t number, std::int32_t level) {
-    return {.from = only(p.rank ^ (1 << level)),
-            .target = {place::output, detail::block_start(number, level), 1 << level},
-            .store = true};
   }
 };
 
