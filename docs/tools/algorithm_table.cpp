@@ -87,6 +87,14 @@ std::string rounds_text() {
 }
 
 template <class Schedule>
+std::string messages_text() {
+  std::vector<tools::sample> samples;
+  for (rank_t const n : supported_sizes<Schedule>(described_size_max))
+    samples.push_back({n, {collx::documented_cost<Schedule>(n).messages}});
+  return tools::describe(samples, tools::round_formulas());
+}
+
+template <class Schedule>
 std::string bytes_text() {
   std::vector<tools::sample> samples;
   for (rank_t const n : supported_sizes<Schedule>(described_size_max))
@@ -139,8 +147,8 @@ std::int32_t proved_depth(char const* algorithm) {
 
 template <class Schedule>
 std::string row(char const* algorithm) {
-  std::string text =
-      std::string("| `") + algorithm + "` | " + rounds_text<Schedule>() + " | " + bytes_text<Schedule>();
+  std::string text = std::string("| `") + algorithm + "` | " + rounds_text<Schedule>() + " | " +
+                     messages_text<Schedule>() + " | " + bytes_text<Schedule>();
   for (rank_t const n : {4, 8, 16}) text += " | " + numbers_text<Schedule>(n);
   text += " | " + scratch_text<Schedule>() + " | " + std::to_string(proved_depth<Schedule>(algorithm));
   text += std::string(" | ") + (!Schedule::contract::from_all  ? "-"
@@ -169,10 +177,18 @@ constexpr char const* introduction =
     "of the root.\n"
     "\n"
     "- *rounds*: messages on the longest chain of dependent ones; what a small vector costs.\n"
-    "- *bytes*: what the busiest rank sends; what a large vector costs. p is the largest power of two <= n, "
-    "q of four, and t\n"
-    "  the largest power of four < n.\n"
-    "- *n = 4, 8, 16*: both as numbers. For a rooted collective, rounds and bytes are those of the worst "
+    "- *messages*: sent by the rank that sends most; what a fast network with a slow sender costs.\n"
+    "- *bytes*: what the busiest rank sends; what a large vector costs.\n"
+    "- p is the largest power of two <= n, r = n - p, and Σ runs over all i >= 0 with 2ⁱ < p; q is the "
+    "largest "
+    "power of four\n"
+    "  <= n, f = ⌊n/q⌋, and t the largest power of four < n; s(x) is the sum of x's digits to the base of "
+    "four, "
+    "d(K) says how many\n"
+    "  digits but 0 the numbers below n have to the base of K; g is what becomes of Σ min(2ⁱ, r), its upper "
+    "bound, where what\n"
+    "  partners have is not a run of neighbours' blocks.\n"
+    "- *n = 4, 8, 16*: rounds and bytes as numbers. For a rooted collective, all are those of the worst "
     "root.\n"
     "- *scratch*: memory for partial results that fit into no buffer of the caller (from 5 ranks on).\n"
     "- *depth*: messages that one rank must be able to have in flight to another, or it waits for ever (up "
@@ -186,9 +202,9 @@ constexpr char const* introduction =
     "[add_an_algorithm.md](add_an_algorithm.md) shows how to get a row here.\n";
 
 constexpr char const* table_head =
-    "| algorithm | rounds | bytes | n = 4 | n = 8 | n = 16 | scratch | depth | rank order | same bits | "
-    "ranks |\n"
-    "|---|---|---|---|---|---|---|---|---|---|---|\n";
+    "| algorithm | rounds | messages | bytes | n = 4 | n = 8 | n = 16 | scratch | depth | rank order | same "
+    "bits | ranks |\n"
+    "|---|---|---|---|---|---|---|---|---|---|---|---|\n";
 
 template <class Contract>
 void write_section(file_set& files) {

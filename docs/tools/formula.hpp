@@ -47,11 +47,67 @@ inline std::int64_t below(std::int64_t n) { return std::int64_t{1} << floor_log2
 // The largest power of four below n; `t` in the texts. Requires n > 1.
 inline std::int64_t four_below(std::int64_t n) { return std::int64_t{1} << (2 * (floor_log2(n - 1) / 2)); }
 
-// A number of rounds.
+// The digits of x to a base: their sum (`s` in the texts, base of four), and how many are not 0.
+inline std::int64_t digit_sum(std::int64_t x, std::int64_t base) {
+  return x == 0 ? 0 : x % base + digit_sum(x / base, base);
+}
+inline std::int64_t digits_not_zero(std::int64_t x, std::int64_t base) {
+  return x == 0 ? 0 : (x % base != 0) + digits_not_zero(x / base, base);
+}
+// Of all numbers below n; d(K) in the texts.
+inline std::int64_t digits_below(std::int64_t n, std::int64_t base) {
+  std::int64_t sum = 0;
+  for (std::int64_t x = 1; x < n; ++x) sum += digits_not_zero(x, base);
+  return sum;
+}
+
+// Messages of recursive multiplying by four, where n = f q, and where it is not.
+inline std::int64_t multiplied_by_four(std::int64_t n) {
+  std::int64_t const q = below_by_four(n), f = n / q;
+  return 3 * floor_log2(q) / 2 + f + n % f + digit_sum(n / f, 4) - 2;
+}
+
+// The sum of min(2^i, r) over i < log2 p, with r = n - p: of guests' blocks, in doubling.
+inline std::int64_t doubled_guests(std::int64_t n) {
+  std::int64_t const p = below(n);
+  std::int64_t sum = 0;
+  for (std::int64_t width = 1; width < p; width *= 2) sum += width < n - p ? width : n - p;
+  return sum;
+}
+
+// The same in swing (`g` in the texts), from its definition: which ranks' blocks meet in whose hands.
+inline std::int64_t swung_guests(std::int64_t n) {
+  std::int64_t const p = below(n), r = n - p;
+  std::int64_t most = 0;
+  for (std::int64_t rank = 0; rank < r; ++rank) {
+    std::vector<std::int64_t> held{rank};
+    std::int64_t guests = 1;
+    for (std::int64_t level = floor_log2(p) - 1; level > 0; --level) {
+      std::int64_t const hop =
+          (level % 2 == 0 ? 1 + (std::int64_t{2} << level) : 1 - (std::int64_t{2} << level)) / 3;
+      std::vector<std::int64_t> both = held;
+      for (std::int64_t const x : held) both.push_back(((x % 2 == 0 ? x + hop : x - hop) + 2 * p) % p);
+      held = both;
+      for (std::int64_t const x : held) guests += x < r;
+    }
+    most = guests > most ? guests : most;
+  }
+  return most;
+}
+
+// A number of rounds or messages.
 inline std::vector<formula> const& round_formulas() {
   static std::vector<formula> const list{
       {"1", [](std::int64_t) { return fraction{1}; }},
       {"2", [](std::int64_t) { return fraction{2}; }},
+      {"8", [](std::int64_t) { return fraction{8}; }},
+      {"2, or 1 if n = 2", [](std::int64_t n) { return fraction{n == 2 ? 1 : 2}; }},
+      {"16, or 8 if n = 2", [](std::int64_t n) { return fraction{n == 2 ? 8 : 16}; }},
+      {"min(n, 4)", [](std::int64_t n) { return fraction{n < 4 ? n : 4}; }},
+      {"3(n-1)", [](std::int64_t n) { return fraction{3 * (n - 1)}; }},
+      {"⌈n/2⌉", [](std::int64_t n) { return fraction{(n + 1) / 2}; }},
+      {"⌈n/2⌉, or 3 if n = 3", [](std::int64_t n) { return fraction{n == 3 ? 3 : (n + 1) / 2}; }},
+      {"⌈log₂(n-1)⌉ + 1", [](std::int64_t n) { return fraction{ceil_log2(n - 1) + 1}; }},
       {"n-1", [](std::int64_t n) { return fraction{n - 1}; }},
       {"n", [](std::int64_t n) { return fraction{n}; }},
       {"2(n-1)", [](std::int64_t n) { return fraction{2 * (n - 1)}; }},
@@ -83,6 +139,30 @@ inline std::vector<formula> const& round_formulas() {
       {"⌊log₂ n⌋ + 2", [](std::int64_t n) { return fraction{floor_log2(n) + 2}; }},
       {"⌈log₂ n⌉ + 1", [](std::int64_t n) { return fraction{ceil_log2(n) + 1}; }},
       {"2⌊log₂ n⌋ + 2", [](std::int64_t n) { return fraction{2 * floor_log2(n) + 2}; }},
+      {"⌊log₂ n⌋ + 1", [](std::int64_t n) { return fraction{floor_log2(n) + 1}; }},
+      {"2⌊log₂ n⌋ + 1", [](std::int64_t n) { return fraction{2 * floor_log2(n) + 1}; }},
+      {"½⌊log₂ n⌋(⌊log₂ n⌋ + 1)",
+       [](std::int64_t n) {
+         std::int64_t const levels = floor_log2(n);
+         return fraction{levels * (levels + 1), 2};
+       }},
+      {"½(⌊log₂ n⌋ + 1)(⌊log₂ n⌋ + 2)",
+       [](std::int64_t n) {
+         std::int64_t const levels = floor_log2(n);
+         return fraction{(levels + 1) * (levels + 2), 2};
+       }},
+      {"3 log₄ t + ⌈n/t⌉ - 1",
+       [](std::int64_t n) {
+         std::int64_t const t = four_below(n);
+         return fraction{3 * floor_log2(t) / 2 + (n - 1) / t};
+       }},
+      {"3 log₄ q + f + n mod f + s(⌊n/f⌋) - 2",
+       [](std::int64_t n) { return fraction{multiplied_by_four(n)}; }},
+      {"⌊log₂ n⌋ + 1, or + 2 if r > 2⌈p/6⌉",
+       [](std::int64_t n) {
+         std::int64_t const p = below(n);
+         return fraction{floor_log2(n) + 1 + (n - p > 2 * ((p + 5) / 6))};
+       }},
       {"⌊log₂ n⌋ + 1, or + 2 if n > 3p/2",
        [](std::int64_t n) { return fraction{floor_log2(n) + 1 + (2 * n > 3 * below(n))}; }},
   };
@@ -112,6 +192,37 @@ inline std::vector<formula> const& vector_formulas() {
          return fraction{2 * (n - 1), n};
        }},
       {"(n-1) M", [](std::int64_t n) { return fraction{n - 1}; }},
+      {"2(p-1)/p M",
+       [](std::int64_t n) {
+         return fraction{2 * (below(n) - 1), below(n)};
+       }},
+      {"(3/2 - 1/p) M",
+       [](std::int64_t n) {
+         return fraction{3 * below(n) - 2, 2 * below(n)};
+       }},
+      {"(n-1)/n M, or (3n-1)/2n M if n is odd, M if n = 3",
+       [](std::int64_t n) {
+         if (n == 3) return fraction{1};
+         return n % 2 == 0 ? fraction{n - 1, n} : fraction{3 * n - 1, 2 * n};
+       }},
+      {"(n + p - 1 + Σ min(2ⁱ, r))/n M",
+       [](std::int64_t n) {
+         return fraction{n + below(n) - 1 + doubled_guests(n), n};
+       }},
+      {"(n + p - 1 + g)/n M",
+       [](std::int64_t n) {
+         return fraction{n + below(n) - 1 + swung_guests(n), n};
+       }},
+      {"d(2)/n M",
+       [](std::int64_t n) {
+         return fraction{digits_below(n, 2), n};
+       }},
+      {"d(4)/n M",
+       [](std::int64_t n) {
+         return fraction{digits_below(n, 4), n};
+       }},
+      {"(3 log₄ q + f + n mod f + s(⌊n/f⌋) - 2) M",
+       [](std::int64_t n) { return fraction{multiplied_by_four(n)}; }},
       {"2(n-1) M", [](std::int64_t n) { return fraction{2 * (n - 1)}; }},
       {"⌈n/2⌉/n M",
        [](std::int64_t n) {

@@ -35,6 +35,16 @@ TEST_CASE("formula: powers of two and other sizes get words of their own where t
   CHECK(tools::describe(folded, tools::round_formulas()) == "log₂ n; else ⌊log₂ n⌋ + 2");
 }
 
+TEST_CASE("formula: what the texts call s, d and g is what they say") {
+  CHECK(tools::digit_sum(27, 4) == 1 + 2 + 3);
+  CHECK(tools::digits_below(4, 2) == 1 + 1 + 2);
+  CHECK(tools::digits_below(17, 4) == 3 + 12 + 9 + 1);
+  CHECK(tools::multiplied_by_four(48) == 3 * 2 + 2);
+  CHECK(tools::doubled_guests(11) == 1 + 2 + 3);
+  CHECK(tools::swung_guests(5) == 1 + 1);
+  for (std::int64_t n = 2; n < 64; ++n) CHECK(tools::swung_guests(n) <= tools::doubled_guests(n));
+}
+
 TEST_CASE("formula: a number without a formula is told as a range") {
   auto const odd = samples(9, [](std::int64_t n) { return tools::fraction{n * n}; });
   CHECK(tools::describe(odd, tools::round_formulas()) == "4 to 64; else 9 to 81");
