@@ -12,6 +12,7 @@ using gathering = algo::neighbour_exchange::all_gather;
 
 static_assert(proves<gathering, 1, 8>);
 static_assert(gathering::supports(1) && gathering::supports(2) && gathering::supports(3));
+static_assert(counts_for<gathering>() == known_counts::agreed);  // all_gather_v
 
 }  // namespace
 

@@ -13,6 +13,7 @@ using namespace collx;
 using exchange = algo::pairwise::all_to_all;
 
 static_assert(proves<exchange, 1, 8>);
+static_assert(counts_for<exchange>() == known_counts::pairwise);  // all_to_all_v
 
 }  // namespace
 

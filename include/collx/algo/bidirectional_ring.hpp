@@ -84,6 +84,7 @@ struct bidirectional_ring::reduce_scatter {
 
 struct bidirectional_ring::all_gather {
   using contract = contract::all_gather;
+  static constexpr known_counts counts = known_counts::agreed;
   static constexpr COLLX_HD bool supports(rank_t) { return true; }
   static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n; }
   static constexpr COLLX_HD std::int32_t step_count(problem p) { return p.size; }

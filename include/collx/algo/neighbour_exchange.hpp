@@ -28,6 +28,7 @@ struct neighbour_exchange {
 // its right one, q-2, q+2, ...; an odd rank gets q+1 from its right one, then q-1, q+2, q-2, ...
 struct neighbour_exchange::all_gather {
   using contract = contract::all_gather;
+  static constexpr known_counts counts = known_counts::agreed;
   static constexpr COLLX_HD bool supports(rank_t) { return true; }
   static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n; }
   static constexpr COLLX_HD std::int32_t step_count(problem p) {

@@ -6,6 +6,9 @@
 // Cost for n ranks (M: what one rank sends or gets, n blocks):
 //   all_to_all  n-1 rounds (n if n is odd), (n-1)/n M bytes
 //
+// Blocks go straight from their sender to their receiver, so it serves all_to_all_v as well: a round costs
+// what the larger of its two blocks does, and partners that have nothing for each other do not wait.
+//
 // Who meets whom is the timetable of a round-robin tournament. Both partners of a round are the same
 // rank, rather than one ahead to send to and one behind to take from, because in place the block to a
 // rank lies where the one from it will: it must have left before.
@@ -39,6 +42,7 @@ struct pairwise {
 
 struct pairwise::all_to_all {
   using contract = contract::all_to_all;
+  static constexpr known_counts counts = known_counts::pairwise;
   static constexpr COLLX_HD bool supports(rank_t) { return true; }
   static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n * n; }
   static constexpr COLLX_HD std::int32_t step_count(problem p) { return 2 * p.size - 1; }

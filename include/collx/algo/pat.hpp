@@ -117,6 +117,7 @@ struct pat {
 
 struct pat::all_gather {
   using contract = contract::all_gather;
+  static constexpr known_counts counts = known_counts::agreed;
   static constexpr COLLX_HD bool supports(rank_t) { return true; }
   static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n; }
   static constexpr COLLX_HD std::int32_t step_count(problem p) {

@@ -80,6 +80,7 @@ struct recursive_doubling::all_reduce {
 // Before level i a rank holds the chunks of its aligned block of 2^i core ranks.
 struct recursive_doubling::all_gather {
   using contract = contract::all_gather;
+  static constexpr known_counts counts = known_counts::agreed;
   static constexpr COLLX_HD bool supports(rank_t) { return true; }
   static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n; }
   static constexpr COLLX_HD std::int32_t step_count(problem p) {

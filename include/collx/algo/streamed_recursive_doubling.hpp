@@ -28,6 +28,7 @@ struct streamed_recursive_doubling {
 // 2^(i-1), 2^(i-2), ..., 2, 1, 1 core ranks' chunks. A guest is served like a partner of level L.
 struct streamed_recursive_doubling::all_gather {
   using contract = contract::all_gather;
+  static constexpr known_counts counts = known_counts::agreed;
   static constexpr COLLX_HD bool supports(rank_t) { return true; }
   static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n; }
   // All messages of a level are sent before the first of them is taken.
