@@ -60,6 +60,8 @@ class host_driven {
   template <class Algorithm, class Contract, class T, class Op>
   void enqueue(detail::invocation<Contract, T, Op> const& args, stream where) {
     using arguments = detail::invocation<Contract, T, Op>;
+    static_assert(!detail::is_uneven<Contract> && !detail::is_apart<Contract>,
+                  "collx: calls that the host drives take blocks that are all alike");
     static_assert(sizeof(arguments) <= sizeof(command::arguments) && std::is_trivially_copyable_v<arguments>);
     if (args.fault != nullptr) detail::throw_refusal(Contract::name, args.fault, args.given, args.needed);
     throw_if_failed();

@@ -85,6 +85,35 @@ void try_the_others(gpu_communicator& gpu, stream const& s) {
   if (gpu.rank() == 0) check(small.content() == expected, "reduce");
 }
 
+// Blocks with counts of their own: rank s has 1000 + 100 s + 10 d elements for rank d.
+void try_uneven(gpu_communicator& gpu, stream const& s) {
+  auto const of = [](rank_t from, rank_t to) {
+    return static_cast<std::size_t>(1000 + 100 * from + 10 * to);
+  };
+  rank_t const n = gpu.size(), me = gpu.rank();
+  std::vector<std::size_t> sent, taken, all;
+  std::vector<float> content, expected, everything;
+  auto const add = [](std::vector<float>& to, std::size_t count, rank_t from, rank_t at) {
+    to.insert(to.end(), count, static_cast<float>(10 * from + at));
+  };
+  for (rank_t r = 0; r < n; ++r) {
+    sent.push_back(of(me, r)), taken.push_back(of(r, me)), all.push_back(of(r, 0));
+    add(content, sent.back(), me, r), add(expected, taken.back(), r, me), add(everything, all.back(), r, 0);
+  }
+  std::vector<float> own(of(me, 0), static_cast<float>(10 * me));
+  buffer<float> in(content), out(std::vector<float>(expected.size(), -1.0f));
+  buffer<float> mine(own), gathered(std::vector<float>(everything.size(), -1.0f));
+  buffer<float> back(std::vector<float>(own.size(), -1.0f));
+  all_to_all_v(gpu, blocks{in, sent}, blocks{out, taken}, on(s.id));
+  all_gather_v(gpu, mine, blocks{gathered, all}, on(s.id));
+  reduce_scatter_v(gpu, blocks{gathered, all}, back, sum, on(s.id));
+  gpu.synchronize(on(s.id));
+  check(out.content() == expected, "all_to_all_v");
+  check(gathered.content() == everything, "all_gather_v");
+  std::vector<float> const total(own.size(), static_cast<float>(10 * me * n));
+  check(back.content() == total, "reduce_scatter_v");
+}
+
 template <class Transport>
 void try_graph(communicator<Transport>& host, gpu_communicator& gpu, stream const& s) {
   std::vector<float> ones(1000, 1.0f);
@@ -217,6 +246,7 @@ void one_rank(communicator<Transport>& host) {
   try_all_reduce<algo::ring>(gpu, s, "ring");
   try_all_reduce<algo::recursive_doubling>(gpu, s, "recursive_doubling");
   try_the_others(gpu, s);
+  try_uneven(gpu, s);
   try_heap(gpu, s);
   try_graph(host, gpu, s);
   try_requests(gpu, s);

@@ -8,19 +8,22 @@
 // synchronize().
 #pragma once
 
+#include "collx/collective/all_gather_v.hpp"
 #include "collx/collective/all_reduce.hpp"
 #include "collx/collective/all_to_all.hpp"
+#include "collx/collective/all_to_all_v.hpp"
 #include "collx/collective/broadcast.hpp"
 #include "collx/collective/exclusive_scan.hpp"
 #include "collx/collective/gather.hpp"
 #include "collx/collective/gpu_request.cuh"
+#include "collx/collective/lane_call.hpp"
 #include "collx/collective/reduce.hpp"
 #include "collx/collective/reduce_scatter.hpp"
+#include "collx/collective/reduce_scatter_v.hpp"
 #include "collx/collective/scan.hpp"
 #include "collx/collective/scatter.hpp"
 #include "collx/device/cuda/kernels.cuh"
 #include "collx/exec/device_executor.cuh"
-#include "collx/exec/lane_cut.hpp"
 #include "collx/gpu_communicator.cuh"
 #include "collx/host_driven.hpp"
 #include "collx/transport/cuda/copy_engine.cuh"
@@ -66,12 +69,9 @@ inline void require_on_device(char const* collective, char const* which, void co
 
 template <class Contract, class T, class Op>
 void require_buffers(invocation<Contract, T, Op> const& args, problem const& p, int device) {
-  auto const bytes_of = [&](block_window const& window) {
-    return static_cast<std::size_t>(window.count) * args.count * sizeof(T);
-  };
-  if (std::size_t const bytes = bytes_of(Contract::input(p)); bytes != 0)
+  if (std::size_t const bytes = input_extent(p, args) * sizeof(T); bytes != 0)
     require_on_device(Contract::name, "input", args.input, bytes, device);
-  if (std::size_t const bytes = bytes_of(Contract::output(p)); bytes != 0)
+  if (std::size_t const bytes = output_extent(p, args) * sizeof(T); bytes != 0)
     require_on_device(Contract::name, "output", args.output, bytes, device);
 }
 
@@ -113,13 +113,13 @@ void launch_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& arg
   if (!supports<S>(p.shape()) || depth<S>(p.shape()) > transport::windows::depth ||
       static_cast<std::size_t>(staged) * least > group.where.half_bytes())
     throw_unsupported(Contract::name, p.size, sizeof(T), transport::windows::depth);
-  auto const user = [&] { return exec::even_buffers<Contract>(p, args.input, args.output, args.in_place); };
-  exec::chunk_map const map =
-      exec::map_lanes<S>(p, user, args.count, sizeof(T), group.where.staging_bytes(), gpu.lanes());
+  auto const tables = lane_tables_of(args, p.size);
+  exec::chunk_map const map = map_call<S>(p, args, tables, group.where.staging_bytes(), gpu.lanes());
   std::size_t const lane_bytes = args.count * sizeof(T) / map.fragments();
-  transport::cuda_parts::require(exec::launch_lanes<S, Contract, T, Op, transport::windows::lane_port>(
-                                     group, gpu.lanes(), map, args.op, after, lane_bytes, where.stream),
-                                 Contract::name);
+  transport::cuda_parts::require(
+      exec::launch_lanes<S, Contract, T, Op, transport::windows::lane_port>(
+          group, gpu.lanes(), map, args.op, after, tables, lane_bytes, where.stream),
+      Contract::name);
 }
 
 // Nothing moves, but the operator's prepare() and finish() are due.
@@ -127,10 +127,16 @@ template <class Contract, class T, class Op>
 void run_alone_on_gpu(invocation<Contract, T, Op> const& args, on where) {
   if (Contract::output({0, 1, 0}).count == 0) return;
   device::launch_result done;
+  T const* input = args.input;
+  T* output = args.output;
+  if constexpr (is_uneven<Contract>) {
+    if (args.tables.input.offsets != nullptr) input += args.tables.input.offsets[0];
+    if (args.tables.output.offsets != nullptr) output += args.tables.output.offsets[0];
+  }
   if constexpr (Contract::from_all)
-    done = device::launch_combine(&args.output, 1, &args.input, 1, args.count, args.op, true, 1, where.stream,
+    done = device::launch_combine(&output, 1, &input, 1, args.count, args.op, true, 1, where.stream,
                                   prepares<Op, T> ? 0 : -1);
-  else done = device::launch_copy(&args.output, 1, args.input, args.count, where.stream);
+  else done = device::launch_copy(&output, 1, input, args.count, where.stream);
   transport::cuda_parts::require(done.error, Contract::name);
 }
 
@@ -157,13 +163,17 @@ void put_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args, 
         is_commutative<Op>() || keeps_rank_order<S>(),
         "collx: this operator is not commutative and this algorithm does not combine in rank order; "
         "choose one that does (docs/algorithms.md)");
+    if constexpr (is_uneven<Contract>)
+      static_assert(counts_for<S>() >= Contract::counts,
+                    "collx: this algorithm works on equal blocks only, or needs every rank to know all "
+                    "counts; docs/algorithms.md says which take blocks of any counts");
     launch_on_gpu<S>(gpu, args, after, where);
   };
   if (std::is_same_v<After, exec::no_epilogue> && gpu.size() == 1) {
     if (args.count != 0) run_alone_on_gpu(args, where);
   } else if constexpr (std::is_same_v<Algorithm, automatic>) {
     tune::choose_from<Contract, is_commutative<Op>()>(typename tune::mapped_table<Contract>::type{},
-                                                      args.count * sizeof(T), gpu.size(), launch);
+                                                      agreed_count(args) * sizeof(T), gpu.size(), launch);
   } else {
     launch.template operator()<Algorithm>();
   }
@@ -237,8 +247,8 @@ concept driven_by_kernels = std::is_same_v<std::remove_reference_t<Gpu>, gpu_com
 //   name(gpu, ..., on(stream))               puts it into the stream
 //   start::name(gpu, ..., on(stream))        the same, and returns a gpu_request (gpu_request.cuh)
 //   persistent::name(gpu, ..., on(stream))   returns a gpu_persistent, to be started as often as wanted
-#define COLLX_DETAIL_GPU_FORMS(name)                                                           \
-  COLLX_DETAIL_GPU_FORM(void, name, on_gpus, run_on_gpu)                                       \
+#define COLLX_DETAIL_GPU_FORMS(name, kind)                                                     \
+  COLLX_DETAIL_GPU_FORM(void, name, kind, run_on_gpu)                                          \
   namespace start {                                                                            \
   COLLX_DETAIL_GPU_FORM([[nodiscard]] gpu_request, name, driven_by_kernels, start_on_gpu)      \
   }                                                                                            \
@@ -246,16 +256,19 @@ concept driven_by_kernels = std::is_same_v<std::remove_reference_t<Gpu>, gpu_com
   COLLX_DETAIL_GPU_FORM([[nodiscard]] gpu_persistent, name, driven_by_kernels, prepare_on_gpu) \
   }
 
-COLLX_DETAIL_GPU_FORMS(all_gather)
-COLLX_DETAIL_GPU_FORMS(all_reduce)
-COLLX_DETAIL_GPU_FORMS(all_to_all)
-COLLX_DETAIL_GPU_FORMS(broadcast)
-COLLX_DETAIL_GPU_FORMS(exclusive_scan)
-COLLX_DETAIL_GPU_FORMS(gather)
-COLLX_DETAIL_GPU_FORMS(reduce)
-COLLX_DETAIL_GPU_FORMS(reduce_scatter)
-COLLX_DETAIL_GPU_FORMS(scan)
-COLLX_DETAIL_GPU_FORMS(scatter)
+COLLX_DETAIL_GPU_FORMS(all_gather, on_gpus)
+COLLX_DETAIL_GPU_FORMS(all_gather_v, driven_by_kernels)
+COLLX_DETAIL_GPU_FORMS(all_reduce, on_gpus)
+COLLX_DETAIL_GPU_FORMS(all_to_all, on_gpus)
+COLLX_DETAIL_GPU_FORMS(all_to_all_v, driven_by_kernels)
+COLLX_DETAIL_GPU_FORMS(broadcast, on_gpus)
+COLLX_DETAIL_GPU_FORMS(exclusive_scan, on_gpus)
+COLLX_DETAIL_GPU_FORMS(gather, on_gpus)
+COLLX_DETAIL_GPU_FORMS(reduce, on_gpus)
+COLLX_DETAIL_GPU_FORMS(reduce_scatter, on_gpus)
+COLLX_DETAIL_GPU_FORMS(reduce_scatter_v, driven_by_kernels)
+COLLX_DETAIL_GPU_FORMS(scan, on_gpus)
+COLLX_DETAIL_GPU_FORMS(scatter, on_gpus)
 
 #undef COLLX_DETAIL_GPU_FORMS
 #undef COLLX_DETAIL_GPU_FORM

@@ -77,6 +77,12 @@ class chunk_map {
   [[nodiscard]] COLLX_HD bool skips_empty() const noexcept { return user_.skips_empty; }
   [[nodiscard]] COLLX_HD std::byte* output() const noexcept { return user_.output; }
 
+  // For a map made with tables that have come to lie elsewhere.
+  COLLX_HD void tables(block_table const& input, block_table const& output) noexcept {
+    user_.input_table = input;
+    user_.output_table = output;
+  }
+
   // The elements of a block that a fragment has.
   [[nodiscard]] COLLX_HD extent elements(std::size_t fragment) const noexcept {
     return cut_.part_of_block(fragment, cut_.count());

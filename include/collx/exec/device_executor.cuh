@@ -9,6 +9,7 @@
 #include "collx/device/cuda/block_team.cuh"
 #include "collx/device/cuda/kernel_list.cuh"
 #include "collx/exec/lane_machine.hpp"
+#include "collx/exec/lane_tables.hpp"
 
 namespace collx::inline abi_1::exec {
 
@@ -17,12 +18,31 @@ inline constexpr int lane_threads_max = 512;
 inline constexpr int lane_threads_small = 128;
 inline constexpr std::size_t small_lane_bytes = 16 * 1024;
 
+// The map with its tables where a kernel reads them: among its own arguments. By all threads of a block.
+[[nodiscard]] __device__ inline chunk_map const& tabled(chunk_map const& map, no_tables const&,
+                                                        device::block_team&) noexcept {
+  return map;
+}
+[[nodiscard]] __device__ inline chunk_map const& tabled(chunk_map const& map, lane_tables const& tables,
+                                                        device::block_team& team) noexcept {
+  static_assert(std::is_trivially_copyable_v<chunk_map>);
+  alignas(chunk_map) __shared__ std::byte room[sizeof(chunk_map)];
+  auto& mine = *reinterpret_cast<chunk_map*>(room);
+  if (team.rank() == 0) {
+    mine = map;
+    attach(mine, tables);
+  }
+  team.sync();
+  return mine;
+}
+
 // `Contract`: what the schedule is run for. What fails is in the group's report. `Port`:
-// transport/windows/lane_port.hpp.
-template <schedule S, class Contract, class T, class Op, class Port, class After>
+// transport/windows/lane_port.hpp. `Tables`: lane_tables where blocks differ, else no_tables.
+template <schedule S, class Contract, class T, class Op, class Port, class After, class Tables>
 __global__ void __launch_bounds__(lane_threads_max, 1)
     run_lanes(__grid_constant__ typename Port::group const group, __grid_constant__ chunk_map const map,
-              __grid_constant__ Op const op, __grid_constant__ After const after) {
+              __grid_constant__ Op const op, __grid_constant__ After const after,
+              __grid_constant__ Tables const tables) {
   __shared__ lane_workspace shared;
   device::block_team team;
   Port const port(group, static_cast<int>(blockIdx.x));
@@ -30,30 +50,31 @@ __global__ void __launch_bounds__(lane_threads_max, 1)
   if (team.rank() == 0) shared.failed = port.is_stopped() ? 1 : 0;
   team.sync();
   if (shared.failed != 0) return;
-  lane_machine<Contract::from_all, T, Op, device::block_team, Port> machine(team, port, shared, map, op);
+  lane_machine<Contract::from_all, T, Op, device::block_team, Port> machine(team, port, shared,
+                                                                            tabled(map, tables, team), op);
   if constexpr (std::is_same_v<After, no_epilogue>) (void)machine.template perform_all<S>();
   else (void)machine.template perform_all_then<S>(after);
 }
 
-template <schedule S, class Contract, class T, class Op, class Port, class After>
+template <schedule S, class Contract, class T, class Op, class Port, class After, class Tables>
 inline device::listed_kernel const lane_kernel{
-    reinterpret_cast<void const*>(&run_lanes<S, Contract, T, Op, Port, After>)};
+    reinterpret_cast<void const*>(&run_lanes<S, Contract, T, Op, Port, After, Tables>)};
 
 // Puts a call into a stream, and behind it, in the same kernel, `after` (lane_machine.hpp). Lanes without a
 // fragment are not launched. All ranks' kernels must run at the same time: the caller sees to it that the
 // blocks of all ranks of a GPU fit it.
-template <schedule S, class Contract, class T, class Op, class Port, class After>
+template <schedule S, class Contract, class T, class Op, class Port, class After, class Tables>
 [[nodiscard]] cudaError_t launch_lanes(typename Port::group const& group, int lanes, chunk_map const& map,
-                                       Op const& op, After const& after, std::size_t lane_bytes,
-                                       cudaStream_t stream) noexcept {
+                                       Op const& op, After const& after, Tables const& tables,
+                                       std::size_t lane_bytes, cudaStream_t stream) noexcept {
   auto const fragments = map.fragments();
   auto const blocks =
       fragments < static_cast<std::size_t>(lanes) ? fragments : static_cast<std::size_t>(lanes);
   int const threads = lane_bytes <= small_lane_bytes ? lane_threads_small : lane_threads_max;
   void* arguments[] = {const_cast<typename Port::group*>(&group), const_cast<chunk_map*>(&map),
-                       const_cast<Op*>(&op), const_cast<After*>(&after)};
+                       const_cast<Op*>(&op), const_cast<After*>(&after), const_cast<Tables*>(&tables)};
   // Its own code, not that of some earlier call.
-  return cudaLaunchKernel(lane_kernel<S, Contract, T, Op, Port, After>.function(),
+  return cudaLaunchKernel(lane_kernel<S, Contract, T, Op, Port, After, Tables>.function(),
                           dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(threads)),
                           arguments, 0, stream);
 }

@@ -37,8 +37,11 @@ template <schedule S, class User>
                                   std::size_t staging_bytes, int lanes) noexcept {
   std::int32_t const chunks = chunk_count<S>(p.shape()), blocks = S::contract::blocks(p.size);
   std::int32_t const parts = chunks <= blocks ? 1 : chunks / blocks;
-  std::size_t const cut =
-      lane_staging_bytes(count, element_bytes, parts, largest_staged<S>(p.shape()), staging_bytes, lanes);
+  // Ranks that do not know the same counts must not cut by them.
+  std::size_t const cut = user().skips_empty
+                              ? staging_bytes
+                              : lane_staging_bytes(count, element_bytes, parts, largest_staged<S>(p.shape()),
+                                                   staging_bytes, lanes);
   return map_memory<S>(p, user, nullptr, count, element_bytes, cut);
 }
 
