@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank of any schedule, whose executor records the steps it takes, and the same as the schedule has it.
+#pragma once
+
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "collective/cases.hpp"
+#include "collx/collective/call.hpp"
+
+namespace traced {
+
+using collx::rank_t;
+
+struct event {
+  collx::problem where;
+  std::size_t fragment;
+  std::int32_t index;
+  collx::primitive step;
+  friend bool operator==(event const&, event const&) = default;
+};
+
+struct recorder {
+  std::vector<event>* events;
+  void step(collx::problem where, std::size_t fragment, std::int32_t index,
+            collx::primitive const& step) noexcept {
+    events->push_back({where, fragment, index, step});
+  }
+};
+
+template <class Schedule>
+std::vector<event> symbolic(collx::problem where, std::size_t fragments) {
+  std::vector<event> all;
+  for (std::size_t f = 0; f < fragments; ++f)
+    for (std::int32_t i = 0; i < Schedule::step_count(where); ++i)
+      all.push_back({where, f, i, Schedule::step(where, i)});
+  return all;
+}
+
+// One rank's buffers, large enough for every contract, and what its executor recorded.
+template <class Schedule>
+struct traced_rank {
+  static constexpr auto op = oracle::operator_for<Schedule>();
+  using op_type = std::remove_const_t<decltype(op)>;
+
+  traced_rank(rank_t size, std::size_t count)
+      : count_(count), in(static_cast<std::size_t>(size) * count + 1), out(in.size()) {}
+
+  // What the executor at an endpoint goes by.
+  template <class Endpoint>
+  collx::exec::memory_map map(Endpoint& endpoint, int lane, rank_t root) {
+    collx::problem const where{endpoint.rank(), endpoint.size(), root};
+    auto const user = [&] {
+      return collx::exec::even_buffers<typename Schedule::contract>(where, in.data(), out.data(), false);
+    };
+    return collx::exec::map_memory<Schedule>(where, user, endpoint.scratch(lane), count_,
+                                             sizeof(oracle::element), endpoint.staging_bytes());
+  }
+
+  // Returns what engine.start and engine.run call to get the executor.
+  template <class Endpoint>
+  auto maker(collx::exec::engine<Endpoint>& engine, rank_t root) {
+    return [this, &engine, root](int lane) noexcept {
+      Endpoint& endpoint = engine.endpoint();
+      auto const make_map = [&] {
+        auto const made = map(endpoint, lane, root);
+        fragments = made.fragments();
+        return made;
+      };
+      return collx::exec::host_executor<Schedule, oracle::element, op_type, Endpoint, recorder>(
+          endpoint, lane, engine.work(lane), make_map, op, recorder{&events});
+    };
+  }
+
+  void check(collx::problem where) const {
+    CAPTURE(where.rank);
+    REQUIRE(fragments > 0);
+    REQUIRE(events == symbolic<Schedule>(where, fragments));
+  }
+
+  std::size_t count_, fragments = 0;
+  std::vector<oracle::element> in, out;
+  std::vector<event> events;
+};
+
+}  // namespace traced
