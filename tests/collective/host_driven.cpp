@@ -212,7 +212,7 @@ TEST_CASE("a call waits for its stream, and its stream for the call") {
 }
 
 TEST_CASE("copies serve one after another, who does not take the last one's words for his") {
-  bootstrap::on_threads(2, [](auto& comm) {
+  watched::on_threads(2, [](auto& comm) {
     played_copier copies(4096);
     queue stream;
     for (int user = 0; user < 3; ++user) {

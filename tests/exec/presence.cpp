@@ -15,7 +15,7 @@
 #include "collx/collective/barrier.hpp"
 #include "collx/collective/reduce.hpp"
 #include "collx/collective/split.hpp"
-#include "watchdog.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -80,13 +80,11 @@ collx::transport::settings const patient{.timeout_us = 60'000'000};
 TEST_CASE("a call that fails does not return while a peer reads the buffers it was given") {
   for (bool const started : {false, true}) {
     CAPTURE(started);
-    watchdog dog;
     scene s;
     s.meanwhile = &fail_the_other_and_look;
-    collx::bootstrap::on_threads(
+    watched::on_threads(
         2,
         [&](communicator& comm) {
-          auto const watched = dog.watch(comm);
           if (comm.rank() == 0) {
             if (lend_and_free(comm, s, started) != status::aborted)
               throw std::runtime_error("rank 0 did not fail");
@@ -106,14 +104,12 @@ TEST_CASE("a call that fails does not return while a peer reads the buffers it w
 TEST_CASE("who comes after a peer has given up does not touch what that peer lent") {
   for (bool const started : {false, true}) {
     CAPTURE(started);
-    watchdog dog;
     scene s;
     std::atomic<bool> sent{false};
     status late = status::ok;
-    collx::bootstrap::on_threads(
+    watched::on_threads(
         2,
         [&](communicator& comm) {
-          auto const watched = dog.watch(comm);
           if (comm.rank() == 0) {
             comm.timeout_us(50'000);
             if (lend_and_free(comm, s, started) != status::timeout)
@@ -136,14 +132,12 @@ TEST_CASE("who comes after a peer has given up does not touch what that peer len
 }
 
 TEST_CASE("a call that fails waits for a peer at its buffers no longer than its time-out") {
-  watchdog dog;
   scene s;
   s.meanwhile = &stay_until_it_returned;
   status failed = status::ok;
-  collx::bootstrap::on_threads(
+  watched::on_threads(
       2,
       [&](communicator& comm) {
-        auto const watched = dog.watch(comm);
         if (comm.rank() == 0) {
           comm.timeout_us(100'000);
           auto input = std::make_unique<std::vector<int>>(count, 1);
@@ -166,11 +160,9 @@ TEST_CASE("a call that fails waits for a peer at its buffers no longer than its 
 }
 
 TEST_CASE("what failed in one group bars nobody from the buffers of another") {
-  watchdog dog;
-  collx::bootstrap::on_threads(
+  watched::on_threads(
       4,
       [&](communicator& comm) {
-        auto const watched = dog.watch(comm);
         communicator pair = comm.split(comm.rank() / 2, comm.rank());
         communicator other = comm.split(comm.rank() / 2, comm.rank());
         std::vector<int> const input(count, 1);
