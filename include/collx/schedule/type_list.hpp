@@ -18,6 +18,19 @@ struct type_list {
   }
 };
 
+namespace detail {
+template <class, class>
+struct join;
+template <class... As, class... Bs>
+struct join<type_list<As...>, type_list<Bs...>> {
+  using type = type_list<As..., Bs...>;
+};
+}  // namespace detail
+
+// The types of two lists.
+template <class A, class B>
+using joined = typename detail::join<A, B>::type;
+
 namespace contract {
 using all = type_list<all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, reduce, gather, scatter,
                       scan, exclusive_scan, barrier>;

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "collx/schedule/type_list.hpp"
-#include "collx/tune/cost_model.hpp"
+#include "collx/tune/two_levels.hpp"
 
 namespace collx::inline abi_1::tune {
 
@@ -13,7 +13,7 @@ struct candidate {
   bool keeps_order = false;
   bool (*supports)(shape) = nullptr;
   std::int32_t (*depth)(shape) = nullptr;
-  factors (*count)(shape) = nullptr;
+  level_factors (*count)(shape) = nullptr;
 };
 
 // Whether the algorithm has a schedule for the collective; of one whose blocks have counts of their own,
@@ -36,8 +36,7 @@ struct offering<Contract, type_list<Done...>> {
 };
 template <class Contract, class... Done, class First, class... Rest>
 struct offering<Contract, type_list<Done...>, First, Rest...>
-    : std::conditional_t<offers<First, Contract>(),
-                         offering<Contract, type_list<Done..., First>, Rest...>,
+    : std::conditional_t<offers<First, Contract>(), offering<Contract, type_list<Done..., First>, Rest...>,
                          offering<Contract, type_list<Done...>, Rest...>> {};
 
 template <class Contract, class List>
@@ -46,11 +45,17 @@ template <class Contract, class... Algorithms>
 struct offered_by<Contract, type_list<Algorithms...>> : offering<Contract, type_list<>, Algorithms...> {};
 
 template <class S>
-bool ask_supports(shape n) { return collx::supports<S>(n); }
+bool ask_supports(shape n) {
+  return collx::supports<S>(n);
+}
 template <class S>
-std::int32_t ask_depth(shape n) { return collx::depth<S>(n); }
+std::int32_t ask_depth(shape n) {
+  return collx::depth<S>(n);
+}
 template <class S>
-factors ask_factors(shape n) { return factors_of<S>(n); }
+level_factors ask_factors(shape n) {
+  return level_factors_of<S>(n);
+}
 
 template <class Contract, class Algorithm>
 [[nodiscard]] constexpr candidate describe() {
@@ -82,8 +87,7 @@ template <class F, class Otherwise>
   return otherwise();
 }
 template <class First, class... Rest, class F, class Otherwise>
-[[nodiscard]] auto with_number(type_list<First, Rest...>, int index, F const& f,
-                               Otherwise const& otherwise) {
+[[nodiscard]] auto with_number(type_list<First, Rest...>, int index, F const& f, Otherwise const& otherwise) {
   if (index == 0) return f.template operator()<First>();
   return with_number(type_list<Rest...>{}, index - 1, f, otherwise);
 }

@@ -25,8 +25,8 @@ enum class refusal : std::uint8_t {
   none,
   settings_fault,  // the environment's settings do not make sense
   unknown_name,
-  ranks,           // no schedule for so many, or it needs more credits than there are
-  order,           // does not combine in rank order, and the operator is not commutative
+  ranks,  // no schedule for so many, or it needs more credits than there are
+  order,  // does not combine in rank order, and the operator is not commutative
   nothing_fits,
 };
 
@@ -36,8 +36,8 @@ struct decision {
   refusal why = refusal::none;
   int index = -1;
   int row = -1;
-  word named{};                 // what 1, 2 or 3 said
-  char const* origin = nullptr; // the variable, or the table's file
+  word named{};                  // what 1, 2 or 3 said
+  char const* origin = nullptr;  // the variable, or the table's file
 };
 
 // The first row of the built-in table that applies: its number, or -1.
@@ -46,15 +46,22 @@ struct built_in_row {
   word algorithm;
 };
 
+// The way between ranks of a group, or between groups: what it is called, and its model where no table has
+// one.
+struct level {
+  word const* transport;
+  log_gp default_model;
+};
+
 // One call, with all that can be chosen from.
 struct selection {
   candidate const* candidates;
   int count;
   word collective;
   bool commutative;
-  log_gp default_model;
+  level near, far;
   built_in_row (*built_in)(question const&) noexcept;
-  factors const* (*counted)(shape) noexcept;  // of each candidate; computed once per shape
+  level_factors const* (*counted)(shape) noexcept;  // of each candidate; computed once per shape
 };
 
 namespace detail {
@@ -68,8 +75,7 @@ namespace detail {
 [[nodiscard]] inline refusal obstacle(selection const& s, int index, question const& q) noexcept {
   if (index < 0) return refusal::unknown_name;
   candidate const& c = s.candidates[index];
-  if (!c.supports(q.ranks) || static_cast<std::uint64_t>(c.depth(q.ranks)) > q.credits)
-    return refusal::ranks;
+  if (!c.supports(q.ranks) || static_cast<std::uint64_t>(c.depth(q.ranks)) > q.credits) return refusal::ranks;
   return s.commutative || c.keeps_order ? refusal::none : refusal::order;
 }
 
@@ -104,20 +110,25 @@ namespace detail {
   return true;
 }
 
-[[nodiscard]] inline log_gp model_for(selection const& s, question const& q, settings const* own) noexcept {
+// A model of the call's transport goes before one of the transport that it uses on this level.
+[[nodiscard]] inline log_gp model_for(level const& on, question const& q, settings const* own) noexcept {
+  question of_level = q;
+  of_level.transport = on.transport;
   for (settings const* const said : {own, &settings_of_environment()}) {
     if (said == nullptr) continue;
-    for (fitted_model const& model : said->table().models)
-      if (model.holds(q)) return model.parameters;
+    for (question const* const asked : {&q, static_cast<question const*>(&of_level)})
+      for (fitted_model const& model : said->table().models)
+        if (model.holds(*asked)) return model.parameters;
   }
-  return s.default_model;
+  return on.default_model;
 }
 
 }  // namespace detail
 
 [[nodiscard]] inline double estimate_us(selection const& s, int index, question const& q,
                                         settings const* own) noexcept {
-  return detail::model_for(s, q, own)(s.counted(q.ranks)[index], q.bytes);
+  level_models const models{detail::model_for(s.near, q, own), detail::model_for(s.far, q, own)};
+  return models(s.counted(q.ranks)[index], q.bytes);
 }
 
 // The candidate that the cost model expects to be fastest; of equals, the first.

@@ -26,9 +26,10 @@ COLLX_COLD inline void add_refusal(message& text, selection const& s, question c
   if (d.why == refusal::settings_fault) return text.add(d.origin);
   text.add("%s: ", s.collective.text);
   if (d.why == refusal::nothing_fits) {
-    text.add("of the algorithms that may be chosen, none runs on %d ranks with this operator; give "
-             "tune::selected_from a longer list",
-             q.ranks.size);
+    text.add(
+        "of the algorithms that may be chosen, none runs on %d ranks with this operator; give "
+        "tune::selected_from a longer list",
+        q.ranks.size);
     return;
   }
   add_origin(text, d);
@@ -60,8 +61,9 @@ COLLX_COLD inline void add_estimates(message& text, selection const& s, question
 
 // "all_reduce of 4096 bytes on 2 ranks over shm, private memory: ring, by ..."
 COLLX_COLD inline void add_question(message& text, word const& collective, question const& q) {
-  text.add("%s of %zu bytes on %d ranks over %s, %s memory: ", collective.text, q.bytes, q.ranks.size,
-           q.transport->text, name(q.memory));
+  text.add("%s of %zu bytes on %d ranks", collective.text, q.bytes, q.ranks.size);
+  if (q.ranks.inner > 1) text.add(" in groups of %d", q.ranks.inner);
+  text.add(" over %s, %s memory: ", q.transport->text, name(q.memory));
 }
 
 COLLX_COLD inline void describe(message& text, selection const& s, question const& q, settings const* own,

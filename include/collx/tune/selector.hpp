@@ -8,6 +8,7 @@
 #pragma once
 
 #include "collx/algo/all.hpp"
+#include "collx/algo/hierarchical.hpp"
 #include "collx/tune/choice.hpp"
 #include "collx/tune/report.hpp"
 
@@ -40,28 +41,46 @@ template <class Contract, class Endpoint, bool Commutative>
 template <class Table>
 struct counted_once {
   shape last{0, 0};
-  factors rows[Table::count == 0 ? 1 : Table::count];
+  level_factors rows[Table::count == 0 ? 1 : Table::count];
 
   // The counts of a schedule depend on the ranks alone, and a thread rarely changes between groups.
-  [[nodiscard]] static factors const* of(shape n) noexcept {
+  [[nodiscard]] static level_factors const* of(shape n) noexcept {
     static thread_local counted_once mine;
     if (mine.last == n) return mine.rows;
     for (int i = 0; i < Table::count; ++i)
-      mine.rows[i] = Table::rows[i].supports(n) ? Table::rows[i].count(n) : factors{};
+      mine.rows[i] = Table::rows[i].supports(n) ? Table::rows[i].count(n) : level_factors{};
     mine.last = n;
     return mine.rows;
   }
 };
 
+template <class Endpoint>
+inline constexpr level transport_level{&transport_of<Endpoint>,
+                                       Endpoint::is_mapped ? mapped_model : message_model};
+
+// The ways to the ranks of the own group and to others: the same, unless a transport is made of two.
+template <class Endpoint>
+[[nodiscard]] constexpr level near_level() {
+  if constexpr (requires { typename Endpoint::near_endpoint; })
+    return transport_level<typename Endpoint::near_endpoint>;
+  else return transport_level<Endpoint>;
+}
+template <class Endpoint>
+[[nodiscard]] constexpr level far_level() {
+  if constexpr (requires { typename Endpoint::far_endpoint; })
+    return transport_level<typename Endpoint::far_endpoint>;
+  else return transport_level<Endpoint>;
+}
+
 template <class List, class Contract, class Endpoint, bool Commutative>
-inline constexpr selection selection_of{
-    candidates<Contract, List>::rows,
-    candidates<Contract, List>::count,
-    word(Contract::name),
-    Commutative,
-    Endpoint::is_mapped ? mapped_model : message_model,
-    &built_in<Contract, Endpoint, Commutative>,
-    &counted_once<candidates<Contract, List>>::of};
+inline constexpr selection selection_of{candidates<Contract, List>::rows,
+                                        candidates<Contract, List>::count,
+                                        word(Contract::name),
+                                        Commutative,
+                                        near_level<Endpoint>(),
+                                        far_level<Endpoint>(),
+                                        &built_in<Contract, Endpoint, Commutative>,
+                                        &counted_once<candidates<Contract, List>>::of};
 
 }  // namespace detail
 
@@ -97,6 +116,16 @@ struct selected_from {
 
 }  // namespace tune
 
-using selected = tune::selected_from<algo::all>;
+namespace tune {
+
+// For ranks on several hosts, or in other groups (communicator::ranks_per_group).
+using two_level_algorithms = type_list<algo::hierarchical<algo::direct_one_shot, algo::ring>,
+                                       algo::hierarchical<algo::direct_one_shot, algo::recursive_doubling>,
+                                       algo::hierarchical<algo::direct_one_shot, algo::binomial_tree>,
+                                       algo::hierarchical<algo::direct_one_shot, algo::direct_one_shot>>;
+
+}  // namespace tune
+
+using selected = tune::selected_from<joined<algo::all, tune::two_level_algorithms>>;
 
 }  // namespace collx::inline abi_1

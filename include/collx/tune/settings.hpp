@@ -19,9 +19,8 @@ namespace collx::inline abi_1::tune {
 
 namespace detail {
 
-using further_collectives =
-    type_list<contract::all_gather_v, contract::reduce_scatter_v, contract::all_to_all_v, contract::gather_v,
-              contract::scatter_v>;
+using further_collectives = type_list<contract::all_gather_v, contract::reduce_scatter_v,
+                                      contract::all_to_all_v, contract::gather_v, contract::scatter_v>;
 
 // Calls f(name) for every collective until it returns true; whether it did.
 template <class F>
@@ -31,6 +30,14 @@ bool any_collective(F const& f) {
   contract::all::for_each(visit);
   further_collectives::for_each(visit);
   return found;
+}
+
+// Up to the next comma that does not stand in the name of an algorithm: hierarchical<direct_one_shot, ring>.
+[[nodiscard]] inline std::size_t length_of_item(char const* text) {
+  std::size_t length = 0;
+  for (int open = 0; text[length] != '\0' && (open > 0 || text[length] != ','); ++length)
+    open += (text[length] == '<') - (text[length] == '>');
+  return length;
 }
 
 [[noreturn]] COLLX_COLD inline void refuse_collective(char const* where, char const* name, int length) {
@@ -111,7 +118,7 @@ class settings {
 
   void put_all(char const* where, char const* variable, char const* assignments) {
     for (char const* at = assignments; *at != '\0';) {
-      std::size_t const length = std::strcspn(at, ",");
+      std::size_t const length = detail::length_of_item(at);
       char const* const equals = static_cast<char const*>(std::memchr(at, '=', length));
       if (equals == nullptr || equals == at || equals + 1 == at + length) {
         message text;

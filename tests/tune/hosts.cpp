@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// `selected` where ranks share hosts: the choice looks at how they lie, and two-level algorithms are among
+// what it, a variable or code may take. The hosts are pretended (transport/pretended_hosts.hpp).
+// component: tcp
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "collx/collective/all_gather.hpp"
+#include "collx/collective/all_reduce.hpp"
+#include "collx/collective/broadcast.hpp"
+#include "collx/collective/explain.hpp"
+#include "transport/pretended_hosts.hpp"
+
+namespace tune = collx::tune;
+namespace contract = collx::contract;
+using collx::rank_t;
+using collx::selected;
+using world_type = collx::communicator<pretended::shm_and_tcp>;
+
+namespace {
+
+// A failure ends the process with another code than 0, after it has said what it saw.
+void require(std::string const& text, std::string const& words, bool holds = true) {
+  if ((text.find(words) != std::string::npos) == holds) return;
+  std::fprintf(stderr, "says '%s', %s '%s'\n", text.c_str(), holds ? "and not" : "which holds",
+               words.c_str());
+  std::_Exit(3);
+}
+
+// Two hosts of two ranks.
+template <class RankMain>
+void on_two_hosts(RankMain const& rank_main) {
+  for (int const code : pretended::on_hosts(
+           {1, 1, 2, 2},
+           [&](world_type& world) {
+             world.ranks_per_group(2);
+             rank_main(world);
+           },
+           collx::transport::tcp_settings{}))
+    CHECK(code == 0);
+}
+
+// The sum of 1 .. 4 everywhere, with the algorithm that is chosen.
+void check_sum(world_type& world, std::size_t count) {
+  std::vector<float> values(count, static_cast<float>(world.rank() + 1));
+  collx::all_reduce<selected>(world, values);
+  for (float const each : values)
+    if (each != 10) std::_Exit(4);
+}
+
+}  // namespace
+
+TEST_CASE("where ranks share hosts, two-level algorithms are chosen, and do it") {
+  on_two_hosts([](world_type& world) {
+    std::string const why = tune::explain<contract::all_reduce, selected>(world, 1 << 20).text();
+    require(why, "all_reduce of 1048576 bytes on 4 ranks in groups of 2 over composite");
+    require(why, "memory: hierarchical<direct_one_shot, ");
+    require(why, "by the cost model");
+    check_sum(world, std::size_t{1} << 18);
+    require(tune::explain<contract::all_gather, selected>(world, 4096).text(), "memory: hierarchical<");
+    std::vector<int> mine(1024, world.rank()), all(4096);
+    collx::all_gather<selected>(world, mine, all);
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (all[i] != static_cast<int>(i / 1024)) std::_Exit(5);
+    world.ranks_per_group(1);  // no structure: none of it
+    require(tune::explain<contract::all_reduce, selected>(world, 1 << 20).text(), "memory: hierarchical",
+            false);
+    check_sum(world, 1000);
+  });
+}
+
+TEST_CASE("a variable and code may name two-level algorithms, whose names have commas") {
+  on_two_hosts([](world_type& world) {
+    setenv("COLLX_ALGORITHM", "all_reduce=hierarchical<direct_one_shot, ring>,broadcast=chain", 1);
+    require(tune::explain<contract::all_reduce, selected>(world, 8).text(),
+            "hierarchical<direct_one_shot, ring>, by environment variable COLLX_ALGORITHM");
+    require(tune::explain<contract::broadcast, selected>(world, 8).text(), "chain, by environment variable");
+    check_sum(world, 1000);
+    tune::settings said;
+    said.use("all_reduce", "hierarchical<direct_one_shot, direct_one_shot>");
+    world.tuning(&said);
+    require(tune::explain<contract::all_reduce, selected>(world, 8).text(), "direct_one_shot>, by the code");
+    check_sum(world, 1000);
+    said.use("all_reduce", "hierarchical<ring, ring>");
+    require(tune::explain<contract::all_reduce, selected>(world, 8).text(),
+            "is no algorithm of this collective here; say one of: bidirectional_ring");
+    world.tuning(nullptr);
+  });
+}
