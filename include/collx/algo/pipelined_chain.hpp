@@ -16,7 +16,8 @@
 //
 //   T(C) = (n-2 + C) (t_s + M/(C B)),   least for C = sqrt((n-2) M / (t_s B)),
 //
-// that is, for chunks of sqrt(M t_s B / (n-2)) bytes. best_chunk_count() computes it.
+// that is, for chunks of sqrt(M t_s B / (n-2)) bytes. best_chunk_count() computes it,
+// and collx::best_chain (tune/best_chain.hpp) takes it in every call.
 #pragma once
 
 #include "collx/algo/composed_name.hpp"

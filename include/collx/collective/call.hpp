@@ -97,7 +97,8 @@ template <class Contract, class T, class Op, class Endpoint>
   bool const shared = !is_uneven<Contract> && bytes > 0 &&
                       endpoint.reachable(reinterpret_cast<std::byte const*>(everywhere), sizeof(T));
   return {bytes, args.at.where.shape(), &tune::transport_of<Endpoint>,
-          shared ? tune::memory_kind::symmetric : tune::memory_kind::unshared, endpoint.depth()};
+          shared ? tune::memory_kind::symmetric : tune::memory_kind::unshared, endpoint.depth(),
+          endpoint.staging_bytes()};
 }
 
 // Calls f.template operator()<Algorithm>() with the algorithm asked for, or the chosen one; otherwise()

@@ -58,7 +58,7 @@ template <class Contract, class Algorithm = automatic, class Transport, class Op
   constexpr bool commutative = is_commutative<Op>();
   auto& engine = comm.engine();
   question const q{bytes, comm.standing().where.shape(), &transport_of<endpoint>, memory,
-                   engine.endpoint().depth()};
+                   engine.endpoint().depth(), engine.endpoint().staging_bytes()};
   explanation e;
   if constexpr (std::is_same_v<Algorithm, automatic>) {
     detail::explain_automatic<Contract, endpoint, commutative>(q, e);

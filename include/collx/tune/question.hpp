@@ -53,6 +53,7 @@ struct question {
   word const* transport = nullptr;
   memory_kind memory = memory_kind::unshared;  // of the buffer that every rank has, see call.hpp
   std::uint64_t credits = any_bytes;           // messages that the transport lets be in flight
+  std::size_t staging_bytes = any_bytes;       // of a lane: half of it is a fragment
 };
 
 // What a row asks of a call. Rows are looked at in order and the first that holds wins, so upper

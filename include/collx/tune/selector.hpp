@@ -11,6 +11,7 @@
 #include "collx/algo/hierarchical.hpp"
 #include "collx/tune/choice.hpp"
 #include "collx/tune/report.hpp"
+#include "collx/tune/transport_levels.hpp"
 
 namespace collx::inline abi_1 {
 namespace tune {
@@ -53,24 +54,6 @@ struct counted_once {
     return mine.rows;
   }
 };
-
-template <class Endpoint>
-inline constexpr level transport_level{&transport_of<Endpoint>,
-                                       Endpoint::is_mapped ? mapped_model : message_model};
-
-// The ways to the ranks of the own group and to others: the same, unless a transport is made of two.
-template <class Endpoint>
-[[nodiscard]] constexpr level near_level() {
-  if constexpr (requires { typename Endpoint::near_endpoint; })
-    return transport_level<typename Endpoint::near_endpoint>;
-  else return transport_level<Endpoint>;
-}
-template <class Endpoint>
-[[nodiscard]] constexpr level far_level() {
-  if constexpr (requires { typename Endpoint::far_endpoint; })
-    return transport_level<typename Endpoint::far_endpoint>;
-  else return transport_level<Endpoint>;
-}
 
 template <class List, class Contract, class Endpoint, bool Commutative>
 inline constexpr selection selection_of{candidates<Contract, List>::rows,
