@@ -28,11 +28,12 @@ struct gpu_settings {
   int lanes = 16;                          // blocks of a call, at most; fewer where ranks share a GPU
   std::size_t staging_bytes = 256 * 1024;  // of a lane
   std::size_t packet_bytes = 4096;         // the longest message that travels as packets; 0: none does
+  int packet_width = 8;                    // bytes of a packet: 8 or 16
   std::size_t heap_bytes = 0;              // for allocate()
   std::uint64_t timeout_us = 30'000'000;   // of every wait in a kernel
 
-  // COLLX_CUDA_LANES, COLLX_CUDA_STAGING_BYTES, COLLX_CUDA_PACKET_BYTES, COLLX_CUDA_HEAP_BYTES,
-  // COLLX_TIMEOUT_US.
+  // COLLX_CUDA_LANES, COLLX_CUDA_STAGING_BYTES, COLLX_CUDA_PACKET_BYTES, COLLX_CUDA_PACKET_WIDTH,
+  // COLLX_CUDA_HEAP_BYTES, COLLX_TIMEOUT_US.
   [[nodiscard]] static gpu_settings from_environment() {
     gpu_settings s;
     auto const read = [](char const* name, auto absent, std::int64_t low, std::int64_t high) {
@@ -42,6 +43,7 @@ struct gpu_settings {
     s.lanes = read("COLLX_CUDA_LANES", s.lanes, 1, 256);
     s.staging_bytes = read("COLLX_CUDA_STAGING_BYTES", s.staging_bytes, 4096, std::int64_t{1} << 30);
     s.packet_bytes = read("COLLX_CUDA_PACKET_BYTES", s.packet_bytes, 0, 1 << 20);
+    s.packet_width = read("COLLX_CUDA_PACKET_WIDTH", s.packet_width, 8, 16) < 16 ? 8 : 16;
     s.heap_bytes = read("COLLX_CUDA_HEAP_BYTES", s.heap_bytes, 0, std::int64_t{1} << 40);
     s.timeout_us = read("COLLX_TIMEOUT_US", s.timeout_us, 1, std::int64_t{1} << 52);
     return s;
@@ -74,6 +76,7 @@ class gpu_communicator {
     array<transport::cuda_parts::announcement> mine(1);
     mine[0] = transport::cuda_parts::window_mappings::describe(device_, bootstrap::host_identity(), block_,
                                                                block_bytes_);
+    mine[0].packet_width = chosen.packet_width;
     all_gather(host, bytes(mine), bytes(all));
     finish(std::span(all.data(), all.size()));
     // Before any rank has a kernel that waits for others; see kernel_list.cuh.
@@ -264,7 +267,9 @@ class gpu_communicator {
     }
     require(cudaGetDevice(&device_), "the current device", "gpu_communicator needs a GPU");
     view_.rank = rank, view_.size = size;
-    view_.where = {size, chosen.lanes, chosen.staging_bytes, chosen.packet_bytes};
+    view_.where = {size, chosen.lanes, chosen.staging_bytes, chosen.packet_bytes,
+                   chosen.packet_width == 16 ? transport::windows::packet_width::wide
+                                             : transport::windows::packet_width::narrow};
     block_bytes_ = transport::cuda_parts::window_mappings::whole_blocks(view_.where.bytes() + heap_bytes_);
     block_ = transport::cuda_parts::device_block(block_bytes_);
     view_.own = block_.data();
@@ -293,7 +298,7 @@ class gpu_communicator {
       one_process = one_process && each.is_of_process_of(mine);
       shares_device_ =
           shares_device_ || (&each != &mine && each.is_of_process_of(mine) && each.ordinal == mine.ordinal);
-      if (each.bytes != mine.bytes)
+      if (each.bytes != mine.bytes || each.packet_width != mine.packet_width)
         throw error(status::bad_argument,
                     "gpu_communicator: the COLLX_CUDA_ settings are not the same on all ranks");
     }

@@ -162,6 +162,20 @@ void try_requests(gpu_communicator& gpu, stream const& s) {
   gpu.synchronize(on(s.id));
 }
 
+// Packets of the other width.
+template <class Transport>
+void try_wide_packets(communicator<Transport>& host, stream const& s) {
+  gpu_settings chosen = gpu_settings::from_environment();
+  chosen.packet_width = 24 - chosen.packet_width;
+  gpu_communicator gpu(host, chosen);
+  for (std::size_t const count : {std::size_t{1}, std::size_t{3}, std::size_t{62}, std::size_t{1000}}) {
+    buffer<float> in(content_of(gpu.rank(), count));
+    all_reduce<algo::direct_one_shot>(gpu, in, sum, on(s.id));
+    gpu.synchronize(on(s.id));
+    check(in.content() == sum_of(gpu.size(), count), "packets of the other width");
+  }
+}
+
 void try_heap(gpu_communicator& gpu, stream const& s) {
   std::size_t const count = 100'000;
   auto mine = gpu.allocate<float>(count);
@@ -240,6 +254,7 @@ void one_rank(communicator<Transport>& host) {
   stream const s;
   gpu_settings chosen = gpu_settings::from_environment();
   chosen.heap_bytes = 1 << 20;
+  try_wide_packets(host, s);
   gpu_communicator gpu(host, chosen);
   try_all_reduce<algo::direct_one_shot>(gpu, s, "direct_one_shot");
   try_all_reduce<algo::direct_two_shot>(gpu, s, "direct_two_shot");

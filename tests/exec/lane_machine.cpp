@@ -117,6 +117,7 @@ void walk(window_group::traits const& chosen) {
   CAPTURE(chosen.lanes);
   CAPTURE(chosen.threads);
   CAPTURE(chosen.packet_bytes);
+  CAPTURE(static_cast<int>(chosen.width));
   CAPTURE(chosen.reaches_all);
   walker all(chosen);
   std::size_t const calls = all.walk();
@@ -129,7 +130,11 @@ void walk(window_group::traits const& chosen) {
 TEST_CASE("kernels' text performs every schedule as the reference does") {
   for (rank_t size = 1; size <= (sample::is_sample ? 3 : 6); ++size) {
     walk({.size = size, .reaches_all = size % 2 == 0});
-    walk({.size = size, .packet_bytes = 256, .reaches_all = size % 2 == 1});
+    walk({.size = size,
+          .packet_bytes = 256,
+          .width = size % 2 == 0 ? transport::windows::packet_width::wide
+                                 : transport::windows::packet_width::narrow,
+          .reaches_all = size % 2 == 1});
   }
 }
 
@@ -137,6 +142,7 @@ TEST_CASE("lanes and threads share the work of a call") {
   for (rank_t size = 2; size <= (sample::is_sample ? 3 : 4); ++size) {
     walk({.size = size, .lanes = 3, .reaches_all = false});
     walk({.size = size, .threads = 2, .packet_bytes = 256});
+    walk({.size = size, .threads = 2, .packet_bytes = 512, .width = transport::windows::packet_width::wide});
     walk({.size = size, .lanes = 2, .threads = 2, .packet_bytes = 1024, .reaches_all = size == 3});
   }
 }

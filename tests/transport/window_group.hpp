@@ -22,6 +22,7 @@ struct traits {
   int threads = 1;  // of a lane
   std::size_t staging_bytes = 64 * 1024;
   std::size_t packet_bytes = 0;
+  windows::packet_width width = windows::packet_width::narrow;
   bool reaches_all = true;  // peers can read all memory, not windows alone
   std::uint64_t timeout_ns = 30'000'000'000;
 };
@@ -29,7 +30,8 @@ struct traits {
 class group {
  public:
   explicit group(traits const& chosen)
-      : traits_(chosen), layout_(chosen.size, chosen.lanes, chosen.staging_bytes, chosen.packet_bytes) {
+      : traits_(chosen),
+        layout_(chosen.size, chosen.lanes, chosen.staging_bytes, chosen.packet_bytes, chosen.width) {
     auto const n = static_cast<std::size_t>(chosen.size);
     views_.resize(n);
     peers_.resize(n);

@@ -47,6 +47,39 @@ COLLX_HD inline void store_relaxed(Word* word, Word value) noexcept {
   system_atomic<Word>(*word).store(value, order::memory_order_relaxed);
 }
 
+// Two words that lie beside each other, at a multiple of 16. Who finds the second one of a pair that was
+// stored finds its first one, too; pairs are not stored over each other before they are read.
+struct word_pair {
+  std::uint64_t first, second;
+};
+
+COLLX_HD inline void store_pair(std::uint64_t* to, word_pair const& stored) noexcept {
+#if defined(__CUDA_ARCH__)
+  // One store of 16 bytes, which nobody sees half of (PTX ISA 8.3).
+  asm volatile("{.reg .b128 pair; mov.b128 pair, {%1, %2}; st.relaxed.sys.global.b128 [%0], pair;}" ::"l"(
+                   __cvta_generic_to_global(to)),
+               "l"(stored.first), "l"(stored.second)
+               : "memory");
+#else
+  store_relaxed(to, stored.first);         // relaxed: the other store publishes it
+  store_release(to + 1, stored.second);    // release: the first word is there
+#endif
+}
+
+[[nodiscard]] COLLX_HD inline word_pair load_pair(std::uint64_t const* from) noexcept {
+  word_pair loaded;
+#if defined(__CUDA_ARCH__)
+  asm volatile("{.reg .b128 pair; ld.relaxed.sys.global.b128 pair, [%2]; mov.b128 {%0, %1}, pair;}"
+               : "=l"(loaded.first), "=l"(loaded.second)
+               : "l"(__cvta_generic_to_global(from))
+               : "memory");
+#else
+  loaded.second = load_acquire(from + 1);  // acquire: the first word was stored before
+  loaded.first = load_relaxed(from);       // relaxed: as said
+#endif
+  return loaded;
+}
+
 // Whether this is the first call for a word that was 0. Relaxed: the winner only earns the right to write.
 [[nodiscard]] COLLX_HD inline bool claim(std::uint32_t* word) noexcept {
   return system_atomic<std::uint32_t>(*word).exchange(1, order::memory_order_relaxed) == 0;

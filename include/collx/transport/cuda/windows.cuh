@@ -25,6 +25,7 @@ struct announcement {
   std::int32_t processors;    // multiprocessors of the device
   std::uint64_t window;       // its address, in that process
   std::uint64_t bytes;
+  std::int64_t packet_width;
   cudaIpcMemHandle_t handle;
 
   [[nodiscard]] bool is_of_process_of(announcement const& other) const noexcept {

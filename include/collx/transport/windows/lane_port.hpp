@@ -5,6 +5,7 @@
 
 #include "collx/device/team.hpp"
 #include "collx/transport/concept.hpp"
+#include "collx/transport/windows/packets.hpp"
 #include "collx/transport/windows/view.hpp"
 
 namespace collx::inline abi_1::transport::windows {
@@ -98,22 +99,11 @@ class lane_port {
   template <device::team Team>
   COLLX_HD void send_packets(Team const& team, rank_t peer, std::uint64_t message, std::byte const* payload,
                              std::size_t bytes) const noexcept {
-    auto* const to =
-        reinterpret_cast<std::uint64_t*>(group_->peers[peer].window + group_->where.packets(rank(), message));
-    auto const number = static_cast<std::uint64_t>(static_cast<std::uint32_t>(message + 1)) << 32;
-    bool const whole_words = reinterpret_cast<std::uintptr_t>(payload) % sizeof(std::uint32_t) == 0;
-    for (std::size_t i = static_cast<std::size_t>(team.rank()); i < words(bytes);
-         i += static_cast<std::size_t>(team.size())) {
-      std::uint32_t data = 0;
-      if (whole_words && 4 * i + 4 <= bytes) {
-        data = reinterpret_cast<std::uint32_t const*>(payload)[i];
-      } else {
-        for (std::size_t b = 0; b < 4 && 4 * i + b < bytes; ++b)
-          data |= static_cast<std::uint32_t>(payload[4 * i + b]) << (8 * b);
-      }
-      // Relaxed: data and number are one word.
-      device::store_relaxed(to + i, number | data);
-    }
+    std::byte* const to = group_->peers[peer].window + group_->where.packets(rank(), message);
+    auto const number = static_cast<std::uint32_t>(message + 1);
+    if (group_->where.width() == packet_width::wide)
+      windows::send_packets<4>(team, to, number, payload, bytes);
+    else windows::send_packets<2>(team, to, number, payload, bytes);
   }
 
   // Puts the payload of the k-th packet message of a step together. Each thread waits for its own words and
@@ -121,21 +111,12 @@ class lane_port {
   template <device::team Team>
   [[nodiscard]] COLLX_HD status take_packets(Team const& team, rank_t peer, std::uint64_t message, int k,
                                              std::size_t bytes) const noexcept {
-    auto const* const from =
-        reinterpret_cast<std::uint64_t const*>(group_->own + group_->where.packets(peer, message));
+    std::byte const* const from = group_->own + group_->where.packets(peer, message);
     auto const number = static_cast<std::uint32_t>(message + 1);
     auto* const to = reinterpret_cast<std::uint32_t*>(landing(k));
-    for (std::size_t i = static_cast<std::size_t>(team.rank()); i < words(bytes);
-         i += static_cast<std::size_t>(team.size())) {
-      std::uint64_t word = 0;
-      auto const is_here = [&]() noexcept {
-        word = device::load_relaxed(from + i);  // relaxed: as said at send_packets
-        return static_cast<std::uint32_t>(word >> 32) == number;
-      };
-      if (status const outcome = device::wait_until(limits(), is_here); outcome != status::ok) return outcome;
-      to[i] = static_cast<std::uint32_t>(word);
-    }
-    return status::ok;
+    return group_->where.width() == packet_width::wide
+               ? windows::take_packets<4>(team, limits(), from, number, to, bytes)
+               : windows::take_packets<2>(team, limits(), from, number, to, bytes);
   }
 
   [[nodiscard]] COLLX_HD std::byte* landing(int k) const noexcept {
@@ -174,8 +155,6 @@ class lane_port {
   }
 
  private:
-  [[nodiscard]] static COLLX_HD std::size_t words(std::size_t bytes) noexcept { return (bytes + 3) / 4; }
-
   [[nodiscard]] COLLX_HD book& book_of(rank_t peer) const noexcept {
     return *reinterpret_cast<book*>(group_->own + group_->where.of(lane_, peer));
   }

@@ -44,12 +44,8 @@ struct alignas(128) head {
   std::uint32_t reported;
 };
 
-// A small payload as packets: each word of four bytes beside the low half of the message's number, stored
-// together, so that neither a letter nor a fence is needed. (NCCL calls this LL.)
-struct packet {
-  std::uint32_t data;
-  std::uint32_t number;
-};
+// Bytes of a packet (packets.hpp).
+enum class packet_width : int { narrow = 8, wide = 16 };
 
 // Sizes are multiples of 128. Offsets are in bytes from where a window begins.
 class layout {
@@ -57,15 +53,19 @@ class layout {
   layout() = default;
   // `staging_bytes`: of one lane. `packet_bytes`: the largest payload that travels as packets, on lane 0;
   // 0: none do.
-  COLLX_HD constexpr layout(rank_t size, int lanes, std::size_t staging_bytes, std::size_t packet_bytes)
+  COLLX_HD constexpr layout(rank_t size, int lanes, std::size_t staging_bytes, std::size_t packet_bytes,
+                            packet_width width = packet_width::narrow)
       : size_(size),
         lanes_(lanes),
+        width_(width),
         staging_bytes_(rounded(staging_bytes)),
         packet_bytes_(rounded(packet_bytes)) {}
 
   [[nodiscard]] COLLX_HD constexpr int lanes() const noexcept { return lanes_; }
   [[nodiscard]] COLLX_HD constexpr std::size_t staging_bytes() const noexcept { return staging_bytes_; }
   [[nodiscard]] COLLX_HD constexpr std::size_t packet_bytes() const noexcept { return packet_bytes_; }
+
+  [[nodiscard]] COLLX_HD constexpr packet_width width() const noexcept { return width_; }
 
   [[nodiscard]] COLLX_HD constexpr std::size_t state(int lane) const noexcept {
     return sizeof(head) + number(lane) * sizeof(lane_state);
@@ -104,7 +104,7 @@ class layout {
     return number(lane) * number(size_) + number(peer);
   }
   [[nodiscard]] COLLX_HD constexpr std::size_t packet_room() const {
-    return packet_bytes_ / sizeof(std::uint32_t) * sizeof(packet);
+    return packet_bytes_ * 2;  // narrow ones are half payload, wide ones more
   }
   [[nodiscard]] COLLX_HD constexpr std::size_t channels() const {
     return sizeof(head) + rounded(number(lanes_) * sizeof(lane_state));
@@ -124,6 +124,7 @@ class layout {
 
   rank_t size_ = 1;
   int lanes_ = 1;
+  packet_width width_ = packet_width::narrow;
   std::size_t staging_bytes_ = 0, packet_bytes_ = 0;
 };
 
