@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// All-reduce driven by kernels, 2, 4 and 8 ranks (threads of this process) on one GPU: small ones replayed by
-// a graph, beside launches of an empty kernel; large ones with the library's ring, beside a ring written by
-// hand. Medians over repetitions; microseconds per call, of rank 0.
+// All-reduce driven by kernels, 2, 4 and 8 ranks (threads of this process), each on a GPU of its own where
+// there are as many, else all on one: small ones replayed by a graph, with packets of both widths, beside
+// launches of an empty kernel; large ones with the library's ring, beside a ring written by hand. NCCL beside
+// both, where it is installed and ranks do not share a GPU, which it refuses. Medians over repetitions;
+// microseconds per call, of rank 0.
 #include <algorithm>
 #include <barrier>
 #include <cstdio>
@@ -12,6 +14,7 @@
 #include <collx/bootstrap/threads.hpp>
 #include <collx/gpu.cuh>
 
+#include "nccl.hpp"
 #include "ring_by_hand.cuh"
 
 namespace {
@@ -88,8 +91,16 @@ class stopwatch {
 struct shared {
   std::barrier<> meeting;
   by_hand::ring ring{};
+  nccl::unique_id id{};
+  bool compares_nccl = false;
   explicit shared(rank_t size) : meeting(size) {}
 };
+
+void require_nccl(int code, char const* what) {
+  if (code == 0) return;
+  std::fprintf(stderr, "NCCL: %s: error %d\n", what, code);
+  std::_Exit(1);
+}
 
 template <class Record>
 double replayed(stream const& s, std::barrier<>& meeting, Record const& record) {
@@ -111,24 +122,39 @@ double replayed(stream const& s, std::barrier<>& meeting, Record const& record) 
   return us;
 }
 
-void small_ones(gpu_communicator& gpu, stream const& s, std::barrier<>& meeting) {
+// `narrow` and `wide`: groups of the same ranks, with packets of 8 and 16 bytes.
+void small_ones(gpu_communicator& narrow, gpu_communicator& wide, nccl::communicator other, stream const& s,
+                std::barrier<>& meeting) {
   double const bare = replayed(s, meeting, [&] { nothing<<<1, 32, 0, s.id>>>(); });
-  if (gpu.rank() == 0) std::printf("%d ranks: an empty kernel takes %.2f us\n", gpu.size(), bare);
+  bool const tells = narrow.rank() == 0;
+  if (tells) std::printf("%d ranks: an empty kernel takes %.2f us\n", narrow.size(), bare);
   for (std::size_t bytes = 8; bytes <= 65536; bytes *= 8) {
     std::size_t const count = bytes / sizeof(float);
     float *const in = on_device<float>(count), *const out = on_device<float>(count);
     std::span<float> const source(in, count), target(out, count);
-    double const us = replayed(s, meeting, [&] { all_reduce(gpu, source, target, sum, on(s.id)); });
-    if (gpu.rank() == 0)
-      std::printf("  all_reduce %6zu B  %8.2f us  %5.1f empty kernels\n", bytes, us, us / bare);
-    gpu.synchronize(on(s.id));
+    double const us = replayed(s, meeting, [&] { all_reduce(narrow, source, target, sum, on(s.id)); });
+    narrow.synchronize(on(s.id));
+    double const us_wide = replayed(s, meeting, [&] { all_reduce(wide, source, target, sum, on(s.id)); });
+    wide.synchronize(on(s.id));
+    if (tells)
+      std::printf("  all_reduce %6zu B  %8.2f us  %5.1f empty kernels; wide packets %8.2f us", bytes, us,
+                  us / bare, us_wide);
+    if (other != nullptr) {
+      double const theirs = replayed(s, meeting, [&] {
+        require_nccl(
+            nccl::functions::loaded().all_reduce(in, out, count, nccl::float32, nccl::sum, other, s.id),
+            "all_reduce");
+      });
+      if (tells) std::printf("; NCCL %8.2f us", theirs);
+    }
+    if (tells) std::puts("");
     meeting.arrive_and_wait();
     (void)cudaFree(in);
     (void)cudaFree(out);
   }
 }
 
-void large_ones(gpu_communicator& gpu, stream const& s, shared& all) {
+void large_ones(gpu_communicator& gpu, nccl::communicator other, stream const& s, shared& all) {
   constexpr std::size_t slot_count = 32 * 1024;
   auto const lanes = static_cast<std::size_t>(gpu.lanes());
   stopwatch const watch;
@@ -151,8 +177,18 @@ void large_ones(gpu_communicator& gpu, stream const& s, shared& all) {
     gpu.synchronize(on(s.id));
     all.meeting.arrive_and_wait();
     if (gpu.rank() == 0)
-      std::printf("  ring %4zu MiB  %10.1f us, by hand %10.1f us: %.3f of its time\n", mib, library, hand,
+      std::printf("  ring %4zu MiB  %10.1f us, by hand %10.1f us: %.3f of its time", mib, library, hand,
                   library / hand);
+    if (other != nullptr) {
+      double const theirs = watch.timed(s, 1, [&] {
+        require_nccl(
+            nccl::functions::loaded().all_reduce(in, out, count, nccl::float32, nccl::sum, other, s.id),
+            "all_reduce");
+      });
+      all.meeting.arrive_and_wait();
+      if (gpu.rank() == 0) std::printf("; NCCL %10.1f us", theirs);
+    }
+    if (gpu.rank() == 0) std::puts("");
     by_hand::member const& mine = all.ring.members[gpu.rank()];
     for (void* const memory :
          {static_cast<void*>(in), static_cast<void*>(out), static_cast<void*>(mine.staging),
@@ -173,13 +209,29 @@ int main() {
   }
   for (rank_t const size : {2, 4, 8}) {
     shared all(size);
+    all.compares_nccl = nccl::functions::loaded().found() && devices >= size;
+    if (all.compares_nccl) require_nccl(nccl::functions::loaded().get_unique_id(&all.id), "unique id");
+    std::printf("%d ranks on %s; NCCL %s\n", size, devices >= size ? "a GPU each" : "one GPU",
+                all.compares_nccl                   ? "beside them"
+                : nccl::functions::loaded().found() ? "cannot: it needs a GPU for each rank"
+                                                    : "is not found (COLLX_NCCL names the library)");
     bootstrap::on_threads(size, [&](auto& host) {
       try {
-        require(cudaSetDevice(0), "cudaSetDevice");
+        require(cudaSetDevice(devices >= size ? host.rank() : 0), "cudaSetDevice");
         stream const s;
-        gpu_communicator gpu(host);
-        small_ones(gpu, s, all.meeting);
-        large_ones(gpu, s, all);
+        nccl::communicator other = nullptr;
+        if (all.compares_nccl)
+          require_nccl(nccl::functions::loaded().init_rank(&other, size, all.id, host.rank()), "init");
+        gpu_settings chosen = gpu_settings::from_environment();
+        gpu_communicator gpu(host, chosen);
+        chosen.packet_width = 16;
+        {
+          gpu_communicator wide(host, chosen);
+          small_ones(gpu, wide, other, s, all.meeting);
+        }
+        large_ones(gpu, other, s, all);
+        all.meeting.arrive_and_wait();
+        if (other != nullptr) require_nccl(nccl::functions::loaded().destroy(other), "destroy");
       } catch (std::exception const& e) {
         std::fprintf(stderr, "rank %d of %d: %s\n", host.rank(), size, e.what());
         std::_Exit(1);  // the others would wait for this rank
