@@ -4,6 +4,9 @@
 // the deadline where it does not.
 // ctest: TIMEOUT 300
 // component: tcp
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include "collx/bootstrap/tcp_processes.hpp"
 #include "sample.hpp"
 #include "transport/killing.hpp"
@@ -23,6 +26,23 @@ struct over_tcp {
   }
 };
 using communicator = collx::communicator<over_tcp::transport>;
+
+enum class ending { reset, silent };  // an RST to the other side; a FIN in both directions
+
+// Ends one of this process's connections, the nth that it has, as whatever lies between two hosts may. False:
+// it has not so many.
+bool end_connection(int nth, ending how) {
+  for (int fd = 3; fd < 300; ++fd) {
+    sockaddr_storage peer{};
+    socklen_t length = sizeof peer;
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &length) != 0) continue;
+    if (peer.ss_family != AF_INET || nth-- != 0) continue;
+    sockaddr nowhere{};
+    nowhere.sa_family = AF_UNSPEC;
+    return how == ending::silent ? shutdown(fd, SHUT_RDWR) == 0 : connect(fd, &nowhere, sizeof nowhere) == 0;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -76,4 +96,46 @@ TEST_CASE("tcp: a rank that is stopped is named when the deadline has passed, by
     CHECK(records[r].report.peer == stopped);  // although only rank 3 waits for it, and rank 1 for rank 0
   }
   munmap(victim.at, sizeof(pid_t));
+}
+
+TEST_CASE("tcp: each connection of several that ends by itself is noticed at once by both sides") {
+  static shared_records records;
+  collx::transport::tcp_settings chosen;
+  chosen.common = {.timeout_us = deadline_us, .staging_bytes = 1024 * 1024};
+  chosen.limits.flows = 3;
+  chosen.limits.slice_bytes = 16 * 1024;
+  for (ending const how : {ending::reset, ending::silent})
+    for (int nth = 0; nth < chosen.limits.connections(); ++nth) {
+      records.clear();
+      auto const codes = collx::bootstrap::on_tcp_processes(
+          2,
+          [&](collx::communicator<collx::transport::tcp>& comm) {
+            watchdog dog;
+            auto const watched = dog.watch(comm);
+            std::vector<int> values(300'000);                    // many slices: every connection is used
+            collx::all_reduce<collx::algo::ring>(comm, values);  // all connections stand
+            // Calls that never wait could do without a connection that they happen not to need: one side
+            // waits.
+            if (comm.rank() == 1 && !end_connection(nth, how)) std::_Exit(9);
+            while (comm.rank() == 1 && !records[0].ready) sched_yield();
+            call_until_it_fails(comm, records[comm.rank()],
+                                [&](auto& c) { collx::all_reduce<collx::algo::ring>(c, values); });
+            records[comm.rank()].ready = true;
+          },
+          chosen);
+      CAPTURE(nth);
+      CAPTURE(static_cast<int>(how));
+      for (rank_t const r : {0, 1}) {
+        std::string const text = records[r].text;
+        CAPTURE(r);
+        CAPTURE(text);
+        CHECK(codes[static_cast<std::size_t>(r)] == 0);
+        REQUIRE(records[r].failed);
+        status const code = records[r].report.code;
+        CHECK((code == status::peer_lost || code == status::aborted));
+        // Each blames the other side, or has heard that the other side blames this one.
+        CHECK(records[r].report.peer == (code == status::peer_lost ? 1 - r : r));
+        CHECK(records[r].took_us < noticed_within_us);
+      }
+    }
 }

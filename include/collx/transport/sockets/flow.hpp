@@ -31,8 +31,8 @@ struct outgoing_frame {
 enum class flow_state : std::uint8_t {
   closed,
   open,
-  ended,   // the other side writes no more, or does not read any more
-  broken,  // the connection failed, or what came over it is no frame
+  ended,   // the other side has said goodbye on it, and writes no more
+  broken,  // the connection failed, or ended without a goodbye, or what came over it is no frame
 };
 
 class flow {
@@ -55,9 +55,15 @@ class flow {
     ::shutdown(fd_.get(), SHUT_WR);
   }
   void close() noexcept {
+    abandon();
     secured_.reset();
     fd_.reset();
+  }
+  // Nothing is read or written any more: no payload is touched again. The connection stays as it is.
+  void abandon() noexcept {
     state_ = flow_state::closed;
+    count_ = 0;
+    written_ = rest_ = have_ = 0;
   }
 
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
@@ -124,7 +130,7 @@ class flow {
       if (n <= 0) {
         bool const cut = have_ != 0 || rest_ != 0;
         bool const went = n == 0 || errno == ECONNRESET || errno == EPIPE;
-        state_ = went && !cut ? flow_state::ended : flow_state::broken;
+        state_ = went && !cut && said_goodbye_ ? flow_state::ended : flow_state::broken;
         return;
       }
       if (!take(static_cast<std::size_t>(n), sink)) return;
@@ -224,6 +230,7 @@ class flow {
         break;
       }
       at += frame_bytes;
+      said_goodbye_ = said_goodbye_ || current_.kind == frame_kind::goodbye;
       if (current_.kind != frame_kind::data) continue;
       std::size_t const here = have_ - at < current_.slice_bytes ? have_ - at : current_.slice_bytes;
       if (here != 0) std::memcpy(to_, buffer_ + at, here);
@@ -241,6 +248,7 @@ class flow {
   net::owned_stream secured_;
   flow_state state_ = flow_state::closed;
   bool can_write_ = true;
+  bool said_goodbye_ = false;   // the other side has, on this connection
   bool waits_ = false;          // the head in the buffer could not be dealt with yet
   std::uint32_t first_ = 0, count_ = 0;
   std::size_t written_ = 0;     // of the frames that are on their way out

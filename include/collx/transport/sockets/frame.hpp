@@ -16,7 +16,7 @@ enum class frame_kind : std::uint8_t {
   data = 1,  // a slice follows
   credit,    // `consumed` of the receiver's messages on this channel have been read
   alarm,     // somebody failed: code in `message`, reporter in `offset`, culprit in `consumed`
-  goodbye,   // the sender has done all it will do on this link
+  goodbye,   // the sender has done all it will do on this connection; ends every one of them
   lost,      // the process of rank `from` of the world is gone without a goodbye
   question,  // whom do you wait for?
   answer,    // for rank `from` of the world, or nobody

@@ -8,7 +8,7 @@
 namespace collx::inline abi_1::transport::sockets {
 
 // First in, first out, linked through a member of the elements.
-template <channel* channel::*Next, bool channel::*Listed>
+template <channel* channel::* Next, bool channel::* Listed>
 class channel_queue {
  public:
   [[nodiscard]] channel* front() const noexcept { return first_; }
@@ -68,8 +68,8 @@ class link {
     while (owing_.front() != nullptr) owing_.pop().group->count_owing(-1);
   }
   [[nodiscard]] bool left() const noexcept { return left_; }
-  // Nothing more will come from the peer: the connection for data has ended or failed, or there never was
-  // one, and the one for control has.
+  // Nothing more will come from the peer, or not all of it: every connection for data has ended, or one of
+  // them has failed, or there never was one, and the one for control has.
   [[nodiscard]] bool is_over() noexcept {
     bool open = false, ended = false;
     for (flow& f : data_) {
@@ -78,6 +78,11 @@ class link {
       ended = ended || f.state() == flow_state::ended;
     }
     return !open && (ended || control_has_ended());
+  }
+  // The connection for control has failed: the peer is gone, or cannot be told of anything any more. True
+  // from the second time on that it is asked: what else the peer has sent is read first.
+  [[nodiscard]] bool is_cut_off() noexcept {
+    return control_has_ended() && !left_ && std::exchange(found_cut_off_, true);
   }
   [[nodiscard]] bool control_is_open() const noexcept { return control_.state() == flow_state::open; }
   [[nodiscard]] bool control_has_ended() const noexcept {
@@ -125,15 +130,24 @@ class link {
         if (f.idle()) continue;
         auto const index = static_cast<int>(&f - data_.data());
         f.write([&](outgoing_frame const& done) noexcept {
+          more = true;
+          if (done.of == nullptr) return;
           choice_.returned(index, done.payload_bytes);
           written(done);
-          more = true;
         });
       }
       moved = moved || more;
       more = more && (waiting_.front() != nullptr || urgent_.front() != nullptr);
     }
     return moved;
+  }
+
+  // After a failure callers free what they sent from and received to: nothing of it is touched afterwards.
+  // The connections stay, since an end of one might be seen before word of the failure.
+  COLLX_COLD void abandon_data() noexcept {
+    while (waiting_.front() != nullptr) (void)waiting_.pop();
+    while (urgent_.front() != nullptr) (void)urgent_.pop();
+    for (flow& f : data_) f.abandon();
   }
 
   // A group goes: nothing here refers to it afterwards. A connection in the middle of one of its frames
@@ -176,6 +190,7 @@ class link {
       } else if (tells_goodbye_ && is_quiet()) {
         what.kind = frame_kind::goodbye;
         tells_goodbye_ = false;
+        if (is_up()) say_goodbye_for_data();
       } else {
         break;
       }
@@ -186,6 +201,19 @@ class link {
     bool moved = false;
     if (!control_.idle()) control_.write([&](outgoing_frame const&) noexcept { moved = true; });
     return moved;
+  }
+
+  // Connections end in any order. One that ends without this has failed, and slices may be missing that
+  // others do not bring.
+  void say_goodbye_for_data() noexcept {
+    frame what;
+    what.kind = frame_kind::goodbye;
+    for (flow& f : data_) {
+      if (f.state() != flow_state::open) continue;
+      outgoing_frame& out = f.push();
+      out = {};
+      encode(what, out.head);
+    }
   }
 
   [[nodiscard]] bool is_quiet() noexcept {
@@ -270,6 +298,7 @@ class link {
   int opened_ = 0;
   bool checks_;
   bool left_ = false;
+  bool found_cut_off_ = false;
   bool tells_alarm_ = false, tells_goodbye_ = false;
   bool asks_ = false, answers_ = false;
   rank_t lost_ = no_rank, blamed_ = no_rank;

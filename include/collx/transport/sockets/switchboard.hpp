@@ -114,6 +114,14 @@ class switchboard {
           watch(l->at(f).fd(), mark_of(*l, f), EPOLLIN | EPOLLOUT, EPOLL_CTL_MOD);
   }
 
+  // After a failure; see link.
+  COLLX_COLD void abandon_data() noexcept {
+    for (link* l : links_) {
+      for (int f = 1; l != nullptr && f < l->flow_count(); ++f) stop_looking_at(l->at(f));
+      if (l != nullptr) l->abandon_data();
+    }
+  }
+
   // A group goes: nothing here refers to it afterwards.
   COLLX_COLD void forget(channel_group const& group) noexcept {
     for (link* l : links_)

@@ -83,6 +83,7 @@ class tcp_world {
 
   void send(channel& c, bool urgent) noexcept {
     need(c);
+    if (COLLX_UNLIKELY(alarm_.raised())) return;  // it stays unsent: whoever waits for it learns why
     c.with->wants_to_send(c, urgent);
     board_.pump(*c.with);
   }
@@ -177,7 +178,8 @@ class tcp_world {
   [[nodiscard]] status outlook_of(rank_t peer) noexcept {
     link* const with = board_.find(peer);
     if (with != nullptr && with->is_over()) return status::peer_lost;
-    if (with != nullptr && with->is_up()) return status::ok;  // what it has sent is read first
+    if (with != nullptr && with->is_up())
+      return with->is_cut_off() ? status::peer_lost : status::ok;  // what it has sent is read first
     return lost_[static_cast<std::size_t>(peer)] ? status::peer_lost : board_.connections().outlook(peer);
   }
 
@@ -203,11 +205,17 @@ class tcp_world {
   struct reader {
     tcp_world& world;
     link& from;
+    bool on_control;
     channel_group* last = nullptr;
 
     [[nodiscard]] sockets::flow::answer begin(sockets::frame const& what, std::byte*& to) noexcept {
       using answer = sockets::flow::answer;
-      if (what.kind == sockets::frame_kind::goodbye) return from.said_goodbye(), answer::take;
+      bool const is_data = what.kind == sockets::frame_kind::data;
+      if (what.kind == sockets::frame_kind::goodbye) {
+        if (on_control) from.said_goodbye();
+        return answer::take;
+      }
+      if (is_data == on_control) return answer::refuse;
       if (what.kind == sockets::frame_kind::alarm) return world.hear_alarm(what);
       if (what.kind == sockets::frame_kind::lost) return world.hear_of_loss(what);
       if (what.kind == sockets::frame_kind::question) {
@@ -233,13 +241,15 @@ class tcp_world {
   }
 
   void read_data(link& l) noexcept {
-    reader sink{*this, l};
+    reader sink{*this, l, false};
     for (int f = 1; f < l.flow_count(); ++f) read(l, f, sink);
   }
 
   void read(link& l, int index, reader& sink) noexcept {
     sockets::flow& f = l.at(index);
     if (f.state() != sockets::flow_state::open) return;
+    // What was expected may have gone to memory that its owner has freed since: see link::abandon_data().
+    if (index != 0 && alarm_.raised()) return f.abandon(), board_.stop_looking_at(f);
     f.read(sink);
     if (f.state() == sockets::flow_state::open) return;
     board_.stop_looking_at(f);
@@ -251,14 +261,14 @@ class tcp_world {
   void look_at_all() noexcept {
     board_.look(
         [&](link& l, int index) noexcept {
-          reader sink{*this, l};
+          reader sink{*this, l, index == 0};
           read(l, index, sink);
         },
         [&](link& l, int index) noexcept {
           if (index == 0 && alarm_.raised()) l.tell_alarm(alarm_frame());
           board_.pump(l);
           // With the end of a handshake the first frames may have come, to where epoll does not see them.
-          reader sink{*this, l};
+          reader sink{*this, l, index == 0};
           read(l, index, sink);
           wake_all();
         });
@@ -303,6 +313,7 @@ class tcp_world {
 
   void spread_alarm(mapped::first_failure const& what) noexcept {
     alarm_.raise(what);
+    board_.abandon_data();
     board_.for_each_within_call([&](link& l) noexcept {
       l.tell_alarm(alarm_frame());
       board_.pump(l);
