@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // pmix_rank tcp|composite: one rank of those that a launcher with PMIx has started. Nothing says where rank 0
-// is but the launcher. pmix_rank places: what a launcher may say of sizes and ranks, without one.
+// is but the launcher. pmix_rank places: what a launcher may say of sizes and ranks, without one. absent:
+// rank 2 never comes. stopped: the launcher does not answer.
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
 #include <vector>
+
+#include <signal.h>
+#include <unistd.h>
 
 #include "collx/bootstrap/pmix.hpp"
 #include "collx/collx.hpp"
@@ -24,6 +28,24 @@ void run() {
   for (int const value : values)
     if (value != world.size() * (world.size() + 1) / 2) throw std::runtime_error("a sum is wrong");
   if (world.rank() == 0) std::printf("%d ranks: all right\n", world.size());
+}
+
+// Tells the launcher who it is, and no more; is killed with the others.
+[[noreturn]] void stay_away() {
+  collx::bootstrap::pmix_use const known(collx::now_us() + 60'000'000);
+  for (;;) pause();
+}
+
+// Until the other ranks have seen that it is; the one that has stopped it wakes it again.
+void stop_launcher() {
+  pid_t const launcher = getppid();
+  kill(launcher, SIGSTOP);
+  try {
+    run<tcp>();
+  } catch (...) {
+    kill(launcher, SIGCONT);
+    throw;
+  }
 }
 
 void check_places() {
@@ -54,6 +76,9 @@ void check_places() {
 int main(int argc, char** argv) try {
   if (argc == 2 && std::strcmp(argv[1], "composite") == 0) run<shm_and_tcp>();
   else if (argc == 2 && std::strcmp(argv[1], "places") == 0) check_places();
+  else if (argc == 2 && std::strcmp(argv[1], "absent") == 0 && std::getenv("PMIX_RANK")[0] == '2')
+    stay_away();
+  else if (argc == 2 && std::strcmp(argv[1], "stopped") == 0) stop_launcher();
   else run<tcp>();
 } catch (std::exception const& failure) {
   std::printf("error: %s\n", failure.what());

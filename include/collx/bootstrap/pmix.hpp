@@ -8,6 +8,7 @@
 
 #include "collx/bootstrap/composite.hpp"
 #include "collx/bootstrap/notice_board.hpp"
+#include "collx/bootstrap/pmix_call.hpp"
 
 namespace collx::inline abi_1::bootstrap {
 
@@ -37,25 +38,23 @@ COLLX_COLD inline void require_place_in_job(std::int64_t size, std::int64_t rank
 // have it before MPI_Init or after: PMIx counts who uses it.
 class pmix_job : public notice_board {
  public:
-  // `timeout_us`: how long rank 0's address is waited for. Throws error (bad_argument) if no launcher that
-  // speaks PMIx has started this process, or if it does not say how many ranks there are.
-  COLLX_COLD explicit pmix_job(std::uint64_t timeout_us) : timeout_us_(timeout_us) {
-    pmix_status_t const begun = PMIx_Init(&self_, nullptr, 0);
-    if (begun != PMIX_SUCCESS)
-      fail(status::bad_argument, "PMIx_Init", begun,
-           "start this process with mpirun of Open MPI or srun --mpi=pmix, or use connect() and MASTER_ADDR");
-    use_.began = true;
+  // `timeout_us`: how long the launcher may take to answer all that it is asked, and the other ranks to come.
+  // Throws error: bad_argument if no launcher that speaks PMIx has started this process, or if it does not
+  // say how many ranks there are; timeout.
+  COLLX_COLD explicit pmix_job(std::uint64_t timeout_us)
+      : timeout_us_(timeout_us), deadline_us_(now_us() + timeout_us), use_(deadline_us_) {
+    pmix_proc_t const self = use_.self();
     std::int64_t const size = number_of(PMIX_JOB_SIZE, PMIX_RANK_WILDCARD);
-    detail::require_place_in_job(size, self_.rank);
+    detail::require_place_in_job(size, self.rank);
     me_.by = &row;
     me_.size = static_cast<rank_t>(size);
-    me_.rank = static_cast<rank_t>(self_.rank);
+    me_.rank = static_cast<rank_t>(self.rank);
     // Whatever else is said only helps.
     std::int64_t const local_size = number_of(PMIX_LOCAL_SIZE, PMIX_RANK_WILDCARD);
-    std::int64_t const local_rank = number_of(PMIX_LOCAL_RANK, self_.rank);
+    std::int64_t const local_rank = number_of(PMIX_LOCAL_RANK, self.rank);
     if (local_size >= 1 && local_size <= size) me_.local_size = static_cast<rank_t>(local_size);
     if (local_rank >= 0 && local_rank < size) me_.local_rank = static_cast<rank_t>(local_rank);
-    me_.job = self_.nspace;
+    me_.job = use_.job();
     me_.rendezvous = std::getenv("COLLX_RENDEZVOUS");
     me_.board = this;
   }
@@ -63,62 +62,99 @@ class pmix_job : public notice_board {
   [[nodiscard]] launch const& me() const noexcept { return me_; }
 
   COLLX_COLD void write(char const* text) override {
-    pmix_value_t value;
-    PMIX_VALUE_CONSTRUCT(&value);
     std::snprintf(text_, sizeof text_, "%s", text);
-    value.type = PMIX_STRING;
-    value.data.string = text_;  // PMIx_Put copies it
-    pmix_status_t done = PMIx_Put(PMIX_GLOBAL, key, &value);
-    if (done == PMIX_SUCCESS) done = PMIx_Commit();
-    if (done != PMIX_SUCCESS) fail(status::system_failure, "PMIx_Put", done, "see the launcher's own output");
+    put(address_key, text_);
     gather();
   }
 
   [[nodiscard]] COLLX_COLD char const* read() override {
     if (text_[0] != '\0') return text_;
+    put(presence_key, "here");
     gather();
-    pmix_proc_t zero;
-    PMIX_LOAD_PROCID(&zero, self_.nspace, 0);
-    pmix_value_t* found = nullptr;
-    pmix_status_t const got = PMIx_Get(&zero, key, nullptr, 0, &found);
-    bool const is_text = got == PMIX_SUCCESS && found->type == PMIX_STRING && found->data.string != nullptr;
-    if (is_text) std::snprintf(text_, sizeof text_, "%s", found->data.string);
-    if (found != nullptr) PMIX_VALUE_RELEASE(found);
-    if (!is_text)
-      fail(status::system_failure, "PMIx_Get of rank 0's address", got,
+    pmix_answer const got = get(address_key, 0, pmix_wait::for_data);
+    std::size_t const length = std::strlen(got.text);
+    if (got.code != PMIX_SUCCESS || length == 0 || length >= sizeof text_)
+      fail(status::system_failure, "PMIx_Get of rank 0's address", got.code,
            "start all ranks of this job with connect_by_pmix(), and the same settings");
+    std::memcpy(text_, got.text, length + 1);
     return text_;
   }
 
  private:
   // What the table of launchers has for others: words for messages, and no variables.
   static constexpr launcher row{"PMIx", "PMIX_RANK", nullptr, {}, "PMIX_RANK", nullptr, nullptr, {}};
-  static constexpr char key[] = "collx.rank0";
+  static constexpr char address_key[] = "collx.rank0";     // of rank 0
+  static constexpr char presence_key[] = "collx.present";  // of the others
+  static_assert(sizeof pmix_answer::text >= text_bytes_max);
+
+  void put(char const* key, char const* text) const {
+    struct {
+      char key[32], text[text_bytes_max];
+    } copy{};
+    std::snprintf(copy.key, sizeof copy.key, "%s", key);
+    std::snprintf(copy.text, sizeof copy.text, "%s", text);
+    pmix_answer const done = use_.ask("PMIx_Put", [copy](pmix_answer& answer) mutable {
+      pmix_value_t value;
+      PMIX_VALUE_CONSTRUCT(&value);
+      value.type = PMIX_STRING;
+      value.data.string = copy.text;  // PMIx_Put copies it
+      answer.code = PMIx_Put(PMIX_GLOBAL, copy.key, &value);
+      if (answer.code == PMIX_SUCCESS) answer.code = PMIx_Commit();
+    });
+    if (done.code != PMIX_SUCCESS)
+      fail(status::system_failure, "PMIx_Put", done.code, "see the launcher's own output");
+  }
 
   // Until everybody has come: what rank 0 has put is everywhere then.
   void gather() const {
-    pmix_info_t how[2];
-    bool const collect = true;
-    int const timeout_s = static_cast<int>((timeout_us_ + 999'999) / 1'000'000);
-    PMIX_INFO_LOAD(&how[0], PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
-    PMIX_INFO_LOAD(&how[1], PMIX_TIMEOUT, &timeout_s, PMIX_INT);
-    pmix_status_t const came = PMIx_Fence(nullptr, 0, how, 2);
+    pmix_call const waiting("PMIx_Fence", [rest_s = use_.rest_s()](pmix_answer& answer) {
+      pmix_info_t how[2];
+      bool const collect = true;
+      PMIX_INFO_LOAD(&how[0], PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
+      PMIX_INFO_LOAD(&how[1], PMIX_TIMEOUT, &rest_s, PMIX_INT);
+      answer.code = PMIx_Fence(nullptr, 0, how, 2);
+    });
+    bool const ended = waiting.wait_until(deadline_us_);
+    pmix_status_t const came = ended ? waiting.answer().code : PMIX_ERR_TIMEOUT;
     if (came == PMIX_SUCCESS) return;
-    fail(came == PMIX_ERR_TIMEOUT ? status::timeout : status::system_failure, "PMIx_Fence", came,
-         "look at the output of all ranks: each must call connect_by_pmix() once");
+    if (!ended) use_.give_up();
+    if (came != PMIX_ERR_TIMEOUT)
+      fail(status::system_failure, "PMIx_Fence", came,
+           "a rank has ended: look at the output of all ranks; each must call connect_by_pmix() once");
+    char missing[100], text[400];
+    std::snprintf(
+        text, sizeof text,
+        "meeting by PMIx, rank %d of %d: not all ranks have come within %.1f s: %s; look at its own "
+        "output: each rank must call connect_by_pmix() once; or raise COLLX_TIMEOUT_US",
+        me_.rank, me_.size, static_cast<double>(timeout_us_) / 1e6, name_missing(missing));
+    throw error(status::timeout, text);
   }
 
+  // Who has left nothing with the server of this host, which knows of its own ranks only.
+  template <std::size_t N>
+  [[nodiscard]] char const* name_missing(char (&text)[N]) const {
+    pmix_answer const here = get(PMIX_LOCAL_PEERS, PMIX_RANK_WILDCARD, pmix_wait::not_at_all);
+    for (char const* at = here.text; at != nullptr && *at != '\0';) {
+      long const rank = std::strtol(at, nullptr, 10);
+      at = std::strchr(at, ',');
+      at += at != nullptr;
+      if (rank < 0 || rank >= me_.size || rank == me_.rank) continue;
+      pmix_answer const its =
+          get(rank == 0 ? address_key : presence_key, static_cast<pmix_rank_t>(rank), pmix_wait::not_at_all);
+      if (its.code == PMIX_SUCCESS) continue;
+      std::snprintf(text, sizeof text, "rank %ld of this host is missing", rank);
+      return text;
+    }
+    return "one of another host is missing";
+  }
+
+  [[nodiscard]] pmix_answer get(char const* what, pmix_rank_t of, pmix_wait how) const {
+    return use_.get(what, of, how);
+  }
   // -1: not told, or no number.
   [[nodiscard]] std::int64_t number_of(char const* what, pmix_rank_t of) const {
-    pmix_proc_t whom;
-    PMIX_LOAD_PROCID(&whom, self_.nspace, of);
-    pmix_value_t* found = nullptr;
-    if (PMIx_Get(&whom, what, nullptr, 0, &found) != PMIX_SUCCESS) return -1;
-    std::int64_t value = -1;
-    if (found->type == PMIX_UINT32) value = found->data.uint32;
-    else if (found->type == PMIX_UINT16) value = found->data.uint16;
-    PMIX_VALUE_RELEASE(found);
-    return value;
+    pmix_answer const said = use_.get(what, of, pmix_wait::for_data);
+    return said.code == PMIX_SUCCESS ? said.number : -1;
   }
 
   [[noreturn]] COLLX_COLD static void fail(status code, char const* call, pmix_status_t why,
@@ -128,17 +164,9 @@ class pmix_job : public notice_board {
     throw error(code, text);
   }
 
-  // A member, so that it ends also if the constructor throws.
-  struct use_of_pmix {
-    bool began = false;
-    ~use_of_pmix() {
-      if (began) PMIx_Finalize(nullptr, 0);
-    }
-  };
-
   std::uint64_t timeout_us_;
-  use_of_pmix use_;
-  pmix_proc_t self_{};
+  std::uint64_t deadline_us_;
+  pmix_use use_;
   launch me_;
   char text_[text_bytes_max] = {};
 };

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls of PMIx with a deadline. Most of them wait for the launcher's server, some for other ranks, and not
+// every server keeps to the time-out that it is told; one that is stopped keeps to none.
+#pragma once
+
+#include <condition_variable>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#include <pmix.h>
+
+#include "collx/core/clock.hpp"
+#include "collx/core/error.hpp"
+
+namespace collx::inline abi_1::bootstrap {
+
+// What a call said, as far as anybody here wants to know.
+struct pmix_answer {
+  pmix_status_t code = PMIX_ERR_TIMEOUT;
+  std::int64_t number = -1;  // -1: none
+  char text[1024] = {};      // empty: none
+  pmix_proc_t self{};        // of PMIx_Init
+
+  void take(pmix_value_t const& value) noexcept {
+    if (value.type == PMIX_UINT32) number = value.data.uint32;
+    else if (value.type == PMIX_UINT16) number = value.data.uint16;
+    else if (value.type == PMIX_STRING && value.data.string != nullptr)
+      std::snprintf(text, sizeof text, "%s", value.data.string);
+  }
+};
+
+// A call that may never return: made by a thread of its own, which is left to itself if it does not. All
+// that such a thread touches belongs to it as well.
+class pmix_call {
+ public:
+  // `what` is copied, and must not refer to anything of the caller's: it may outlive him. Throws error
+  // (system_failure) if there is no thread.
+  template <class What>
+  pmix_call(char const* name, What what) : state_(std::make_shared<shared>()) {
+    try {
+      std::thread([state = state_, what]() mutable {
+        what(state->answer);
+        std::lock_guard const held(state->mutex);
+        state->ended = true;
+        state->signal.notify_one();
+      }).detach();
+    } catch (std::system_error const& none) {
+      char text[200];
+      std::snprintf(text, sizeof text, "%s: no thread for it: %s; raise the limit on processes", name,
+                    none.what());
+      throw error(status::system_failure, text);
+    }
+  }
+
+  // False: it has not ended by then.
+  [[nodiscard]] bool wait_until(std::uint64_t deadline_us) const {
+    std::unique_lock held(state_->mutex);
+    while (!state_->ended) {
+      std::uint64_t const now = now_us();
+      if (now >= deadline_us) return false;
+      state_->signal.wait_for(held, std::chrono::microseconds(deadline_us - now));
+    }
+    return true;
+  }
+  // Once it has ended.
+  [[nodiscard]] pmix_answer const& answer() const noexcept { return state_->answer; }
+
+ private:
+  struct shared {
+    std::mutex mutex;
+    std::condition_variable signal;
+    bool ended = false;
+    pmix_answer answer;
+  };
+  std::shared_ptr<shared> state_;
+};
+
+enum class pmix_wait { for_data, not_at_all };
+
+// PMIx from PMIx_Init to PMIx_Finalize. Every call throws error (timeout) at the deadline, naming itself.
+class pmix_use {
+ public:
+  COLLX_COLD explicit pmix_use(std::uint64_t deadline_us) : deadline_us_(deadline_us) {
+    pmix_answer const begun =
+        ask("PMIx_Init", [](pmix_answer& answer) { answer.code = PMIx_Init(&answer.self, nullptr, 0); });
+    if (begun.code != PMIX_SUCCESS) {
+      char text[400];
+      std::snprintf(text, sizeof text,
+                    "PMIx_Init: %s; start this process with mpirun of Open MPI or srun --mpi=pmix, or use "
+                    "connect() and MASTER_ADDR",
+                    PMIx_Error_string(begun.code));
+      throw error(status::bad_argument, text);
+    }
+    self_ = begun.self;
+  }
+  pmix_use(pmix_use const&) = delete;
+  // A server that has not answered once is not waited for again.
+  ~pmix_use() {
+    if (is_silent_) return;
+    try {
+      pmix_call const ending("PMIx_Finalize",
+                             [](pmix_answer& answer) { answer.code = PMIx_Finalize(nullptr, 0); });
+      (void)ending.wait_until(now_us() + patience_us);
+    } catch (error const&) {  // it ends with the process
+    }
+  }
+
+  [[nodiscard]] pmix_proc_t const& self() const noexcept { return self_; }
+  [[nodiscard]] char const* job() const noexcept { return self_.nspace; }
+
+  // For servers that keep to it: they are told, so that they forget what nobody waits for any more.
+  [[nodiscard]] int rest_s() const noexcept {
+    std::uint64_t const now = now_us();
+    return now >= deadline_us_ ? 1 : static_cast<int>((deadline_us_ - now + 999'999) / 1'000'000);
+  }
+
+  template <class What>
+  [[nodiscard]] COLLX_COLD pmix_answer ask(char const* name, What const& what) const {
+    pmix_call const asked(name, what);
+    if (asked.wait_until(deadline_us_)) return asked.answer();
+    give_up();
+    char text[300];
+    std::snprintf(text, sizeof text,
+                  "%s: the launcher has not answered; see its own output, or raise COLLX_TIMEOUT_US", name);
+    throw error(status::timeout, text);
+  }
+  void give_up() const noexcept { is_silent_ = true; }
+
+  // What the launcher, or a rank, has said. `not_at_all`: as far as the server of this host knows now; an
+  // answer of a moment, whatever the deadline, and none is PMIX_ERR_TIMEOUT.
+  [[nodiscard]] COLLX_COLD pmix_answer get(char const* what, pmix_rank_t of, pmix_wait how) const {
+    struct question {
+      char key[64];
+      pmix_proc_t whom;
+      int rest_s;
+      bool at_once;
+    } asked{};
+    std::snprintf(asked.key, sizeof asked.key, "%s", what);
+    PMIX_LOAD_PROCID(&asked.whom, self_.nspace, of);
+    asked.at_once = how == pmix_wait::not_at_all;
+    asked.rest_s = asked.at_once ? 1 : rest_s();
+    auto const call = [asked](pmix_answer& answer) {
+      pmix_info_t wish[2];
+      PMIX_INFO_LOAD(&wish[0], PMIX_TIMEOUT, &asked.rest_s, PMIX_INT);
+      PMIX_INFO_LOAD(&wish[1], PMIX_IMMEDIATE, &asked.at_once, PMIX_BOOL);
+      pmix_value_t* found = nullptr;
+      answer.code = PMIx_Get(&asked.whom, asked.key, wish, 2, &found);
+      if (answer.code == PMIX_SUCCESS) answer.take(*found);
+      if (found != nullptr) PMIX_VALUE_RELEASE(found);
+    };
+    if (!asked.at_once) return ask("PMIx_Get", call);
+    pmix_call const quick("PMIx_Get", call);
+    if (quick.wait_until(now_us() + patience_us)) return quick.answer();
+    give_up();
+    return {};
+  }
+
+ private:
+  static constexpr std::uint64_t patience_us = 2'000'000;
+
+  std::uint64_t deadline_us_;
+  pmix_proc_t self_{};
+  mutable bool is_silent_ = false;
+};
+
+}  // namespace collx::inline abi_1::bootstrap
