@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <string_view>
 
+#include <signal.h>
+
 #include "transport/matched_scenarios.hpp"
 #include "ucx/start.hpp"
 
@@ -61,6 +63,83 @@ void leaving_early(rank_t size, Join const& join) {
   }
 }
 
+// The processes of a world: where each rank's is.
+std::vector<int> processes_of(collx::communicator<ucx>& world) {
+  std::vector<int> all(static_cast<std::size_t>(world.size()));
+  int const mine = getpid();
+  collx::all_gather(world, std::span(&mine, 1), std::span(all));
+  return all;
+}
+
+// Whether a process has ended, or does within some time. UCX gets on meanwhile.
+bool ends_within(collx::communicator<ucx>& world, int process, std::uint64_t at_most_us) {
+  std::uint64_t const start = collx::transport::shared_memory::start_time(process);
+  collx::transport::shared_memory::process_watch watch;
+  std::uint64_t const deadline_us = collx::now_us() + at_most_us;
+  while (!watch.ended(process, start))
+    if (collx::now_us() >= deadline_us) return false;
+    else world.engine().endpoint().progress();
+  return true;
+}
+
+constexpr std::size_t last_words = 3;  // some of which may be with the receiver before it asks for them
+
+// Who has sent its last messages leaves at once, and its process ends as soon as it may, before anybody has
+// asked for them: they are received all the same.
+void gone_before_received(collx::communicator<ucx>& world) {
+  auto const processes = processes_of(world);
+  std::vector<int> words(16);
+  for (rank_t r = 1; r < world.size(); ++r) {  // connections stand
+    if (world.rank() == 0) collx::send(world, std::span<int const>(words), r);
+    if (world.rank() == r) collx::receive(world, std::span(words), 0);
+    if (world.rank() == r) collx::send(world, std::span<int const>(words), 0);
+    if (world.rank() == 0) collx::receive(world, std::span(words), r);
+  }
+  collx::barrier(world);
+  if (world.rank() != 0) {
+    for (std::size_t i = 0; i < last_words; ++i) {
+      words.assign(words.size(), static_cast<int>(i) + world.rank());
+      collx::send(world, std::span<int const>(words), 0);
+    }
+    return;
+  }
+  for (rank_t r = 1; r < world.size(); ++r)
+    (void)ends_within(world, processes[static_cast<std::size_t>(r)], 300'000);  // or it stays: both are right
+  for (std::size_t i = 0; i < last_words; ++i)
+    for (rank_t r = 1; r < world.size(); ++r) {
+      collx::receive(world, std::span(words), r);
+      require(words.front() == static_cast<int>(i) + r && words.back() == words.front(),
+              "something else came");
+    }
+}
+
+// One process is killed when all have done their part: the others leave without waiting for what it cannot do
+// any more. With `goes_on` they call once more, and are told at once who is missing.
+void killed_at_the_end(collx::communicator<ucx>& world, bool goes_on) {
+  auto const processes = processes_of(world);
+  std::vector<int> values(30'000);
+  for (int round = 0; round < 3; ++round) collx::all_reduce<collx::algo::ring>(world, values);
+  collx::barrier(world);
+  if (world.rank() == 1) {
+    // Nobody may still wait for this one's part of the barrier.
+    for (rank_t r = 2; r < world.size(); ++r) collx::send(world, std::span<int const>(values), r);
+    raise(SIGKILL);
+  }
+  if (world.rank() >= 2) collx::receive(world, std::span(values), 1);
+  require(ends_within(world, processes[1], 20'000'000), "rank 1 lives");
+  if (!goes_on) return;
+  std::uint64_t const before = collx::now_us();
+  status how = status::ok;
+  try {
+    collx::all_reduce<collx::algo::ring>(world, values);
+  } catch (collx::error const& failure) {
+    how = failure.code();
+    require(failure.report().peer == 1, "another rank is blamed");
+  }
+  require(how == status::peer_lost || how == status::aborted, "a lost rank is not noticed");
+  require(collx::now_us() - before < 10'000'000, "a lost rank is noticed by the deadline only");
+}
+
 template <class Join>
 void perform(std::string_view scenario, collx::communicator<ucx>& world, Join const& join_with) {
   auto const join = [&] { return join_with(settings::from_environment()); };
@@ -72,6 +151,9 @@ void perform(std::string_view scenario, collx::communicator<ucx>& world, Join co
     refused(join_with, "UCX_NET_DEVICES", "eth0", "COLLX_SECRET_FILE");
     refused(join_with, "COLLX_TLS", "1", "use transport::tcp");
   } else if (scenario == "leaving") leaving_early(world.size(), join_with);
+  else if (scenario == "gone") gone_before_received(world);
+  else if (scenario == "killed") killed_at_the_end(world, true);
+  else if (scenario == "killed_last") killed_at_the_end(world, false);
   else throw std::runtime_error("no such scenario");
 }
 
@@ -82,9 +164,15 @@ int main(int argc, char** argv) {
   std::string_view const scenario = argv[1];
   if (scenario == "no_secret") unsetenv("COLLX_SECRET"), unsetenv("COLLX_SECRET_FILE");
   settings const chosen = scenario == "matrix" ? small_staging() : settings::from_environment();
+  std::uint64_t const begun_us = collx::now_us();
   auto const codes = ucx_ranks::run<ucx>(
       std::atoi(argv[2]), [&](auto& world, auto const& join) { perform(scenario, world, join); }, chosen);
-  int worst = 0;
-  for (int const code : codes) worst = code > worst ? code : worst;
+  bool const kills = scenario.starts_with("killed");
+  if (collx::now_us() - begun_us > 20'000'000) std::puts("it took so long as to have ended by the deadline");
+  int worst = kills && collx::now_us() - begun_us > 20'000'000;
+  for (std::size_t r = 0; r < codes.size(); ++r) {
+    int const due = kills && r == 1 ? 128 + SIGKILL : 0;
+    worst = codes[r] == due ? worst : 1;
+  }
   return worst;
 }

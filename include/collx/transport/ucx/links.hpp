@@ -61,10 +61,10 @@ class links {
   [[nodiscard]] COLLX_COLD status outlook(rank_t peer) noexcept {
     one& p = peers_[static_cast<std::size_t>(peer)];
     card const& its = cards_[static_cast<std::size_t>(peer)];
-    if (p.trouble == status::ok && its.process != 0 && p.watch.ended(its.process, its.started)) {
-      // What it sent before it ended is looked at first.
-      if (std::exchange(p.has_ended, true)) p.trouble = status::peer_lost;
-    }
+    if (p.trouble == status::ok && its.process != 0 && p.watch.ended(its.process, its.started))
+      p.trouble = status::peer_lost;
+    // What it sent before it left or ended comes first, whichever of UCX's connections it takes.
+    if (p.trouble != status::ok && !std::exchange(p.is_read_out, true)) read_what_is_here();
     return p.trouble;
   }
 
@@ -110,7 +110,7 @@ class links {
   struct one {
     ucp_ep_h ep = nullptr;
     status trouble = status::ok;
-    bool has_ended = false;
+    bool is_read_out = false;  // with trouble: nothing more of it lies unread
     shared_memory::process_watch watch;
   };
   enum class kind : std::uint32_t { alarm = 1, goodbye };
@@ -177,6 +177,16 @@ class links {
       if (p.ep != nullptr && p.trouble == status::ok)
         untold_ += is_request(ucp_am_send_nbx(p.ep, word_id, &what, sizeof what, nullptr, 0, &how));
   }
+
+  // UCX reads a little at a time, of one connection after the other, and says so only of whole messages: that
+  // nothing is left is known when it has been silent for a while.
+  COLLX_COLD void read_what_is_here() noexcept {
+    std::uint64_t const deadline_us = now_us() + patience_us;
+    for (int silent = 0; silent < looks_until_silent && now_us() < deadline_us;)
+      silent = ucp_worker_progress(worker_.get()) != 0 ? 0 : silent + 1;
+  }
+  static constexpr int looks_until_silent = 256;
+  static constexpr std::uint64_t patience_us = 200'000;  // others may send on and on
 
   COLLX_COLD void say_goodbye(std::uint64_t deadline_us) noexcept {
     goodbye_ = {kind::goodbye, rank_, 0, no_rank, no_rank};

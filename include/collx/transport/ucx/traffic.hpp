@@ -86,8 +86,10 @@ class traffic : public matched::ledger {
 
   // ok, or why waiting for a peer is pointless.
   [[nodiscard]] status trouble_with(rank_t peer) noexcept {
+    // Asked first: it reads what the peer sent before a message to it failed.
+    status const of_peer = by_.by->outlook(world_rank(peer));
     status const of_lanes = trouble_on_lanes(peer);
-    return of_lanes != status::ok ? of_lanes : by_.by->outlook(world_rank(peer));
+    return of_lanes != status::ok ? of_lanes : of_peer;
   }
 
   // After a failure: nothing is posted any more, and what UCX still writes to is taken from it.
