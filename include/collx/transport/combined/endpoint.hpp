@@ -77,7 +77,9 @@ class composite_endpoint {
   }
   [[nodiscard]] bool arrived(int lane, rank_t peer, arrival& what) noexcept {
     rank_t const near = here(peer);
-    return near != no_rank ? near_.arrived(lane, near, what) : far_.arrived(lane, peer, what);
+    if (near != no_rank ? near_.arrived(lane, near, what) : far_.arrived(lane, peer, what)) return true;
+    waits_near_ = near != no_rank;
+    return false;
   }
   void consume(int lane, rank_t peer) noexcept {
     rank_t const near = here(peer);
@@ -86,7 +88,9 @@ class composite_endpoint {
   }
   [[nodiscard]] bool can_send(int lane, rank_t peer) noexcept {
     rank_t const near = here(peer);
-    return near != no_rank ? near_.can_send(lane, near) : far_.can_send(lane, peer);
+    if (near != no_rank ? near_.can_send(lane, near) : far_.can_send(lane, peer)) return true;
+    waits_near_ = near != no_rank;
+    return false;
   }
   // By whomever it goes to: one that only goes far could be sent from anywhere, but that is not known here.
   [[nodiscard]] bool reachable(std::byte const* payload, std::size_t bytes) const noexcept {
@@ -113,20 +117,41 @@ class composite_endpoint {
   }
   [[nodiscard]] rank_t unread_by(int lane) noexcept {
     rank_t const near = near_.unread_by(lane);
+    waits_near_ = near != no_rank;
     return near != no_rank ? member_of_[static_cast<std::size_t>(near)] : far_.unread_by(lane);
   }
   [[nodiscard]] std::byte* scratch(int lane) noexcept { return near_.scratch(lane); }
 
   // Those of this host move their bytes themselves.
   void progress() noexcept {
-    if (member_of_.size() != static_cast<std::size_t>(size())) far_.progress();
+    if (goes_far()) far_.progress();
   }
+
+  // See exec::sleeping_place. No system call waits for other processes' memory and for sockets together: a
+  // rank sleeps where the peer that it looked for in vain wakes it, and looks at the other side now and then.
+  [[nodiscard]] bool prepare_to_sleep() noexcept {
+    return (!goes_near() || near_.prepare_to_sleep()) && (!goes_far() || far_.prepare_to_sleep());
+  }
+  [[nodiscard]] bool sleep(std::uint64_t at_most_us) noexcept {
+    if (!goes_far()) return near_.sleep(at_most_us);
+    if (!goes_near()) return far_.sleep(at_most_us);
+    std::uint64_t const nap = at_most_us < nap_us ? at_most_us : nap_us;
+    bool const near_rang = near_.sleep(waits_near_ ? nap : 0);
+    bool const far_rang = far_.sleep(waits_near_ || near_rang ? 0 : nap);
+    return near_rang || far_rang;
+  }
+
   [[nodiscard]] status interrupted(rank_t peer) noexcept {
     return world_->interrupted(peer == no_rank ? no_rank : world_rank(peer));
   }
   [[nodiscard]] rank_t suspect(rank_t peer) noexcept { return far_.suspect(peer); }
 
  private:
+  // What others on the other side want of a sleeper may wait so long. It costs some microseconds each time.
+  static constexpr std::uint64_t nap_us = 2'000;
+
+  [[nodiscard]] bool goes_near() const noexcept { return member_of_.size() > 1; }
+  [[nodiscard]] bool goes_far() const noexcept { return member_of_.size() != near_of_.size(); }
   // As what a peer is known to the near endpoint; no_rank: not at all.
   [[nodiscard]] rank_t here(rank_t peer) const noexcept { return near_of_[static_cast<std::size_t>(peer)]; }
 
@@ -136,6 +161,7 @@ class composite_endpoint {
   array<rank_t> near_of_;
   array<rank_t> member_of_;
   staging_rings<lane_count> rings_;
+  bool waits_near_ = false;  // the peer looked for last is of this host
 };
 
 }  // namespace collx::inline abi_1::transport
