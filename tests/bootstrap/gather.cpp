@@ -107,6 +107,63 @@ TEST_CASE("gather: a neighbour that has gone is named, and one that is silent") 
   CHECK(silent.code != status::ok);
 }
 
+TEST_CASE("gather: all others name a rank that is silent, and one that is gone, with its address") {
+  constexpr rank_t size = 24;
+  constexpr std::uint64_t deadline_us = 6'400'000;  // neighbours give up a tenth of a second after each other
+  struct fate {
+    rank_t victim;
+    bool is_gone;
+    std::vector<network_membership> all = tree_of(size);
+    std::vector<outcome> heard = std::vector<outcome>(size);
+  };
+  std::vector<fate> fates;
+  for (rank_t const victim : {0, 2, 5, 20})
+    for (bool const is_gone : {false, true}) fates.push_back({victim, is_gone});
+  std::vector<std::thread> ranks;
+  for (fate& each : fates) {
+    for (network_membership& mine : each.all) {
+      mine.addresses = collx::array<collx::net::address>(size);
+      for (rank_t r = 0; r < size; ++r)
+        mine.addresses[static_cast<std::size_t>(r)] =
+            collx::net::address::loopback(static_cast<std::uint16_t>(1000 + r));
+    }
+    for (network_membership& mine : each.all) {
+      if (mine.rank != each.victim)
+        ranks.emplace_back([&] {
+          each.heard[static_cast<std::size_t>(mine.rank)] = gather(mine, "text", deadline_us);
+        });
+      else if (each.is_gone) mine.parent.reset(), mine.children = {};
+    }
+  }
+  for (std::thread& each : ranks) each.join();
+  for (fate const& each : fates)
+    for (rank_t r = 0; r < size; ++r) {
+      if (r == each.victim) continue;
+      outcome const& how = each.heard[static_cast<std::size_t>(r)];
+      CAPTURE(r);
+      CAPTURE(how.words);
+      CHECK(how.code == (each.is_gone ? status::peer_lost : status::timeout));
+      std::string const name = std::to_string(each.victim);
+      std::string const port = std::to_string(1000 + each.victim);
+      CHECK(how.words.find(": rank " + name + " at 127.0.0.1:" + port + ' ') != std::string::npos);
+    }
+}
+
+TEST_CASE("gather: who has everything may leave while others are still being told") {
+  std::vector<network_membership> all = tree_of(3);
+  std::vector<std::thread> ranks;
+  std::vector<outcome> heard(3);
+  std::string const text(60'000, 'x');  // more than fits between two ranks at once
+  for (std::size_t r = 0; r < 3; ++r)
+    ranks.emplace_back([&, r] {
+      heard[r] = gather(all[r], text, long_us);
+      all[r].parent.reset();
+      all[r].children = {};
+    });
+  for (std::thread& each : ranks) each.join();
+  for (outcome const& each : heard) CHECK_MESSAGE(each.code == status::ok, each.words);
+}
+
 TEST_CASE("gather: nonsense is a mismatch") {
   auto const answered = [](std::vector<unsigned char> const& part) {
     std::vector<network_membership> const all = tree_of(2);

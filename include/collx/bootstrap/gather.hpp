@@ -12,41 +12,87 @@ namespace collx::inline abi_1::bootstrap {
 
 // Texts go up the tree, each rank adding its own to those from below, and all of them down again: rank 0
 // sends them four times, whatever the size. Each part is its length in bytes, then a record for each rank:
-// the rank, the length, the text.
+// the rank, the length, the text. In the place of a length there may be word of a failure, which every rank
+// passes on: so all name the rank that is lost or silent, and not the neighbour that waited for it.
 class text_gathering {
  public:
   static constexpr std::size_t text_bytes_max = 64 * 1024;
 
   COLLX_COLD text_gathering(network_membership const& all, std::uint64_t deadline_us)
-      : all_(all), deadline_us_(deadline_us) {}
+      : all_(all), patience_(all.rank, deadline_us), links_(all.children.size() + 1) {
+    for (std::size_t i = 0; i < all.children.size(); ++i)
+      links_[i] = {all.children[i].get(), first_tree_child(all.rank) + static_cast<rank_t>(i)};
+    links_[all.children.size()] = {all.parent.get(), tree_parent(all.rank)};
+  }
 
   // Collective. What every rank has told, by rank. Throws error: bad_argument (too long), timeout or
-  // peer_lost naming a neighbour in the tree, mismatch.
+  // peer_lost naming a rank and its address, mismatch.
   [[nodiscard]] COLLX_COLD array<array<std::byte>> gather(std::span<std::byte const> mine) {
     if (mine.size() > text_bytes_max) fail(status::bad_argument, all_.rank, "has a text of more than 64 KiB");
     array<std::byte> everything = collect(mine);
     if (all_.parent) {
-      send(all_.parent.get(), parent(), everything);
-      everything = receive(all_.parent.get(), parent());
+      send(above(), everything);
+      until_us_ = patience_.with_those_above_us();
+      everything = receive(above());
+      above().is_done = true;
     }
-    for (std::size_t i = 0; i < all_.children.size(); ++i) send(all_.children[i].get(), child(i), everything);
+    for (std::size_t i = 0; i < all_.children.size(); ++i) {
+      send(links_[i], everything);
+      links_[i].is_done = true;
+    }
     return split(everything);
   }
 
  private:
   static constexpr std::size_t length_bytes = 8, head_bytes = 8;
 
-  [[nodiscard]] rank_t parent() const noexcept { return tree_parent(all_.rank); }
-  [[nodiscard]] rank_t child(std::size_t i) const noexcept {
-    return first_tree_child(all_.rank) + static_cast<rank_t>(i);
+  // Who waits for those below gives up the earlier the lower it is in the tree, and only then who waits for
+  // what comes down: the first to give up is the one that knows who is silent.
+  class patience {
+   public:
+    patience(rank_t rank, std::uint64_t deadline_us) : deadline_us_(deadline_us) {
+      std::uint64_t const now = now_us();
+      step_us_ = (deadline_us > now ? deadline_us - now : 0) / (8 * levels_max);
+      for (; rank != 0 && level_ < levels_max; rank = tree_parent(rank)) ++level_;
+    }
+    [[nodiscard]] std::uint64_t with_those_below_us() const noexcept {
+      return deadline_us_ - step_us_ * (levels_max + level_ + 1);
+    }
+    [[nodiscard]] std::uint64_t with_those_above_us() const noexcept {
+      return deadline_us_ - step_us_ * (levels_max - level_);
+    }
+
+   private:
+    static constexpr std::uint64_t levels_max = 8;  // of more ranks than there may be
+    std::uint64_t deadline_us_, step_us_ = 0, level_ = 0;
+  };
+
+  // A connection of the tree, and what is known of it.
+  struct link {
+    int fd = -1;
+    rank_t to = no_rank;
+    bool has_text = false;    // something lies there that is no failure
+    bool is_sent_to = false;  // a text, of which a part may be on its way: no room for anything else
+    bool is_done = false;     // nothing more is to come or to go: it may end
+    [[nodiscard]] bool is_open() const noexcept { return fd >= 0 && !is_done; }
+  };
+
+  // Word of a failure: a length that no text has. Then what it is, and whose.
+  static constexpr std::uint64_t failure_mark = std::uint64_t{1} << 63;
+  [[nodiscard]] static std::uint64_t word_of(status code, rank_t who) noexcept {
+    return failure_mark | static_cast<std::uint64_t>(code) << 32 | static_cast<std::uint32_t>(who);
   }
+
+  [[nodiscard]] link& above() noexcept { return links_[all_.children.size()]; }
+  [[nodiscard]] rank_t parent() const noexcept { return tree_parent(all_.rank); }
 
   // This rank's text and those of all ranks below.
   [[nodiscard]] array<std::byte> collect(std::span<std::byte const> mine) {
+    until_us_ = patience_.with_those_below_us();
     array<array<std::byte>> parts(all_.children.size());
     std::size_t bytes = head_bytes + mine.size();
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      parts[i] = receive(all_.children[i].get(), child(i));
+      parts[i] = receive(links_[i]);
       bytes += parts[i].size();
     }
     array<std::byte> whole(bytes);
@@ -83,57 +129,128 @@ class text_gathering {
     return at;
   }
 
-  void send(int to, rank_t who, array<std::byte> const& what) const {
+  void send(link& to, array<std::byte> const& what) {
     std::byte length[length_bytes];
     net::put_u64(length, what.size());
-    send_all(to, who, length);
-    send_all(to, who, {what.data(), what.size()});
+    to.is_sent_to = true;
+    send_all(to, length);
+    send_all(to, {what.data(), what.size()});
+    to.is_sent_to = false;
   }
-  void send_all(int to, rank_t who, std::span<std::byte const> what) const {
+  void send_all(link& to, std::span<std::byte const> what) {
     while (!what.empty()) {
-      ssize_t const sent = ::send(to, what.data(), what.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+      ssize_t const sent = ::send(to.fd, what.data(), what.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
       if (sent > 0) what = what.subspan(static_cast<std::size_t>(sent));
-      else if (errno == EAGAIN) wait(to, POLLOUT, who);
-      else if (errno != EINTR) lose(who);
+      else if (errno == EAGAIN) wait(to, POLLOUT);
+      else if (errno != EINTR) lose(to);
     }
   }
 
-  [[nodiscard]] array<std::byte> receive(int from, rank_t who) const {
+  [[nodiscard]] array<std::byte> receive(link& from) {
     std::byte length[length_bytes];
-    receive_all(from, who, length);
+    receive_all(from, length);
     std::uint64_t const bytes = net::get_u64(length);
+    if ((bytes & failure_mark) != 0) pass_on(from, bytes);
     if (bytes > static_cast<std::uint64_t>(all_.size) * (head_bytes + text_bytes_max))
-      fail(status::mismatch, who, "sent nonsense; use one version");
+      fail(status::mismatch, from.to, "sent nonsense; use one version");
     array<std::byte> what(static_cast<std::size_t>(bytes));
-    receive_all(from, who, {what.data(), what.size()});
+    receive_all(from, {what.data(), what.size()});
+    from.has_text = false;
     return what;
   }
-  void receive_all(int from, rank_t who, std::span<std::byte> where) const {
+  void receive_all(link& from, std::span<std::byte> where) {
     while (!where.empty()) {
-      ssize_t const got = ::recv(from, where.data(), where.size(), MSG_DONTWAIT);
+      ssize_t const got = ::recv(from.fd, where.data(), where.size(), MSG_DONTWAIT);
       if (got > 0) where = where.subspan(static_cast<std::size_t>(got));
-      else if (got < 0 && errno == EAGAIN) wait(from, POLLIN, who);
-      else if (got == 0 || errno != EINTR) lose(who);
+      else if (got < 0 && errno == EAGAIN) wait(from, POLLIN);
+      else if (got == 0 || errno != EINTR) lose(from);
     }
   }
 
-  void wait(int fd, short events, rank_t who) const {
-    if (!net::ready_before(fd, events, deadline_us_))
-      fail(status::timeout, who,
-           "did not pass on what all ranks tell each other after they have met; look at its own output, or "
-           "raise COLLX_TIMEOUT_US");
+  // Until one link is ready. Any other may bring word of a failure, or end.
+  void wait(link& one, short events) {
+    array<pollfd> all(links_.size());
+    for (;;) {
+      for (std::size_t i = 0; i < links_.size(); ++i) {
+        bool const is_one = &links_[i] == &one;
+        bool const is_watched = is_one || (links_[i].is_open() && !links_[i].has_text);
+        all[i] = {is_watched ? links_[i].fd : -1, is_one ? events : short{POLLIN}, 0};
+      }
+      std::uint64_t const now = now_us();
+      // Also when the time is over: word of who is silent may be there by now.
+      std::uint64_t const rest_us = until_us_ > now ? until_us_ - now : 0;
+      timespec const rest{static_cast<time_t>(rest_us / 1'000'000),
+                          static_cast<long>(rest_us % 1'000'000 * 1000)};
+      if (::ppoll(all.data(), all.size(), &rest, nullptr) <= 0) {
+        if (rest_us == 0) give_up(one);
+        continue;
+      }
+      for (std::size_t i = 0; i < links_.size(); ++i) {
+        if (all[i].revents == 0) continue;
+        if (&links_[i] == &one) return;
+        look_at(links_[i]);
+      }
+    }
   }
-  [[noreturn]] void lose(rank_t who) const {
-    fail(status::peer_lost, who, "was lost after all ranks had met; look at its own output");
+
+  // At one whose turn has not come.
+  void look_at(link& other) {
+    std::byte length[length_bytes];
+    ssize_t const got = ::recv(other.fd, length, sizeof length, MSG_DONTWAIT | MSG_PEEK);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (got <= 0) lose(other);
+    other.has_text = true;  // or the beginning of a word, which is read in its turn
+    if (got == static_cast<ssize_t>(sizeof length) && (net::get_u64(length) & failure_mark) != 0)
+      pass_on(other, net::get_u64(length));
+  }
+
+  // ---- failures: told to all neighbours but the one it comes from, and thrown
+
+  [[noreturn]] COLLX_COLD void pass_on(link const& from, std::uint64_t word) {
+    auto const who = static_cast<rank_t>(static_cast<std::uint32_t>(word));
+    auto const code = static_cast<status>((word & ~failure_mark) >> 32);
+    bool const is_known =
+        (code == status::timeout || code == status::peer_lost) && who >= 0 && who < all_.size;
+    if (!is_known) fail(status::mismatch, from.to, "sent nonsense; use one version");
+    tell(word, from);
+    blame(code, who);
+  }
+  [[noreturn]] COLLX_COLD void give_up(link const& silent) {
+    tell(word_of(status::timeout, silent.to), silent);
+    blame(status::timeout, silent.to);
+  }
+  [[noreturn]] COLLX_COLD void lose(link const& gone) {
+    tell(word_of(status::peer_lost, gone.to), gone);
+    blame(status::peer_lost, gone.to);
+  }
+  void tell(std::uint64_t word, link const& not_to) noexcept {
+    std::byte text[length_bytes];
+    net::put_u64(text, word);
+    for (link const& each : links_)
+      if (&each != &not_to && each.is_open() && !each.is_sent_to)
+        (void)!::send(each.fd, text, sizeof text, MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+  [[noreturn]] void blame(status code, rank_t who) const {
+    fail(code, who,
+         code == status::peer_lost
+             ? "was lost after all ranks had met; look at its own output"
+             : "did not pass on what all ranks tell each other after they have met; look at its own output, "
+               "or raise COLLX_TIMEOUT_US");
   }
   [[noreturn]] COLLX_COLD void fail(status code, rank_t who, char const* what) const {
-    char text[300];
-    std::snprintf(text, sizeof text, "meeting, rank %d of %d: rank %d %s", all_.rank, all_.size, who, what);
+    char text[400];
+    auto const index = static_cast<std::size_t>(who);
+    bool const has_address = index < all_.addresses.size() && all_.addresses[index].version != 0;
+    std::snprintf(text, sizeof text, "meeting, rank %d of %d: rank %d%s%s %s", all_.rank, all_.size, who,
+                  has_address ? " at " : "", has_address ? net::address_text(all_.addresses[index]).text : "",
+                  what);
     throw error(code, text);
   }
 
   network_membership const& all_;
-  std::uint64_t deadline_us_;
+  patience patience_;
+  std::uint64_t until_us_ = 0;
+  array<link> links_;  // to the children, then to the parent
 };
 
 }  // namespace collx::inline abi_1::bootstrap
