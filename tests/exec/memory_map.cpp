@@ -23,7 +23,9 @@ struct caller {
     args.count = bytes;
     args.in_place = in_place;
     collx::problem const where{0, 2, 0};
-    auto const user = [&] { return collx::detail::buffers_of(where, args, work); };
+    args.at.where = where;
+    collx::detail::choice const how{&collx::exec::erased_schedule_of<schedule>, nullptr, nullptr, ""};
+    auto const user = [&] { return collx::exec::buffers_of(collx::detail::scheduled(how, args), work); };
     return collx::exec::map_memory<schedule>(where, user, nullptr, bytes, 1, std::size_t{1} << 19).streams();
   }
 };

@@ -63,13 +63,20 @@ struct traced_rank {
   auto maker(collx::exec::engine<Endpoint>& engine, rank_t root) {
     return [this, &engine, root](int lane) noexcept {
       Endpoint& endpoint = engine.endpoint();
-      auto const make_map = [&] {
-        auto const made = map(endpoint, lane, root);
-        fragments = made.fragments();
-        return made;
-      };
-      return collx::exec::host_executor<Schedule, oracle::element, op_type, Endpoint, recorder>(
-          endpoint, lane, engine.work(lane), make_map, op, recorder{&events});
+      using contract = typename Schedule::contract;
+      fragments = map(endpoint, lane, root).fragments();
+      collx::exec::scheduled_call call;
+      call.schedule = &collx::exec::erased_schedule_of<Schedule>;
+      call.contract = &collx::exec::erased_contract_of<contract>;
+      call.combine = collx::exec::detail::combine_for<contract, oracle::element, op_type>();
+      call.op = &op;
+      call.input = reinterpret_cast<std::byte*>(in.data());
+      call.output = reinterpret_cast<std::byte*>(out.data());
+      call.count = count_;
+      call.element_bytes = sizeof(oracle::element);
+      call.what.at.where = {endpoint.rank(), endpoint.size(), root};
+      return collx::exec::host_executor<Endpoint, recorder>(endpoint, lane, engine.work(lane), call,
+                                                            recorder{&events});
     };
   }
 

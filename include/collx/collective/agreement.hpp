@@ -70,10 +70,10 @@ template <class Endpoint>
   exchange.output = all.data();
   exchange.count = 1;
   exchange.at = what.at;
-  using S = algo::direct_one_shot::all_gather;
-  auto const describe = [&]() noexcept { return what; };
-  status const outcome = engine.run_uncounted(
-      describe, [&](int lane) noexcept { return make_executor<S>(engine, lane, exchange); });
+  exec::scheduled_call call = scheduled(
+      choice_of<algo::direct_one_shot, contract::all_gather, agreement_record, unreduced>(), exchange);
+  call.what = what;
+  status const outcome = engine.run_uncounted(call);
   if (outcome != status::ok) return outcome;
   for (std::size_t r = 0; r < size; ++r) {
     failure_report report = engine.report_for(what);

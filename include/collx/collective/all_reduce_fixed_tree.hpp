@@ -71,12 +71,14 @@ template <class Contract, class T, class Endpoint, class Before>
     using S = schedule_for<Contract, Chosen>;
     if (!can_run<S, T>(engine.endpoint(), args.at.where.shape()))
       throw_unsupported(Contract::name, args.at.where.size, sizeof(T), engine.endpoint().depth());
+    exec::scheduled_call const call = scheduled(choice_of<Chosen, Contract, T, unreduced>(), args);
     // By value: it is called when the lane is free.
-    auto const make = [&engine, args, before](int lane) noexcept {
+    auto const make = [kept = kept_call<unreduced, Endpoint>(engine, call, args.op),
+                       before](int lane) noexcept {
       before();
-      return make_executor<S>(engine, lane, args);
+      return kept(lane);
     };
-    return engine.start(describe<Chosen>(args), make, how, behind);
+    return engine.start(call.what, make, how, behind);
   };
   return with_algorithm<automatic>(engine, args, start, [] { return exec::ticket{}; });
 }
@@ -130,15 +132,14 @@ class fixed_tree_request {
     exec::engine<Endpoint>& engine = *engine_;
     work_type const* const work = work_;
     auto const out = bind_tree_move<fixed_tree_exchange>(at, work->sent(), work->taken(), work->message());
-    if (engine.checker() != nullptr &&
-        engine.checker()(engine, describe<automatic>(out)) != status::ok)
+    if (engine.checker() != nullptr && engine.checker()(engine, describe(out, automatic::name)) != status::ok)
       throw error(engine.failure());
     exec::ticket const first = start_tree_move(engine, out, how, nullptr, [] {});
     first_ = request<Endpoint>(engine, first);
     auto const back = bind_tree_move<fixed_tree_gather>(at, work->sent(), work->gathered(), work->part());
     second_ = request<Endpoint>(engine, start_tree_move(engine, back, how, &first, [&engine, work] {
-      if (engine.failure().code == status::ok) work->combine_nodes();
-    }));
+                                  if (engine.failure().code == status::ok) work->combine_nodes();
+                                }));
   } catch (...) {
     (void)first_.try_wait();
     engine_->memory().give(memory_);

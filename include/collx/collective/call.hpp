@@ -9,36 +9,6 @@
 namespace collx::inline abi_1 {
 namespace detail {
 
-// What the memory map needs to know of a buffer; packed offsets are worked out into `offsets`.
-[[nodiscard]] inline exec::block_table table_for(uneven_buffer const& b,
-                                                 array<std::size_t>& offsets) noexcept {
-  if (!b.has_offsets || b.offsets != nullptr || b.counts == nullptr) return {b.counts, b.offsets};
-  std::size_t begin = 0;
-  for (std::size_t r = 0; r < offsets.size(); ++r) {
-    offsets[r] = begin;
-    begin += b.counts[r];
-  }
-  return {b.counts, offsets.data()};
-}
-
-template <class Contract, class T, class Op>
-[[nodiscard]] exec::buffers buffers_of(problem p, invocation<Contract, T, Op> const& args,
-                                       exec::workspace& work) noexcept {
-  exec::buffers user = exec::even_buffers<Contract>(p, args.input, args.output, args.in_place);
-  if (args.count * sizeof(T) >= device::remembered_bytes_min()) {
-    user.output_again = user.output == work.last_output;
-    work.last_output = user.output;
-  }
-  user.numbers_peers = args.at.along.is_whole() || user.output_pitch == 0;
-  if constexpr (is_apart<Contract>) user.block_pitch = args.tables.pitch;
-  if constexpr (is_uneven<Contract>) {
-    user.input_table = table_for(args.tables.input, work.input_offsets);
-    user.output_table = table_for(args.tables.output, work.output_offsets);
-    user.skips_empty = Contract::counts == known_counts::pairwise;
-  }
-  return user;
-}
-
 // Bytes of an element; counts of a call whose element type is known at run time only are in bytes.
 template <class T, class Op>
 [[nodiscard]] constexpr std::size_t element_bytes_of([[maybe_unused]] Op const& op) noexcept {
@@ -46,20 +16,25 @@ template <class T, class Op>
   else return sizeof(T);
 }
 
-template <schedule S, class Contract, class T, class Op, class Endpoint>
-[[nodiscard]] auto make_executor(exec::engine<Endpoint>& engine, int lane,
-                                 invocation<Contract, T, Op> const& args) noexcept {
-  Endpoint& endpoint = engine.endpoint();
-  problem const& where = args.at.where;
-  std::byte* const scratch = scratch_chunks<S>(where.shape()) == 0 ? nullptr : endpoint.scratch(lane);
-  auto const map = [&]() noexcept {
-    auto const user = [&]() noexcept { return buffers_of(where, args, engine.work(lane)); };
-    std::size_t const element_bytes = element_bytes_of<T>(args.op);
-    return exec::map_memory<S>(where, user, scratch, args.count * sizeof(T) / element_bytes, element_bytes,
-                               endpoint.staging_bytes());
-  };
-  return exec::host_executor<S, T, Op, Endpoint>(endpoint, lane, engine.work(lane), map, args.op, {},
-                                                 args.at.along);
+// A chosen algorithm as values.
+struct choice {
+  exec::erased_schedule const* schedule;
+  exec::combine_function combine;
+  exec::prepare_function prepare;
+  char const* name;
+};
+
+template <class Algorithm>
+[[nodiscard]] constexpr char const* algorithm_name() {
+  if constexpr (requires { Algorithm::name; }) return Algorithm::name;
+  else return "user's";
+}
+
+template <class Chosen, class Contract, class T, class Op>
+[[nodiscard]] constexpr choice choice_of() {
+  using S = schedule_for<Contract, Chosen>;
+  return {&exec::erased_schedule_of<S>, exec::detail::combine_for<typename S::contract, T, Op>(),
+          exec::detail::prepare_for<typename S::contract, T, Op>(), algorithm_name<Chosen>()};
 }
 
 // What the engine calls to have a call done without an executor.
@@ -135,12 +110,6 @@ template <class Algorithm, class Contract, class T, class Op, class Endpoint, cl
   }
 }
 
-template <class Algorithm>
-[[nodiscard]] constexpr char const* algorithm_name() {
-  if constexpr (requires { Algorithm::name; }) return Algorithm::name;
-  else return "user's";
-}
-
 // A number for a type, the same in every process that runs the same program (FNV-1a of its name).
 template <class T>
 [[nodiscard]] consteval std::uint64_t type_number() {
@@ -150,8 +119,8 @@ template <class T>
   return hash;
 }
 
-template <class Chosen, class Contract, class T, class Op>
-[[nodiscard]] exec::call describe(invocation<Contract, T, Op> const& args) noexcept {
+template <class Contract, class T, class Op>
+[[nodiscard]] exec::call describe(invocation<Contract, T, Op> const& args, char const* algorithm) noexcept {
   char const* op = "a callable";
   if constexpr (requires { Op::name; }) op = Op::name;
   std::uint64_t element_type = type_number<T>(), op_type = type_number<Op>();
@@ -160,9 +129,49 @@ template <class Chosen, class Contract, class T, class Op>
     element_type = args.op.element_type;
     op_type = args.op.op_type;
   }
-  return {Contract::name, algorithm_name<Chosen>(), op, element_type, op_type, agreed_count(args), args.root,
-          args.at};
+  return {Contract::name, algorithm, op, element_type, op_type, agreed_count(args), args.root, args.at};
 }
+
+// A call as values. What it was made from stays until it has ended.
+template <class Contract, class T, class Op>
+[[nodiscard]] COLLX_NEVER_INLINE exec::scheduled_call scheduled(
+    choice const& how, invocation<Contract, T, Op> const& args) noexcept {
+  exec::scheduled_call made;
+  made.schedule = how.schedule;
+  made.contract = &exec::erased_contract_of<Contract>;
+  made.combine = how.combine;
+  made.prepare = how.prepare;
+  made.op = &args.op;
+  made.input = reinterpret_cast<std::byte*>(const_cast<T*>(args.input));
+  made.output = reinterpret_cast<std::byte*>(args.output);
+  made.element_bytes = element_bytes_of<T>(args.op);
+  made.count = args.count * sizeof(T) / made.element_bytes;
+  made.in_place = args.in_place;
+  if constexpr (is_apart<Contract>) made.block_pitch = args.tables.pitch;
+  if constexpr (is_uneven<Contract>) {
+    made.tables = args.tables;
+    made.skips_empty = Contract::counts == known_counts::pairwise;
+  }
+  made.what = describe(args, how.name);
+  return made;
+}
+
+// The same for one that is started: what the engine keeps, and makes the executor of when the lane is free.
+template <class Op, class Endpoint>
+class kept_call {
+ public:
+  kept_call(exec::engine<Endpoint>& engine, exec::scheduled_call const& call, Op const& op) noexcept
+      : engine_(&engine), call_(call), op_(op) {}
+
+  [[nodiscard]] exec::owning_executor<Endpoint, Op> operator()(int lane) const noexcept {
+    return {engine_->endpoint(), lane, engine_->work(lane), call_, op_};
+  }
+
+ private:
+  exec::engine<Endpoint>* engine_;
+  exec::scheduled_call call_;
+  [[no_unique_address]] Op op_;
+};
 
 // With nothing to move there is nothing to do; but a barrier, of count 0, is all about its messages.
 template <class Contract>
@@ -177,6 +186,15 @@ template <class Contract, class T, class Op>
   return needs_elements<Contract> && args.count == 0;
 }
 
+// Whether one element per chunk fits what a fragment may stage.
+template <class Endpoint>
+[[nodiscard]] COLLX_COLD bool has_room(Endpoint const& endpoint, exec::erased_schedule const& s, shape n,
+                                       std::size_t element_bytes) noexcept {
+  std::size_t const staged =
+      (element_bytes + 63) / 64 * 64 * static_cast<std::size_t>(exec::largest_staged(s, n));
+  return staged <= endpoint.staging_bytes() / 2;
+}
+
 // Whether the schedule exists for this many ranks, the transport has the credits it declares, and one
 // element per chunk fits what a fragment may stage. Only large elements and large worlds can fail the
 // last with the least staging memory there is.
@@ -185,10 +203,8 @@ template <schedule S, class T, class Endpoint>
   if (!supports<S>(n)) return false;
   // A schedule that is proved with more messages in flight than there are credits may deadlock.
   if (static_cast<std::uint64_t>(depth<S>(n)) > endpoint.depth()) return false;
-  if (sizeof(T) <= 128 && n.size <= 64) return true;
-  std::size_t const staged =
-      (sizeof(T) + 63) / 64 * 64 * static_cast<std::size_t>(exec::largest_staged<S>(n));
-  return staged <= endpoint.staging_bytes() / 2;
+  if (COLLX_LIKELY(sizeof(T) <= 128 && n.size <= 64)) return true;
+  return has_room(endpoint, exec::erased_schedule_of<S>, n, sizeof(T));
 }
 
 // One rank: nothing moves, whatever the schedule, but the operator's finish() is due all the same.

@@ -62,12 +62,12 @@ struct compiled_collective {
  private:
   template <class Chosen>
   [[nodiscard]] static status run_chosen(engine_type& engine, arguments const& args) noexcept;
-  template <class Chosen>
-  [[nodiscard]] static request<Endpoint> launch(engine_type& engine, exec::call const& what,
+  COLLX_NEVER_INLINE static status run_executor(engine_type& engine, detail::choice const& how,
+                                                arguments const& args, exec::stopped_at at) noexcept;
+  [[nodiscard]] static request<Endpoint> launch(engine_type& engine, detail::choice const& with,
                                                 arguments const& args, priority how);
-  // Throws what keeps the chosen algorithm from running here.
-  template <class Chosen>
-  static void require(engine_type& engine, exec::call const& what);
+  // What a started call is run with. Throws what keeps that from running here.
+  [[nodiscard]] static detail::choice choose(engine_type& engine, arguments const& args);
 };
 
 // Defined outside the class: what is inline is compiled by everybody, `extern template` or not.
@@ -97,14 +97,25 @@ status compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run_chosen(eng
     run_alone(args);
     return engine.failure().code;
   }
-  auto const what = [&]() noexcept { return describe<Chosen>(args); };
+  static constexpr choice how = choice_of<Chosen, Contract, T, Op>();
   if (COLLX_UNLIKELY(engine.checker() != nullptr))
-    if (status const agreed = engine.checker()(engine, what()); agreed != status::ok) return agreed;
-  auto const make = [&](int lane) noexcept { return make_executor<S>(engine, lane, args); };
+    if (status const agreed = engine.checker()(engine, describe(args, how.name)); agreed != status::ok)
+      return agreed;
   if constexpr (!is_uneven<Contract> && !is_apart<Contract> && exec::may_be_short<S, T, Op, Endpoint>)
     if (args.count * sizeof(T) <= Endpoint::inline_bytes && args.at.along.is_whole())
-      return engine.run_shortly(what, do_shortly<S>(engine, args), make);
-  return engine.run(what, make);
+      return engine.run_shortly(do_shortly<S>(engine, args), [&](exec::stopped_at at) noexcept {
+        return run_executor(engine, how, args, at);
+      });
+  return run_executor(engine, how, args, {});
+}
+
+// Once for all schedules; and out of line, as is all that a short call need not be burdened with.
+template <class Contract, class T, class Op, class Endpoint, class Algorithm>
+status compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run_executor(engine_type& engine,
+                                                                               detail::choice const& how,
+                                                                               arguments const& args,
+                                                                               exec::stopped_at at) noexcept {
+  return engine.run(detail::scheduled(how, args), at);
 }
 
 template <class Contract, class T, class Op, class Endpoint, class Algorithm>
@@ -122,22 +133,27 @@ void compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run_or_throw(eng
 }
 
 template <class Contract, class T, class Op, class Endpoint, class Algorithm>
-template <class Chosen>
-void compiled_collective<Contract, T, Op, Endpoint, Algorithm>::require(engine_type& engine,
-                                                                        exec::call const& what) {
-  if (!detail::can_run<schedule_for<Contract, Chosen>, T>(engine.endpoint(), what.at.where.shape()))
-    detail::throw_unsupported(Contract::name, what.at.where.size, sizeof(T), engine.endpoint().depth());
-  if (engine.checker() != nullptr && what.at.where.size > 1 &&
-      engine.checker()(engine, what) != status::ok)
+detail::choice compiled_collective<Contract, T, Op, Endpoint, Algorithm>::choose(engine_type& engine,
+                                                                                 arguments const& args) {
+  using namespace detail;
+  if (args.fault != nullptr) throw_refusal(Contract::name, args.fault, args.given, args.needed);
+  choice const with = with_algorithm<Algorithm>(
+      engine, args,
+      [&]<class Chosen>() {
+        if (!can_run<schedule_for<Contract, Chosen>, T>(engine.endpoint(), args.at.where.shape()))
+          throw_unsupported(Contract::name, args.at.where.size, sizeof(T), engine.endpoint().depth());
+        return choice_of<Chosen, Contract, T, Op>();
+      },
+      [&]() -> choice { refuse_choice<Algorithm>(engine, args); });
+  if (engine.checker() != nullptr && args.at.where.size > 1 &&
+      engine.checker()(engine, describe(args, with.name)) != status::ok)
     throw error(engine.failure());
+  return with;
 }
 
 template <class Contract, class T, class Op, class Endpoint, class Algorithm>
-template <class Chosen>
-request<Endpoint> compiled_collective<Contract, T, Op, Endpoint, Algorithm>::launch(engine_type& engine,
-                                                                                    exec::call const& what,
-                                                                                    arguments const& args,
-                                                                                    priority how) {
+request<Endpoint> compiled_collective<Contract, T, Op, Endpoint, Algorithm>::launch(
+    engine_type& engine, detail::choice const& with, arguments const& args, priority how) {
   using namespace detail;
   if (moves_nothing(args)) return {};
   if (args.at.where.size == 1) {
@@ -145,43 +161,25 @@ request<Endpoint> compiled_collective<Contract, T, Op, Endpoint, Algorithm>::lau
     run_alone(args);
     return {};
   }
-  using S = schedule_for<Contract, Chosen>;
-  // By value: it is called when the lane is free.
-  auto const make = [&engine, args](int lane) noexcept { return make_executor<S>(engine, lane, args); };
-  return request<Endpoint>(engine, engine.start(what, make, how));
+  exec::scheduled_call const call = scheduled(with, args);
+  return request<Endpoint>(engine,
+                           engine.start(call.what, kept_call<Op, Endpoint>(engine, call, args.op), how));
 }
 
 template <class Contract, class T, class Op, class Endpoint, class Algorithm>
 request<Endpoint> compiled_collective<Contract, T, Op, Endpoint, Algorithm>::begin(engine_type& engine,
                                                                                    arguments const& args,
                                                                                    priority how) {
-  using namespace detail;
-  if (args.fault != nullptr) throw_refusal(Contract::name, args.fault, args.given, args.needed);
   // With checking on, a count of 0 is compared as any other.
-  if (moves_nothing(args) && engine.checker() == nullptr) return {};
-  auto const start = [&]<class Chosen>() {
-    exec::call const what = describe<Chosen>(args);
-    require<Chosen>(engine, what);
-    return launch<Chosen>(engine, what, args, how);
-  };
-  return with_algorithm<Algorithm>(
-      engine, args, start, [&]() -> request<Endpoint> { refuse_choice<Algorithm>(engine, args); });
+  if (args.fault == nullptr && detail::moves_nothing(args) && engine.checker() == nullptr) return {};
+  return launch(engine, choose(engine, args), args, how);
 }
 
 template <class Contract, class T, class Op, class Endpoint, class Algorithm>
 persistent_collective<Contract, T, Op, Endpoint>
 compiled_collective<Contract, T, Op, Endpoint, Algorithm>::prepare(engine_type& engine, arguments const& args,
                                                                    priority how) {
-  using namespace detail;
-  if (args.fault != nullptr) throw_refusal(Contract::name, args.fault, args.given, args.needed);
-  using made = persistent_collective<Contract, T, Op, Endpoint>;
-  auto const make = [&]<class Chosen>() {
-    exec::call const what = describe<Chosen>(args);
-    require<Chosen>(engine, what);
-    return made(engine, args, what, &launch<Chosen>, how);
-  };
-  return with_algorithm<Algorithm>(engine, args, make,
-                                   [&]() -> made { refuse_choice<Algorithm>(engine, args); });
+  return {engine, args, choose(engine, args), &launch, how};
 }
 
 namespace detail {

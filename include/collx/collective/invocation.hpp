@@ -36,17 +36,8 @@ namespace detail {
 template <class Transport>
 using engine_of = exec::engine<typename Transport::endpoint>;
 
-// One buffer of a call whose blocks have counts of their own. `has_offsets`: the blocks lie where `offsets`
-// says, or, if that is null, one behind the other; otherwise the buffer is one block, this rank's, and
-// `counts` has an entry for every rank's.
-struct uneven_buffer {
-  std::size_t const* counts = nullptr;
-  std::size_t const* offsets = nullptr;
-  bool has_offsets = false;
-};
-struct uneven_buffers {
-  uneven_buffer input{}, output{};
-};
+using exec::uneven_buffer;
+using exec::uneven_buffers;
 struct even_blocks {};
 // Blocks that are parts of larger ones: those begin so many elements apart.
 struct apart_blocks {

@@ -17,15 +17,15 @@ class persistent_collective {
  public:
   using engine_type = exec::engine<Endpoint>;
   using arguments = detail::invocation<Contract, T, Op>;
-  using launcher = request<Endpoint> (*)(engine_type&, exec::call const&, arguments const&, priority);
+  using launcher = request<Endpoint> (*)(engine_type&, detail::choice const&, arguments const&, priority);
 
-  persistent_collective(engine_type& engine, arguments const& args, exec::call const& what, launcher launch,
-                        priority how) noexcept
-      : engine_(&engine), args_(args), what_(what), launch_(launch), how_(how) {}
+  persistent_collective(engine_type& engine, arguments const& args, detail::choice const& with,
+                        launcher launch, priority how) noexcept
+      : engine_(&engine), args_(args), with_(with), launch_(launch), how_(how) {}
 
   void start() {
     wait();
-    current_ = launch_(*engine_, what_, args_, how_);
+    current_ = launch_(*engine_, with_, args_, how_);
   }
   // As those of a request; before the first start they return at once.
   [[nodiscard]] bool test() { return current_.test(); }
@@ -33,12 +33,12 @@ class persistent_collective {
   [[nodiscard]] status try_test() noexcept { return current_.try_test(); }
   [[nodiscard]] status try_wait() noexcept { return current_.try_wait(); }
 
-  [[nodiscard]] char const* algorithm() const noexcept { return what_.algorithm; }
+  [[nodiscard]] char const* algorithm() const noexcept { return with_.name; }
 
  private:
   engine_type* engine_;
   arguments args_;
-  exec::call what_;
+  detail::choice with_;
   launcher launch_;
   priority how_;
   request<Endpoint> current_;

@@ -6,6 +6,7 @@
 
 #include "collx/collective/contract.hpp"
 #include "collx/exec/geometry.hpp"
+#include "collx/schedule/primitive.hpp"
 
 namespace collx::inline abi_1::exec {
 
@@ -55,13 +56,11 @@ struct buffers {
 // The memory of one call as schedules see it: the user's buffers, and scratch of one fragment.
 class chunk_map {
  public:
-  // `user()` returns the buffers and `cut(buffers)` the geometry; both are made where they stay.
-  template <class Cut, class User>
-  chunk_map(problem p, Cut const& cut, std::int32_t chunk_count, std::size_t element_bytes, User const& user,
-            std::byte* scratch) noexcept
+  chunk_map(problem const& p, geometry const& cut, std::int32_t chunk_count, std::size_t element_bytes,
+            buffers const& user, std::byte* scratch) noexcept
       : problem_(p),
-        user_(user()),
-        cut_(cut(user_)),
+        user_(user),
+        cut_(cut),
         scratch_(scratch),
         element_bytes_(element_bytes),
         block_bytes_(cut_.count() * element_bytes),

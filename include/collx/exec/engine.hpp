@@ -66,14 +66,22 @@ class engine {
     return outcome;
   }
 
+  // The same of a schedule, from where a short call of it stopped.
+  [[nodiscard]] status run(scheduled_call const& call, stopped_at at) noexcept {
+    status const outcome = run_uncounted(call, at);
+    ++sequence_;
+    return outcome;
+  }
+
   // The same for one that may be done at once: `shortly(looks)` does what it can do without an executor,
-  // looking that often for each message, and returns how far it came (short_call.hpp).
-  template <class Describe, class Shortly, class Make>
-  [[nodiscard]] status run_shortly(Describe const& describe, Shortly const& shortly,
-                                   Make const& make) noexcept {
-    if (COLLX_UNLIKELY(failure_.code != status::ok)) return run(describe, make);
+  // looking that often for each message, and returns how far it came (short_call.hpp); `otherwise(at)` runs
+  // the rest.
+  template <class Shortly, class Otherwise>
+  [[nodiscard]] COLLX_ALWAYS_INLINE status run_shortly(Shortly const& shortly,
+                                                       Otherwise const& otherwise) noexcept {
+    if (COLLX_UNLIKELY(failure_.code != status::ok)) return otherwise(stopped_at{});
     stopped_at const at = shortly(alone() ? looks_at_first : 1);
-    if (COLLX_UNLIKELY(at.step != stopped_at::at_the_end)) return run_on(describe, make, at);
+    if (COLLX_UNLIKELY(at.step != stopped_at::at_the_end)) return otherwise(at);
     ++sequence_;
     return status::ok;
   }
@@ -90,6 +98,17 @@ class engine {
       outcome = wait_for(executor, &advance_as<decltype(executor), Endpoint>);
     if (COLLX_UNLIKELY(outcome != status::ok)) fail(outcome, describe(), executor.where());
     return outcome;
+  }
+
+  // The same of a schedule.
+  [[nodiscard]] COLLX_NEVER_INLINE status run_uncounted(scheduled_call const& call,
+                                                        stopped_at at = {}) noexcept {
+    return run_uncounted([&]() noexcept { return call.what; },
+                         [&](int lane) noexcept {
+                           host_executor<Endpoint> executor(endpoint_, lane, work_[lane], call);
+                           executor.go_on_from(at);
+                           return executor;
+                         });
   }
 
   // A collective that needed no messages is one all the same.
@@ -216,17 +235,6 @@ class engine {
  private:
   // Nothing else to move along, and a processor to wait on.
   [[nodiscard]] bool alone() const noexcept { return in_flight_ == 0 && awake_.spins >= looks_at_first; }
-
-  // Out of line, as is all that a short call need not be burdened with.
-  template <class Describe, class Make>
-  [[nodiscard]] COLLX_NEVER_INLINE status run_on(Describe const describe, Make const make,
-                                                 stopped_at const at) noexcept {
-    return run(describe, [&](int lane) noexcept {
-      auto executor = make(lane);
-      executor.go_on_from(at);
-      return executor;
-    });
-  }
 
   COLLX_COLD void fail(status outcome, call const& what, cursor const& at) noexcept {
     failure_report report = report_for(what);

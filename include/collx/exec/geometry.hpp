@@ -10,9 +10,7 @@
 //   slice     what one message carries. Here a slice is a step's whole run of chunks.
 #pragma once
 
-#include <atomic>
-
-#include "collx/schedule/concept.hpp"
+#include "collx/core/types.hpp"
 
 namespace collx::inline abi_1::exec {
 
@@ -21,60 +19,6 @@ struct extent {
   std::size_t begin = 0;
   std::size_t count = 0;
 };
-
-// Chunks that rank p stages at most during one fragment. A fan-out of one chunk counts once: all
-// receivers read the same copy.
-template <schedule S>
-[[nodiscard]] constexpr std::int64_t staged_chunks(problem p) {
-  std::int64_t total = 0;
-  for (std::int32_t i = 0, n = S::step_count(p); i < n; ++i) {
-    primitive const step = S::step(p, i);
-    if (step.to.empty()) continue;
-    bool const result = !step.from.empty();
-    region const& sent = result && step.store ? step.target : step.operand;
-    std::int32_t const others = step.to.count - (step.to.contains(p.rank, p.size) ? 1 : 0);
-    std::int32_t const copies = !result && sent.per_peer != 0 ? others : others > 0;
-    total += std::int64_t{copies} * (sent.count > 0 ? sent.count : step.target.count);
-  }
-  return total;
-}
-
-// The most chunks any rank stages during one fragment, or keeps in scratch, whatever the root: the bound
-// that every rank must agree on.
-template <schedule S>
-[[nodiscard]] COLLX_COLD constexpr std::int64_t count_staged(shape n) {
-  std::int64_t largest = scratch_chunks<S>(n);
-  if (largest < 1) largest = 1;
-  for (rank_t root = 0; root < (S::contract::rooted ? n.size : 1); ++root)
-    for (rank_t rank = 0; rank < n.size; ++rank) {
-      std::int64_t const staged = staged_chunks<S>({rank, n.size, root, n.inner});
-      if (staged > largest) largest = staged;
-    }
-  return largest;
-}
-
-// The same, remembered per schedule for small communicators, where it is cheap to find; the documented
-// cost, which counts every send, bounds it from above elsewhere.
-template <schedule S>
-[[nodiscard]] std::int64_t largest_staged(shape n) noexcept {
-  constexpr rank_t remembered = 64;
-  if (n.size > remembered) {
-    std::int64_t const sent = documented_cost<S>(n).chunks, kept = scratch_chunks<S>(n);
-    return sent > kept ? sent : kept;
-  }
-  // One value per size; of the shapes of one size a program uses one, or it counts again.
-  struct entry {
-    rank_t inner;
-    std::int32_t largest;
-  };
-  // Relaxed: the value is the same whoever computes it, and nothing else is published with it.
-  static std::atomic<entry> known[remembered + 1]{};
-  entry found = known[n.size].load(std::memory_order_relaxed);
-  if (COLLX_LIKELY(found.largest != 0 && found.inner == n.inner)) return found.largest;
-  found = {n.inner, static_cast<std::int32_t>(count_staged<S>(n))};
-  known[n.size].store(found, std::memory_order_relaxed);
-  return found.largest;
-}
 
 // How one block is cut, and with it all: they are equal, except where a caller gives every block a count
 // of its own (the _v collectives), which `of` stands for below.
@@ -136,7 +80,7 @@ class geometry {
     return rest < fragment_count_ ? rest : fragment_count_;
   }
 
-  // Out of line, as is all that divides: the constructor is compiled again for every schedule.
+  // Out of line, as is all that divides.
   COLLX_NEVER_INLINE constexpr void cut_fragments(std::size_t chunk_bytes, bool alike) {
     std::size_t const pieces = static_cast<std::size_t>(parts_);
     std::size_t const usable = chunk_bytes > 2 * line_bytes ? chunk_bytes - 2 * line_bytes : 1;

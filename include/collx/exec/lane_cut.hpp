@@ -3,7 +3,7 @@
 // each.
 #pragma once
 
-#include "collx/exec/host_executor.hpp"
+#include "collx/exec/scheduled_call.hpp"
 
 namespace collx::inline abi_1::exec {
 

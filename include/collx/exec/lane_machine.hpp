@@ -10,6 +10,7 @@
 #include "collx/device/combine.hpp"
 #include "collx/exec/chunk_map.hpp"
 #include "collx/exec/lane_traffic.hpp"
+#include "collx/schedule/concept.hpp"
 
 namespace collx::inline abi_1::exec {
 

@@ -11,9 +11,8 @@ namespace collx::inline abi_1::exec {
 class memory_map : public chunk_map {
  public:
   // As chunk_map.
-  template <class Cut, class User>
-  memory_map(problem p, Cut const& cut, std::int32_t chunk_count, std::size_t element_bytes, User const& user,
-             std::byte* scratch) noexcept
+  memory_map(problem const& p, geometry const& cut, std::int32_t chunk_count, std::size_t element_bytes,
+             buffers const& user, std::byte* scratch) noexcept
       : chunk_map(p, cut, chunk_count, element_bytes, user, scratch),
         far_(block_bytes_ > device::stream_bytes_min() && !is_hot()),
         streams_(far_ && !user_.in_place) {}

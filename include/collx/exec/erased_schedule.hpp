@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// A schedule and a contract as values: what an executor asks of them, whichever they are. Executors are so
+// compiled once, not for every schedule; what is asked is asked once per step or per call, never per byte.
+#pragma once
+
+#include <atomic>
+
+#include "collx/collective/contract.hpp"
+#include "collx/schedule/concept.hpp"
+
+namespace collx::inline abi_1::exec {
+
+// What a schedule says of a number of ranks.
+struct schedule_facts {
+  std::int32_t chunk_count = 1;
+  std::int32_t blocks = 1;  // of its contract
+  std::int32_t scratch_chunks = 0;
+  bool shares_copying = false;
+};
+
+// Up to this size it is counted, and remembered, what a schedule stages.
+inline constexpr rank_t counted_size_max = 64;
+
+// One of the sizes. Of the shapes of one size a program uses one, or it is counted again.
+struct staged_entry {
+  rank_t inner;
+  std::int32_t largest;
+};
+
+struct erased_schedule {
+  std::int32_t (*step_count)(problem const&) noexcept;
+  primitive (*step)(problem const&, std::int32_t) noexcept;
+  schedule_facts (*facts)(shape) noexcept;
+  std::int64_t (*documented_chunks)(shape) noexcept;
+  std::atomic<staged_entry>* staged;  // by size
+  bool rooted, from_all;              // of its contract
+};
+
+struct buffer_windows {
+  block_window input{}, output{};
+};
+
+struct erased_contract {
+  buffer_windows (*windows)(problem const&) noexcept;
+  bool rooted, from_all, sharded;
+};
+
+namespace detail {
+
+template <schedule S>
+struct answers_of {
+  static std::int32_t step_count(problem const& p) noexcept { return S::step_count(p); }
+  static primitive step(problem const& p, std::int32_t i) noexcept { return S::step(p, i); }
+  static schedule_facts facts(shape n) noexcept {
+    return {collx::chunk_count<S>(n), S::contract::blocks(n.size), collx::scratch_chunks<S>(n),
+            collx::shares_copying<S>(n.size)};
+  }
+  static std::int64_t documented_chunks(shape n) noexcept { return collx::documented_cost<S>(n).chunks; }
+  static inline std::atomic<staged_entry> staged[counted_size_max + 1]{};
+};
+
+template <class Contract>
+[[nodiscard]] buffer_windows windows_of(problem const& p) noexcept {
+  return {Contract::input(p), Contract::output(p)};
+}
+
+// Chunks that rank p stages at most during one fragment. A fan-out of one chunk counts once: all
+// receivers read the same copy.
+[[nodiscard]] inline std::int64_t staged_chunks(erased_schedule const& s, problem const& p) noexcept {
+  std::int64_t total = 0;
+  for (std::int32_t i = 0, n = s.step_count(p); i < n; ++i) {
+    primitive const step = s.step(p, i);
+    if (step.to.empty()) continue;
+    bool const result = !step.from.empty();
+    region const& sent = result && step.store ? step.target : step.operand;
+    std::int32_t const others = step.to.count - (step.to.contains(p.rank, p.size) ? 1 : 0);
+    std::int32_t const copies = !result && sent.per_peer != 0 ? others : others > 0;
+    total += std::int64_t{copies} * (sent.count > 0 ? sent.count : step.target.count);
+  }
+  return total;
+}
+
+// The most chunks any rank stages during one fragment, or keeps in scratch, whatever the root: the bound
+// that every rank must agree on.
+[[nodiscard]] COLLX_COLD inline std::int64_t count_staged(erased_schedule const& s, shape n) noexcept {
+  std::int64_t largest = s.facts(n).scratch_chunks;
+  if (largest < 1) largest = 1;
+  for (rank_t root = 0; root < (s.rooted ? n.size : 1); ++root)
+    for (rank_t rank = 0; rank < n.size; ++rank) {
+      std::int64_t const staged = staged_chunks(s, {rank, n.size, root, n.inner});
+      if (staged > largest) largest = staged;
+    }
+  return largest;
+}
+
+// The documented cost, which counts every send, bounds it from above where it would take long to count.
+[[nodiscard]] COLLX_COLD inline std::int64_t find_staged(erased_schedule const& s, shape n) noexcept {
+  if (n.size > counted_size_max) {
+    std::int64_t const sent = s.documented_chunks(n), kept = s.facts(n).scratch_chunks;
+    return sent > kept ? sent : kept;
+  }
+  std::int64_t const found = count_staged(s, n);
+  // Relaxed: the value is the same whoever computes it, and nothing else is published with it.
+  s.staged[n.size].store({n.inner, static_cast<std::int32_t>(found)}, std::memory_order_relaxed);
+  return found;
+}
+
+}  // namespace detail
+
+template <schedule S>
+inline constexpr erased_schedule erased_schedule_of{&detail::answers_of<S>::step_count,
+                                                    &detail::answers_of<S>::step,
+                                                    &detail::answers_of<S>::facts,
+                                                    &detail::answers_of<S>::documented_chunks,
+                                                    &detail::answers_of<S>::staged[0],
+                                                    S::contract::rooted,
+                                                    S::contract::from_all};
+
+template <class Contract>
+inline constexpr erased_contract erased_contract_of{&detail::windows_of<Contract>, Contract::rooted,
+                                                    Contract::from_all, Contract::sharded};
+
+// The most chunks that any rank stages during one fragment, or keeps in scratch.
+[[nodiscard]] inline std::int64_t largest_staged(erased_schedule const& s, shape n) noexcept {
+  if (COLLX_LIKELY(n.size <= counted_size_max)) {
+    // Relaxed: see where it is stored.
+    staged_entry const found = s.staged[n.size].load(std::memory_order_relaxed);
+    if (COLLX_LIKELY(found.largest != 0 && found.inner == n.inner)) return found.largest;
+  }
+  return detail::find_staged(s, n);
+}
+template <schedule S>
+[[nodiscard]] std::int64_t largest_staged(shape n) noexcept {
+  return largest_staged(erased_schedule_of<S>, n);
+}
+
+}  // namespace collx::inline abi_1::exec
