@@ -4,12 +4,11 @@
 
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
 
-#include "collx/algo/all.hpp"
+#include "collective/group_mixture.hpp"
 #include "collx/bootstrap/local.hpp"
 #include "watched.hpp"
 
@@ -18,6 +17,7 @@ namespace {
 using collx::rank_t;
 using collx::status;
 using collx::transport::threads;
+using mixtures::require;
 
 // Counts messages.
 struct counting_endpoint : threads::endpoint {
@@ -35,10 +35,6 @@ struct counting {
   using membership = threads::membership_of<counting>;
 };
 
-void require(bool condition, std::string const& what) {
-  if (!condition) throw std::runtime_error(what);
-}
-
 template <class F>
 std::size_t messages_of(collx::communicator<counting>& comm, F const& f) {
   std::size_t const before = comm.engine().endpoint().messages;
@@ -46,81 +42,12 @@ std::size_t messages_of(collx::communicator<counting>& comm, F const& f) {
   return comm.engine().endpoint().messages - before;
 }
 
-// A mixture: which calls go together depends on their kinds, not on their order.
-template <class Group, class Comm>
-void mixture(Group& g, Comm& comm, std::size_t count, bool started) {
-  rank_t const n = comm.size(), me = comm.rank(), last = n - 1;
-  auto const size = static_cast<std::size_t>(n);
-  std::vector<std::vector<int>> sums(5, std::vector<int>(count, me + 1));
-  std::vector<float> floats(count, static_cast<float>(me)), most(count + 1, static_cast<float>(me));
-  std::vector<int> const in(count, me);
-  std::vector<int> out(count, -1), large(3 * count + 2000, 1);
-  std::vector<char> from_first(count, me == 0 ? 'a' : '-'), also(3, me == 0 ? 'b' : '-');
-  std::vector<double> from_last(count, me == last ? 0.5 : 0);
-  std::vector<int> gathered(size * count, -1);
-  std::vector<short> in_place(size * 2, -1);
-  in_place[2 * static_cast<std::size_t>(me)] = in_place[2 * static_cast<std::size_t>(me) + 1] =
-      static_cast<short>(me);
-  g.all_reduce(sums[0]);
-  g.broadcast(from_first);
-  g.all_reduce(floats, collx::sum);
-  g.all_gather(in, gathered);
-  g.all_reduce(sums[1], collx::sum);
-  g.broadcast(from_last, last);
-  g.all_reduce(most, collx::max);
-  g.all_reduce(in, out, collx::max);
-  g.all_gather(std::span(in_place).subspan(2 * static_cast<std::size_t>(me), 2), in_place);
-  g.all_reduce(large);
-  for (std::size_t k = 2; k < sums.size(); ++k) g.all_reduce(sums[k]);
-  g.broadcast(also);
-  if (started) {
-    auto request = g.start();
-    auto moved = std::move(request);
-    while (!moved.test()) std::this_thread::yield();
-    moved.wait();
-  } else {
-    g.run();
-  }
-  require(g.size() == 0, "the list is empty again");
-  for (auto const& each : sums)
-    for (int const v : each) require(v == n * (n + 1) / 2, "sum");
-  for (int const v : large) require(v == n, "large sum");
-  for (float const v : floats) require(v == static_cast<float>(n * (n - 1) / 2), "sum of floats");
-  for (float const v : most) require(v == static_cast<float>(last), "max of floats");
-  for (int const v : out) require(v == last, "max");
-  for (char const c : from_first) require(c == 'a', "broadcast");
-  for (char const c : also) require(c == 'b', "second broadcast");
-  for (double const v : from_last) require(v == 0.5, "broadcast of the last rank");
-  for (std::size_t i = 0; i < gathered.size(); ++i)
-    require(gathered[i] == static_cast<int>(i / count), "all_gather");
-  for (std::size_t i = 0; i < in_place.size(); ++i)
-    require(in_place[i] == static_cast<short>(i / 2), "all_gather in place");
-}
-
 }  // namespace
 
 TEST_CASE("group: what the calls give one by one, in packed buffers of any size") {
-  auto const rank_main = [](auto& comm) {
-    for (std::size_t const packed_bytes :
-         {std::size_t{0}, std::size_t{1}, std::size_t{100}, std::size_t{4096}, std::size_t{1} << 16}) {
-      collx::group g(comm, packed_bytes);
-      for (std::size_t const count : {std::size_t{1}, std::size_t{7}, std::size_t{300}})
-        for (bool const started : {false, true}) mixture(g, comm, count, started);
-    }
-    using transport = typename std::remove_reference_t<decltype(comm)>::transport_type;
-    collx::group<transport, collx::algo::recursive_doubling> of_one_kind(comm, 4096);
-    std::vector<int> a(3, comm.rank()), b(5, 1);
-    of_one_kind.all_reduce(a);
-    of_one_kind.all_reduce(b);
-    of_one_kind.run();
-    require(a[2] == comm.size() * (comm.size() - 1) / 2 && b[4] == comm.size(), "an algorithm");
-    of_one_kind.all_reduce(b);
-    { auto const dropped = of_one_kind.start(collx::priority::urgent); }
-    require(b[4] == comm.size() * comm.size(), "a request that is dropped waits");
-  };
-  for (rank_t size = 1; size <= 5; ++size) watched::on_threads(size, rank_main);
+  for (rank_t size = 1; size <= 5; ++size) watched::on_threads(size, mixtures::every_mixture);
   for (rank_t const size : {2, 3})
-    for (int const code : watched::on_processes(size, rank_main)) CHECK(code == 0);
+    for (int const code : watched::on_processes(size, mixtures::every_mixture)) CHECK(code == 0);
 }
 
 TEST_CASE("group: sixteen all_reduces are one, in messages") {

@@ -17,7 +17,7 @@
 #include "collx/collective/gather_v.hpp"
 #include "collx/collective/reduce_scatter_v.hpp"
 #include "collx/collective/scatter_v.hpp"
-#include "watchdog.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -99,13 +99,11 @@ class rank_of_it {
 TEST_CASE("started _v collectives, some rank of which has nothing: threads") {
   for (int const kind : kinds) {
     CAPTURE(names[at(kind)]);
-    watchdog dog;
     collx::transport::settings chosen;
     chosen.timeout_us = 30'000'000;
-    collx::bootstrap::on_threads(
+    watched::on_threads(
         ranks,
         [&](auto& comm) {
-          auto const watched = dog.watch(comm);
           rank_of_it mine(comm, kind);
           for (std::size_t i = 0; i < 4; ++i) mine[i].wait();
           mine.check(kind);
@@ -134,9 +132,7 @@ TEST_CASE("started _v collectives, some rank of which has nothing: mailbox") {
 }
 
 TEST_CASE("blocking _v collectives count on a rank that has nothing as on the others") {
-  watchdog dog;
-  collx::bootstrap::on_threads(ranks, [&](auto& comm) {
-    auto const watched = dog.watch(comm);
+  watched::on_threads(ranks, [&](auto& comm) {
     vector const own(counts[at(comm.rank())], 1);
     vector all(12);
     collx::gather_v(comm, own, comm.rank() == root ? blocks<int>{all, counts} : blocks<int>{}, root);

@@ -107,11 +107,9 @@ TEST_CASE("tcp: each connection of several that ends by itself is noticed at onc
   for (ending const how : {ending::reset, ending::silent})
     for (int nth = 0; nth < chosen.limits.connections(); ++nth) {
       records.clear();
-      auto const codes = collx::bootstrap::on_tcp_processes(
+      auto const codes = watched::on_tcp_processes(
           2,
           [&](collx::communicator<collx::transport::tcp>& comm) {
-            watchdog dog;
-            auto const watched = dog.watch(comm);
             std::vector<int> values(300'000);                    // many slices: every connection is used
             collx::all_reduce<collx::algo::ring>(comm, values);  // all connections stand
             // Calls that never wait could do without a connection that they happen not to need: one side
