@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every collective with every algorithm and every element type on one transport, through the type-erased
+// communicator: so that types and operators cost one table, and each schedule is compiled once. The operators
+// take turns, such that every collective meets each; so do in place or not, the form of the call, roots and
+// counts, all drawn from a seed.
+#pragma once
+
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "any/reference.hpp"
+#include "collx/any_communicator.hpp"
+#include "collx/make_any.hpp"
+#include "sample.hpp"
+
+namespace any_matrix {
+
+using any_reference::participant;
+using any_reference::scenario;
+using collx::any_communicator;
+using collx::collective_kind;
+using collx::data_type;
+using collx::rank_t;
+using collx::reduce_op;
+using collx::status;
+
+// COLLX_SEED=number draws others.
+inline std::uint64_t seed() {
+  char const* const value = std::getenv("COLLX_SEED");
+  return value == nullptr ? 1 : std::strtoull(value, nullptr, 10);
+}
+
+template <class Transport>
+any_communicator erased(collx::communicator<Transport>& comm) {
+  return collx::make_any<sample::types_of<collx::any_types>, collx::any_ops, sample::algorithms>(
+      comm.split(0, comm.rank()));
+}
+
+// One rank's walk; all ranks draw the same.
+class walk {
+ public:
+  explicit walk(any_communicator& any)
+      : any_(any), random_(seed() * 1000 + static_cast<std::uint64_t>(any.size())) {}
+
+  // Returns how many calls that were. Throws at the first difference.
+  std::size_t run() {
+    for (std::size_t k = 0; k < collx::collective_kind_count; ++k) {
+      auto const what = static_cast<collective_kind>(k);
+      for (char const* const algorithm : any_.algorithms(what)) every_type(what, algorithm);
+      if (!sample::is_sample && is_small() && any_reference::shape_of(what).combines)
+        require_all_operators(what);
+    }
+    return done_;
+  }
+
+ private:
+  // Of many ranks, who take longer, some of the types: others with the next algorithm.
+  void every_type(collective_kind what, char const* algorithm) {
+    std::size_t const first = random_.below(collx::data_type_count);
+    std::size_t const types = is_small() ? collx::data_type_count : 4;
+    std::size_t const with_large = is_small() ? 1 + random_.below(collx::data_type_count - 1) : types;
+    for (std::size_t t = 0; t < types; ++t) {
+      auto const type = static_cast<data_type>((first + t) % collx::data_type_count);
+      if (!is_compiled(type)) continue;
+      scenario const how = draw(what, type, algorithm, t == with_large);
+      try {
+        if (!check(how)) return;
+      } catch (std::exception const& wrong) {
+        throw std::runtime_error(how.describe(any_.rank()) + ": " + wrong.what() +
+                                 "; repeat with COLLX_SEED=" + std::to_string(seed()));
+      }
+      ++done_;
+      used_[static_cast<std::size_t>(what)][static_cast<std::size_t>(how.op)] = true;
+    }
+  }
+  [[nodiscard]] bool is_small() const { return any_.size() <= 5; }
+
+  // Not all of them are, where a sanitizer makes each expensive.
+  static bool is_compiled(data_type type) {
+    bool found = false;
+    sample::types_of<collx::any_types>::for_each([&]<class T>() {
+      found = found || collx::detail::place_in<T>(collx::any_types{}) == static_cast<std::size_t>(type);
+    });
+    return found;
+  }
+
+  scenario draw(collective_kind what, data_type type, char const* algorithm, bool large) {
+    auto const n = static_cast<std::size_t>(any_.size());
+    std::size_t const counts[] = {0, 1, n - 1, n, n + 1, 61, 333};
+    any_reference::shape const is = any_reference::shape_of(what);
+    std::size_t count = counts[random_.below(std::size(counts))];
+    // Several fragments of 64 KiB of staging memory.
+    if (large) count = 40'000 / bytes_of(type) / (is.gives_all || is.takes_all ? n : 1) + 3;
+    auto const root = static_cast<rank_t>(random_.below(static_cast<std::uint32_t>(n)));
+    bool const in_place = random_.below(2) == 0, apart = random_.below(2) == 0;
+    auto const salt = static_cast<std::uint32_t>(random_.next());
+    return {what,  type, next_operator(what, type), algorithm, count, any_.size(), root, in_place,
+            apart, salt};
+  }
+
+  reduce_op next_operator(collective_kind what, data_type type) {
+    for (;;) {
+      auto const op = static_cast<reduce_op>(turn_++ % collx::reduce_op_count);
+      if (has_meaning(what, op) && any_reference::applies(op, type)) return op;
+    }
+  }
+  static bool has_meaning(collective_kind what, reduce_op op) {
+    return op != reduce_op::avg || (what != collective_kind::scan && what != collective_kind::exclusive_scan);
+  }
+
+  // False: this algorithm is not for so many ranks, which no call finds out that has nothing to do.
+  bool check(scenario const& how) {
+    participant mine(how, any_.rank());
+    collx::any_call call = mine.call();
+    auto const require_right = [&](char const* form) {
+      if (std::string const wrong = mine.difference(); !wrong.empty())
+        throw std::runtime_error(std::string(form) + ": " + wrong);
+    };
+    status const outcome = any_.try_run(call);
+    if (outcome == status::not_supported) return false;
+    if (outcome == status::ok && how.count == 0 && !runs(call)) return false;
+    if (outcome == status::bad_argument) any_.run(call);  // throws the words
+    if (outcome != status::ok) throw collx::error(any_.failure());
+    require_right("blocking");
+    std::uint32_t const form = random_.below(4);
+    if (form == 3) call.options.how = collx::priority::urgent;
+    mine.restore();
+    if (form < 2) {
+      auto again = any_.prepare(call);
+      again.start();
+      again.wait();
+      require_right("set up once");
+      mine.restore();
+      again.start();
+      while (!again.test()) std::this_thread::yield();
+      require_right("set up once, started again");
+    } else {
+      auto request = any_.start(call);
+      while (!request.test()) std::this_thread::yield();
+      require_right("started");
+    }
+    return true;
+  }
+
+  bool runs(collx::any_call const& call) {
+    try {
+      (void)any_.prepare(call);
+      return true;
+    } catch (collx::error const& refused) {
+      if (refused.code() != status::not_supported) throw;
+      return false;
+    }
+  }
+
+  void require_all_operators(collective_kind what) const {
+    for (std::size_t op = 0; op < collx::reduce_op_count; ++op)
+      if (has_meaning(what, static_cast<reduce_op>(op)) && !used_[static_cast<std::size_t>(what)][op])
+        throw std::runtime_error(std::string("no call with ") + name(static_cast<reduce_op>(op)));
+  }
+
+  any_communicator& any_;
+  collx::replayable_random random_;
+  std::size_t turn_ = 0, done_ = 0;
+  bool used_[collx::collective_kind_count][collx::reduce_op_count] = {};
+};
+
+}  // namespace any_matrix
