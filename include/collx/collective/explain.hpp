@@ -51,7 +51,7 @@ void explain_chooser(settings const* own, question const& q, explanation& e) {
 
 }  // namespace detail
 
-template <class Contract, class Algorithm = automatic, class Transport, class Op = sum_t>
+template <class Contract, class Algorithm = default_algorithm, class Transport, class Op = sum_t>
 [[nodiscard]] explanation explain(communicator<Transport>& comm, std::size_t bytes, Op const& = {},
                                   memory_kind memory = memory_kind::unshared) {
   using endpoint = typename Transport::endpoint;

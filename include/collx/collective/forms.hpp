@@ -216,18 +216,18 @@ template <class Algorithm, class Contract, class T, class Op, class Endpoint>
 //
 // Template arguments: the algorithm, and for the last two the priority.
 #define COLLX_DETAIL_FORMS(name)                                                                         \
-  template <class Algorithm = automatic, class Transport, class... Arguments>                            \
+  template <class Algorithm = default_algorithm, class Transport, class... Arguments>                    \
   void name(communicator<Transport>& comm, Arguments&&... arguments) {                                   \
     detail::run_or_throw<Algorithm>(                                                                     \
         comm.engine(), detail::called_on(comm, detail::bind_##name(detail::where(comm), arguments...))); \
   }                                                                                                      \
-  template <class Algorithm = automatic, class Transport, class... Arguments>                            \
+  template <class Algorithm = default_algorithm, class Transport, class... Arguments>                    \
   [[nodiscard]] status try_##name(communicator<Transport>& comm, Arguments&&... arguments) noexcept {    \
     return detail::run<Algorithm>(                                                                       \
         comm.engine(), detail::called_on(comm, detail::bind_##name(detail::where(comm), arguments...))); \
   }                                                                                                      \
   namespace start {                                                                                      \
-  template <class Algorithm = automatic, priority How = priority::normal, class Transport,               \
+  template <class Algorithm = default_algorithm, priority How = priority::normal, class Transport,       \
             class... Arguments>                                                                          \
   [[nodiscard]] auto name(communicator<Transport>& comm, Arguments&&... arguments) {                     \
     return detail::begin<Algorithm>(                                                                     \
@@ -236,7 +236,7 @@ template <class Algorithm, class Contract, class T, class Op, class Endpoint>
   }                                                                                                      \
   }                                                                                                      \
   namespace persistent {                                                                                 \
-  template <class Algorithm = automatic, priority How = priority::normal, class Transport,               \
+  template <class Algorithm = default_algorithm, priority How = priority::normal, class Transport,       \
             class... Arguments>                                                                          \
   [[nodiscard]] auto name(communicator<Transport>& comm, Arguments&&... arguments) {                     \
     return detail::prepare<Algorithm>(                                                                   \

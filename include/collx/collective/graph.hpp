@@ -163,10 +163,14 @@ template <class T>
 
 inline constexpr char const* other_graph = "the graph was made with another communicator; make one with this";
 
+template <class Algorithm>
+inline constexpr bool names_no_algorithm =
+    std::is_same_v<Algorithm, automatic> || std::is_same_v<Algorithm, default_algorithm>;
+
 // What COLLX_DETAIL_FORMS ends in, for calls on a graph.
 template <class Algorithm, class Endpoint>
 [[nodiscard]] status run(exec::engine<Endpoint>& engine, neighbour_call const& call) noexcept {
-  static_assert(std::is_same_v<Algorithm, automatic>, "collx: on a graph there is no algorithm to choose");
+  static_assert(names_no_algorithm<Algorithm>, "collx: on a graph there is no algorithm to choose");
   if (call.fault != nullptr || !call.edges->made_with(&engine, call.at.along)) return status::bad_argument;
   if (engine.checker() != nullptr)
     if (status const agreed = engine.checker()(engine, call.describe()); agreed != status::ok) return agreed;
@@ -189,7 +193,7 @@ void run_or_throw(exec::engine<Endpoint>& engine, neighbour_call const& call) {
 template <class Algorithm, class Endpoint>
 [[nodiscard]] request<Endpoint> begin(exec::engine<Endpoint>& engine, neighbour_call const& call,
                                       priority how) {
-  static_assert(std::is_same_v<Algorithm, automatic>, "collx: on a graph there is no algorithm to choose");
+  static_assert(names_no_algorithm<Algorithm>, "collx: on a graph there is no algorithm to choose");
   require_on_graph(engine, call);
   if (engine.checker() != nullptr && engine.checker()(engine, call.describe()) != status::ok)
     throw error(engine.failure());

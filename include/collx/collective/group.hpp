@@ -33,7 +33,7 @@ template <class Group>
 class group_request;
 
 // `Algorithm`: what all calls of the group are made with.
-template <class Transport, class Algorithm = automatic>
+template <class Transport, class Algorithm = default_algorithm>
 class group {
  public:
   using endpoint = typename Transport::endpoint;

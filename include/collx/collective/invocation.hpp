@@ -8,6 +8,9 @@
 
 #include "collx/collective/contract.hpp"
 #include "collx/communicator.hpp"
+#if defined(COLLX_CHOOSE_AT_RUN_TIME)
+#include "collx/tune/selector.hpp"
+#endif
 
 namespace collx::inline abi_1 {
 
@@ -25,6 +28,14 @@ using element_t = std::remove_cv_t<std::remove_pointer_t<decltype(std::declval<R
 struct automatic {
   static constexpr char const* name = "automatic";
 };
+
+// What calls take that name no algorithm: `automatic`; or, in a program that defines COLLX_CHOOSE_AT_RUN_TIME
+// for all of its files, `selected`, so that variables and tables reach them (docs/choice.md).
+#if defined(COLLX_CHOOSE_AT_RUN_TIME)
+using default_algorithm = selected;
+#else
+using default_algorithm = automatic;
+#endif
 
 // An algorithm argument that chooses in every call: `selected` (tune/selector.hpp), a table of your own
 // (tune/fixed_table.hpp). choose() calls what it is given with one algorithm.

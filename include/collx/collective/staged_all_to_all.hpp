@@ -49,7 +49,7 @@ struct no_stage {
 // With no_stage the result is that of all_to_all, bit for bit. All buffers are the caller's and distinct;
 // gathered and produced hold nothing of use afterwards. Algorithm: of both parts. Throws error; what is
 // wrong with arguments is found before anything is sent.
-template <class Algorithm = automatic, class Transport, buffer_like In, buffer_like Gathered,
+template <class Algorithm = default_algorithm, class Transport, buffer_like In, buffer_like Gathered,
           buffer_like Produced, buffer_like Out, class Stage = no_stage>
 void staged_all_to_all(communicator<Transport>& near, communicator<Transport>& far, In&& in,
                        Gathered&& gathered, Produced&& produced, Out&& out, Stage const& stage = {}) {
