@@ -11,6 +11,7 @@
 #include "collx/collective/all_reduce.hpp"
 #include "collx/collective/broadcast.hpp"
 #include "collx/collective/explain.hpp"
+#include "collx/collective/split.hpp"
 #include "transport/pretended_hosts.hpp"
 
 namespace tune = collx::tune;
@@ -68,6 +69,19 @@ TEST_CASE("where ranks share hosts, two-level algorithms are chosen, and do it")
     require(tune::explain<contract::all_reduce, selected>(world, 1 << 20).text(), "memory: hierarchical",
             false);
     check_sum(world, 1000);
+  });
+}
+
+TEST_CASE("ranks that are all on one host are priced by the near transport") {
+  on_two_hosts([](world_type& world) {
+    auto host = world.split(world.rank() / 2, 0), pair = world.split(world.rank() % 2, 0);
+    // Two ranks exchange halves and combine one: 2 * 0.17 + 2^20 (0.00014 + 0.000004 / 2) us in memory, and
+    // 2 * 20 + 2^20 (0.00035 + 0.00006 / 2) us over TCP.
+    require(tune::explain<contract::all_reduce, selected>(host, 1 << 20).text(), "direct_two_shot 149 us");
+    require(tune::explain<contract::all_reduce, selected>(pair, 1 << 20).text(), "direct_two_shot 438 us");
+    std::vector<int> values(1000, 1);
+    collx::all_reduce<selected>(host, values);
+    if (values[999] != 2) std::_Exit(4);
   });
 }
 

@@ -73,7 +73,7 @@ template <class Contract, class T, class Op, class Endpoint>
                       endpoint.reachable(reinterpret_cast<std::byte const*>(everywhere), sizeof(T));
   return {bytes, args.at.where.shape(), &tune::transport_of<Endpoint>,
           shared ? tune::memory_kind::symmetric : tune::memory_kind::unshared, endpoint.depth(),
-          endpoint.staging_bytes()};
+          endpoint.staging_bytes(), tune::are_all_near(endpoint)};
 }
 
 // Calls f.template operator()<Algorithm>() with the algorithm asked for, or the chosen one; otherwise()

@@ -58,7 +58,8 @@ template <class Contract, class Algorithm = default_algorithm, class Transport, 
   constexpr bool commutative = is_commutative<Op>();
   auto& engine = comm.engine();
   question const q{bytes, comm.standing().where.shape(), &transport_of<endpoint>, memory,
-                   engine.endpoint().depth(), engine.endpoint().staging_bytes()};
+                   engine.endpoint().depth(), engine.endpoint().staging_bytes(),
+                   are_all_near(engine.endpoint())};
   explanation e;
   if constexpr (std::is_same_v<Algorithm, automatic>) {
     detail::explain_automatic<Contract, endpoint, commutative>(q, e);

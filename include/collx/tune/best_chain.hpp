@@ -61,7 +61,7 @@ struct best_chain_of {
     decision d{.from = source::cost_model, .index = index<Endpoint>(own, q)};
     add_question(text, word(Contract::name), q);
     text.add("a chain of %d chunks per fragment, by its law, which wants %d", counts[d.index],
-             chunks_of_fragment(q, detail::model_for(far_level<Endpoint>(), q, own)));
+             chunks_of_fragment(q, model<Endpoint>(own, q)));
     return d;
   }
 
@@ -70,7 +70,13 @@ struct best_chain_of {
 
   template <class Endpoint>
   [[nodiscard]] static int index(settings const* own, question const& q) {
-    return nearest_count(counts, chunks_of_fragment(q, detail::model_for(far_level<Endpoint>(), q, own)));
+    return nearest_count(counts, chunks_of_fragment(q, model<Endpoint>(own, q)));
+  }
+
+  // A chain is as fast as its slowest hop.
+  template <class Endpoint>
+  [[nodiscard]] static log_gp model(settings const* own, question const& q) {
+    return detail::model_for(q.all_near ? near_level<Endpoint>() : far_level<Endpoint>(), q, own);
   }
 };
 

@@ -127,7 +127,8 @@ namespace detail {
 
 [[nodiscard]] inline double estimate_us(selection const& s, int index, question const& q,
                                         settings const* own) noexcept {
-  level_models const models{detail::model_for(s.near, q, own), detail::model_for(s.far, q, own)};
+  level_models const models{detail::model_for(s.near, q, own),
+                            detail::model_for(q.all_near ? s.near : s.far, q, own)};
   return models(s.counted(q.ranks)[index], q.bytes);
 }
 

@@ -54,6 +54,7 @@ struct question {
   memory_kind memory = memory_kind::unshared;  // of the buffer that every rank has, see call.hpp
   std::uint64_t credits = any_bytes;           // messages that the transport lets be in flight
   std::size_t staging_bytes = any_bytes;       // of a lane: half of it is a fragment
+  bool all_near = false;                       // of a transport made of two: all messages take the near one
 };
 
 // What a row asks of a call. Rows are looked at in order and the first that holds wins, so upper
@@ -76,6 +77,12 @@ template <class Endpoint>
 [[nodiscard]] constexpr word name_of_transport() {
   if constexpr (requires { Endpoint::transport_name; }) return word(Endpoint::transport_name);
   else return word(Endpoint::is_mapped ? "mapped" : "message");
+}
+
+template <class Endpoint>
+[[nodiscard]] bool are_all_near([[maybe_unused]] Endpoint const& endpoint) noexcept {
+  if constexpr (requires { endpoint.all_near(); }) return endpoint.all_near();
+  else return false;
 }
 
 template <class Endpoint>

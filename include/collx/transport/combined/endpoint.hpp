@@ -62,6 +62,8 @@ class composite_endpoint {
   [[nodiscard]] std::size_t reserved_bytes() const noexcept {
     return near_.reserved_bytes() + far_.reserved_bytes();
   }
+  // Whether all members are on this host; the same on all of them.
+  [[nodiscard]] bool all_near() const noexcept { return near_.size() == far_.size(); }
   [[nodiscard]] world_type& space() const noexcept { return *world_; }
   COLLX_COLD void leave() noexcept {
     far_.leave();
