@@ -80,7 +80,8 @@ template <class Endpoint>
     if (!differ(mine, all[r], report)) continue;
     exec::cursor peer;
     peer.waits_for = what.at.along.rank_of(static_cast<rank_t>(r));
-    engine.record(status::mismatch, report, peer);
+    // Nothing was lent. Who says that it gives up would keep slower peers from finding the same.
+    engine.record(status::mismatch, report, peer, false);
     return status::mismatch;
   }
   return status::ok;

@@ -19,13 +19,6 @@ class settings;
 
 namespace collx::inline abi_1::exec {
 
-// Names a request in flight. A stale one (its slot reused) is told by its generation: how it ended is
-// forgotten, but had it failed, so would the communicator have.
-struct ticket {
-  std::uint32_t slot = 0;
-  std::uint32_t generation = 0;
-};
-
 template <class Endpoint>
 class engine {
   using machine_type = resumable<Endpoint>;
@@ -207,7 +200,9 @@ class engine {
   }
 
   // Keeps a failure, if it is the first, and tells the other ranks.
-  COLLX_COLD void record(status outcome, failure_report report, cursor const& at) noexcept {
+  // `lends`: peers may still be at this rank's buffers.
+  COLLX_COLD void record(status outcome, failure_report report, cursor const& at,
+                         [[maybe_unused]] bool lends = true) noexcept {
     report.code = outcome;
     report.rank = endpoint_.rank();
     report.peer = at.waits_for;
@@ -228,7 +223,8 @@ class engine {
     }
     // The caller may free his buffers.
     if constexpr (Endpoint::fetches) endpoint_.space().wait_for_writers();
-    if constexpr (lends_private<Endpoint>) endpoint_.outlast_peers(timeout_us_);
+    if constexpr (lends_private<Endpoint>)
+      if (lends) endpoint_.outlast_peers(timeout_us_);
     if (failure_.code == status::ok) failure_ = report;
   }
 

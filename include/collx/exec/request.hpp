@@ -21,6 +21,13 @@ template <class Executor, class Endpoint>
 // Room for one executor with a small operator. Larger callables are refused at compile time.
 inline constexpr std::size_t slot_bytes = 512;
 
+// Names a request in flight. A stale one (its slot reused) is told by its generation: how it ended is
+// forgotten, but had it failed, so would the communicator have.
+struct ticket {
+  std::uint32_t slot = 0;
+  std::uint32_t generation = 0;
+};
+
 // What a communicator knows of a collective in flight, apart from its types.
 template <class Endpoint>
 struct flight {
