@@ -4,4 +4,5 @@
 #pragma once
 
 #include "collx/collective/gpu_forms.cuh"
+#include "collx/collective/gpu_reductions.cuh"
 #include "collx/gpu_communicator.cuh"

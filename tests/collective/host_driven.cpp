@@ -3,14 +3,10 @@
 // stream holds, in order, and one that copies. The GPU's memory is ordinary memory that nobody else touches.
 #include "collx/host_driven.hpp"
 
-#include <condition_variable>
-#include <deque>
-#include <functional>
-#include <mutex>
-
 #include <doctest/doctest.h>
 
 #include "collective/cases.hpp"
+#include "collective/played_gpu.hpp"
 #include "collx/bootstrap/threads.hpp"
 #include "collx/collx.hpp"
 #include "watched.hpp"
@@ -19,119 +15,8 @@ namespace {
 
 using namespace collx;
 
-// Does what it is given, one after the other, in a thread of its own.
-class queue {
- public:
-  queue() : thread_([this] { serve(); }) {}
-  queue(queue const&) = delete;
-  ~queue() {
-    put({});
-    thread_.join();
-  }
-
-  void put(std::function<void()> what) {
-    std::lock_guard const only_me(mutex_);
-    work_.push_back(std::move(what));
-    changed_.notify_all();
-  }
-  // Until everything that was put in is done.
-  void wait() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return work_.empty() && !busy_; });
-  }
-
- private:
-  void serve() {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      changed_.wait(lock, [this] { return !work_.empty(); });
-      std::function<void()> const next = std::move(work_.front());
-      work_.pop_front();
-      if (!next) return;
-      busy_ = true;
-      lock.unlock();
-      next();
-      lock.lock();
-      busy_ = false;
-      changed_.notify_all();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::function<void()>> work_;
-  bool busy_ = false;
-  std::thread thread_;
-};
-
-class played_copier {
- public:
-  using stream = queue*;
-
-  explicit played_copier(std::size_t half_bytes) : half_bytes_(half_bytes), memory_(2 * half_bytes) {}
-
-  [[nodiscard]] std::size_t half_bytes() const { return half_bytes_; }
-  [[nodiscard]] std::byte* staging(int half) {
-    return memory_.data() + static_cast<std::size_t>(half) * half_bytes_;
-  }
-  [[nodiscard]] std::uint32_t* word(int i) { return &words_[i]; }
-
-  [[nodiscard]] status fetch(int half, transport::copied_rows const& rows) noexcept {
-    return copy(fetches_, half, rows);
-  }
-  [[nodiscard]] status store(int half, transport::copied_rows const& rows) noexcept {
-    return copy(stores_, half, rows);
-  }
-  [[nodiscard]] status fetched(int half) noexcept { return state(fetches_, half); }
-  [[nodiscard]] status stored(int half) noexcept { return state(stores_, half); }
-
-  void mark(stream where, std::uint32_t* word, std::uint32_t value) {
-    where->put([=] { std::atomic_ref(*word).store(value, std::memory_order_release); });
-  }
-  void hold(stream where, std::uint32_t* word, std::uint32_t value) {
-    where->put([=] {
-      auto const is_before = [&] {
-        return static_cast<std::int32_t>(std::atomic_ref(*word).load(std::memory_order_acquire) - value) < 0;
-      };
-      while (is_before()) sched_yield();
-    });
-  }
-
-  // Copies end with this from the n-th one on (0: the next).
-  void fail_after(int n) { fails_after_ = n; }
-
- private:
-  struct direction {
-    std::atomic<int> queued[2]{}, done[2]{};
-    queue engine;
-  };
-
-  [[nodiscard]] status copy(direction& way, int half, transport::copied_rows const& rows) noexcept {
-    if (fails_after_ >= 0 && fails_after_-- == 0) return status::system_failure;
-    // Relaxed: read by the thread that queues.
-    way.queued[half].fetch_add(1, std::memory_order_relaxed);
-    way.engine.put([&way, half, rows] {
-      for (std::size_t r = 0; r < rows.rows && rows.width_bytes != 0; ++r)
-        std::memcpy(rows.to + r * rows.to_pitch, rows.from + r * rows.from_pitch, rows.width_bytes);
-      // Release: what was copied is there.
-      way.done[half].fetch_add(1, std::memory_order_release);
-    });
-    return status::ok;
-  }
-  [[nodiscard]] static status state(direction& way, int half) noexcept {
-    bool const all =
-        way.done[half].load(std::memory_order_acquire) == way.queued[half].load(std::memory_order_relaxed);
-    return all ? status::ok : status::pending;
-  }
-
-  std::size_t half_bytes_;
-  std::vector<std::byte> memory_;
-  std::uint32_t words_[64] = {};
-  direction fetches_, stores_;
-  int fails_after_ = -1;
-};
-
-using driven = host_driven<transport::threads, played_copier>;
+using played_gpu::copier, played_gpu::queue;
+using driven = host_driven<transport::threads, copier>;
 
 // All cases of one contract on one rank: several calls are in the stream at once, each with memory of its
 // own.
@@ -188,7 +73,7 @@ TEST_CASE("host-driven collectives leave what the reference says, piece by piece
       CAPTURE(size);
       CAPTURE(half_bytes);
       CHECK_NOTHROW(watched::on_threads(size, [&](auto& comm) {
-        played_copier copies(half_bytes);
+        copier copies(half_bytes);
         queue stream;
         driven gpu(comm, copies);
         walk_all(gpu, stream);
@@ -198,7 +83,7 @@ TEST_CASE("host-driven collectives leave what the reference says, piece by piece
 
 TEST_CASE("a call waits for its stream, and its stream for the call") {
   watched::on_threads(2, [](auto& comm) {
-    played_copier copies(4096);
+    copier copies(4096);
     queue stream;
     driven gpu(comm, copies);
     std::vector<int> data(5000, -1);
@@ -213,7 +98,7 @@ TEST_CASE("a call waits for its stream, and its stream for the call") {
 
 TEST_CASE("copies serve one after another, who does not take the last one's words for his") {
   watched::on_threads(2, [](auto& comm) {
-    played_copier copies(4096);
+    copier copies(4096);
     queue stream;
     for (int user = 0; user < 3; ++user) {
       driven gpu(comm, copies);
@@ -234,7 +119,7 @@ TEST_CASE("copies serve one after another, who does not take the last one's word
 }
 
 TEST_CASE("a copy that fails is reported, and no stream hangs") {
-  played_copier copies(4096);
+  copier copies(4096);
   int reported = 0;
   watched::on_threads(1, [&](auto& comm) {
     queue stream;
@@ -256,7 +141,7 @@ TEST_CASE("a copy that fails is reported, and no stream hangs") {
 
 TEST_CASE("wrong arguments are refused at the call") {
   watched::on_threads(1, [](auto& comm) {
-    played_copier copies(256), tiny(4);
+    copier copies(256), tiny(4);
     queue stream;
     std::vector<int> data(10, 1), other(11);
     {

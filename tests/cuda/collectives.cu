@@ -195,17 +195,20 @@ void try_host_driven(communicator<Transport>& host, stream const& s) {
   buffer<float> in(content_of(host.rank(), count)), out(std::vector<float>(count, -1.0f));
   buffer<float> all(std::vector<float>(count * static_cast<std::size_t>(host.size()), -1.0f));
   std::vector<float> const expected = sum_of(host.size(), count);
+  buffer<float> summed(std::vector<float>(count, -1.0f)), workspace(std::vector<float>(count, -1.0f));
   transport::cuda_parts::copy_engine copies(1 << 16);
   barrier(host);  // from here on streams wait for other ranks
   {
     gpu_driven_by_host<Transport> gpu(host, copies);
     all_reduce(gpu, in, out, sum, on(s.id));
     all_gather(gpu, in, all, on(s.id));
+    reduce_on_device::all_reduce(gpu, in, summed, workspace, sum, on(s.id));
     require(cudaStreamSynchronize(s.id), "cudaStreamSynchronize");
     gpu.throw_if_failed();
   }
   barrier(host);
   check(out.content() == expected, "host-driven all_reduce");
+  check(summed.content() == expected, "host-driven all_reduce, added up by the GPU");
   std::vector<float> const gathered = all.content();
   for (rank_t r = 0; r < host.size(); ++r) {
     auto const begin = gathered.begin() + static_cast<std::ptrdiff_t>(count) * r;
