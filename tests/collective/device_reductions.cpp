@@ -9,10 +9,10 @@
 #include <doctest/doctest.h>
 
 #include "collective/played_gpu.hpp"
-#include "collx/bootstrap/threads.hpp"
 #include "collx/collective/host_memory_forms.hpp"
 #include "collx/device/combine.hpp"
 #include "collx/host_driven.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -75,12 +75,12 @@ TEST_CASE("a GPU adds up what the host has brought") {
     for (std::size_t const count : {std::size_t{2}, std::size_t{12}, std::size_t{1001}, std::size_t{20000}}) {
       CAPTURE(size);
       CAPTURE(count);
-      CHECK_NOTHROW(bootstrap::on_threads(size, [&](auto& comm) { one_rank(comm, count); }));
+      CHECK_NOTHROW(watched::on_threads(size, [&](auto& comm) { one_rank(comm, count); }));
     }
 }
 
 TEST_CASE("a workspace that is too small is refused before anything is sent") {
-  bootstrap::on_threads(2, [](auto& comm) {
+  watched::on_threads(2, [](auto& comm) {
     copier copies(4096);
     queue stream;
     driven gpu(comm, copies);
@@ -94,7 +94,7 @@ TEST_CASE("a workspace that is too small is refused before anything is sent") {
 TEST_CASE("ranks with memory of the host and of a GPU take part in one collective") {
   for (rank_t const size : {2, 3}) {
     CAPTURE(size);
-    CHECK_NOTHROW(bootstrap::on_threads(size, [](auto& comm) {
+    CHECK_NOTHROW(watched::on_threads(size, [](auto& comm) {
       std::size_t const count = 5000;
       std::vector<int> data(count, comm.rank() + 1), all(count * static_cast<std::size_t>(comm.size()), -1);
       problem const p{comm.rank(), comm.size()};
