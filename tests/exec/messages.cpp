@@ -165,8 +165,8 @@ struct every_schedule {
 
   template <class Algorithm, class Contract, class Schedule>
   void run(rank_t size, std::size_t count, rank_t root) {
-    CAPTURE(Contract::name);
-    CAPTURE(Algorithm::name);
+    CAPTURE(std::string(Contract::name));
+    CAPTURE(std::string(Algorithm::name));
     CAPTURE(size);
     CAPTURE(count);
     CAPTURE(root);

@@ -18,8 +18,8 @@ struct on_threads {
   void operator()() {
     for (rank_t const size : {2, 3, 4, 5}) {
       if (!collx::supports<Schedule>(size)) continue;
-      CAPTURE(Contract::name);
-      CAPTURE(Algorithm::name);
+      CAPTURE(std::string(Contract::name));
+      CAPTURE(std::string(Algorithm::name));
       std::vector<traced::traced_rank<Schedule>> all(static_cast<std::size_t>(size),
                                                      {size, cases::large_count<Contract>(size)});
       watched::on_threads(size,

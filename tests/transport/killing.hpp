@@ -15,6 +15,7 @@
 #include "collx/algo/all.hpp"
 #include "collx/transport/faulty.hpp"
 #include "collx/transport/settings.hpp"
+#include "transport/seeds.hpp"
 
 namespace killing_ranks {
 
@@ -148,5 +149,31 @@ struct every_schedule {
                                                            std::span(in), std::span(out), collx::sum);
   }
 };
+
+// Ranks killed at a send of an all_reduce that the seed draws, with the number of ranks, their data and the
+// algorithm. A failing seed is printed; COLLX_SEED=number runs it alone, COLLX_SEEDS=count another number of
+// them.
+template <class Started>
+void kill_from_seeds(std::uint64_t count, char const* program) {
+  using walk = every_schedule<Started>;
+  using contract = collx::contract::all_reduce;
+  void (*const algorithms[])(typename walk::communicator&, killing const&) = {
+      &walk::template call<collx::algo::ring, contract>,
+      &walk::template call<collx::algo::direct_two_shot, contract>,
+      &walk::template call<collx::algo::recursive_halving_doubling, contract>};
+  seeds::for_each_seed(count, program, [&](std::uint64_t seed) {
+    collx::replayable_random random(seed);
+    auto const size = static_cast<rank_t>(2 + random.below(5));
+    killing const how{size, static_cast<rank_t>(random.below(static_cast<std::uint32_t>(size))),
+                      1 + random.below(1u << random.below(8)), 1 + random.below(1u << random.below(17))};
+    auto* const call = algorithms[random.below(3)];
+    CAPTURE(how.size);
+    CAPTURE(how.victim);
+    CAPTURE(how.at_send);
+    CAPTURE(how.count);
+    kill_and_check<Started>(how, contract::name, [&](auto& comm) { call(comm, how); });
+    return std::string();
+  });
+}
 
 }  // namespace killing_ranks

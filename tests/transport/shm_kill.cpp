@@ -54,3 +54,7 @@ TEST_CASE("shm: a rank killed while requests are in flight is noticed by wait an
     });
   }
 }
+
+TEST_CASE("shm: ranks killed as seeds have it are noticed") {
+  kill_from_seeds<over_shm>(60, "test_transport_shm_kill");
+}

@@ -137,3 +137,7 @@ TEST_CASE("tcp: each connection of several that ends by itself is noticed at onc
       }
     }
 }
+
+TEST_CASE("tcp: ranks killed as seeds have it are noticed") {
+  kill_from_seeds<over_tcp>(40, "test_transport_tcp_kill");
+}
