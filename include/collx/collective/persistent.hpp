@@ -6,12 +6,39 @@
 
 namespace collx::inline abi_1 {
 
+namespace detail {
+
+// Tells apart counts and offsets: they are read where the caller has them, and were checked once.
+[[nodiscard]] inline std::uint64_t fingerprint(exec::uneven_buffers const& tables, rank_t size) noexcept {
+  std::uint64_t print = 0;
+  for (std::size_t const* list :
+       {tables.input.counts, tables.input.offsets, tables.output.counts, tables.output.offsets})
+    for (rank_t r = 0; list != nullptr && r < size; ++r) {
+      print = (print ^ list[r]) * 0x9e3779b97f4a7c15u;
+      print ^= print >> 29;
+    }
+  return print;
+}
+
+[[noreturn]] COLLX_COLD inline void throw_changed_blocks(char const* collective) {
+  char text[200];
+  std::snprintf(text, sizeof text,
+                "%s: counts or offsets have changed since this persistent collective was made; make another "
+                "one for other blocks",
+                collective);
+  throw error(status::bad_argument, text);
+}
+
+}  // namespace detail
+
 // Everything is decided when it is made: arguments are checked, here and, if the communicator checks that,
 // against the other ranks'; the algorithm is chosen. A start only moves data: it sends no message that the
 // algorithm does not need. All ranks make it and start it in the same order among their collectives.
 //
-// The buffers (and counts, offsets) stay where they are for its life; they may be changed between wait()
-// and the next start(). Not started while in flight: start() waits for the last one first.
+// The buffers, and counts and offsets where there are some, stay where they are for its life. What is in the
+// buffers may be changed between wait() and the next start(); counts and offsets may not: start() throws
+// error (bad_argument) and leaves the communicator as it was. Not started while in flight: start() waits for
+// the last one first.
 template <class Contract, class T, class Op, class Endpoint>
 class persistent_collective {
  public:
@@ -21,10 +48,11 @@ class persistent_collective {
 
   persistent_collective(engine_type& engine, arguments const& args, detail::choice const& with,
                         launcher launch, priority how) noexcept
-      : engine_(&engine), args_(args), with_(with), launch_(launch), how_(how) {}
+      : engine_(&engine), args_(args), with_(with), launch_(launch), how_(how), blocks_(blocks_now()) {}
 
   void start() {
     wait();
+    if (COLLX_UNLIKELY(blocks_now() != blocks_)) detail::throw_changed_blocks(Contract::name);
     current_ = launch_(*engine_, with_, args_, how_);
   }
   // As those of a request; before the first start they return at once.
@@ -36,11 +64,17 @@ class persistent_collective {
   [[nodiscard]] char const* algorithm() const noexcept { return with_.name; }
 
  private:
+  [[nodiscard]] std::uint64_t blocks_now() const noexcept {
+    if constexpr (detail::is_uneven<Contract>) return detail::fingerprint(args_.tables, args_.at.where.size);
+    else return 0;
+  }
+
   engine_type* engine_;
   arguments args_;
   detail::choice with_;
   launcher launch_;
   priority how_;
+  std::uint64_t blocks_;
   request<Endpoint> current_;
 };
 
