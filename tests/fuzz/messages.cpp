@@ -6,6 +6,7 @@
 #include <string>
 
 #include "collx/bootstrap/place.hpp"
+#include "collx/bootstrap/rank_list.hpp"
 
 namespace {
 
@@ -35,6 +36,9 @@ void try_text(std::string const& text) {
   char first[16];
   first_of_node_list(text.c_str(), first);
   require(std::strlen(first) < sizeof first);
+  char const* rest = text.c_str();
+  for (collx::rank_t rank; (rank = next_of_rank_list(rest, 5)) != collx::no_rank;)
+    require(rank >= 0 && rank < 5 && rest > text.c_str() && rest <= text.c_str() + text.size());
 }
 
 }  // namespace

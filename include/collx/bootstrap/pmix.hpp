@@ -9,6 +9,7 @@
 #include "collx/bootstrap/composite.hpp"
 #include "collx/bootstrap/notice_board.hpp"
 #include "collx/bootstrap/pmix_call.hpp"
+#include "collx/bootstrap/rank_list.hpp"
 
 namespace collx::inline abi_1::bootstrap {
 
@@ -134,15 +135,13 @@ class pmix_job : public notice_board {
   template <std::size_t N>
   [[nodiscard]] char const* name_missing(char (&text)[N]) const {
     pmix_answer const here = get(PMIX_LOCAL_PEERS, PMIX_RANK_WILDCARD, pmix_wait::not_at_all);
-    for (char const* at = here.text; at != nullptr && *at != '\0';) {
-      long const rank = std::strtol(at, nullptr, 10);
-      at = std::strchr(at, ',');
-      at += at != nullptr;
-      if (rank < 0 || rank >= me_.size || rank == me_.rank) continue;
+    char const* at = here.text;
+    for (rank_t rank; (rank = next_of_rank_list(at, me_.size)) != no_rank;) {
+      if (rank == me_.rank) continue;
       pmix_answer const its =
           get(rank == 0 ? address_key : presence_key, static_cast<pmix_rank_t>(rank), pmix_wait::not_at_all);
       if (its.code == PMIX_SUCCESS) continue;
-      std::snprintf(text, sizeof text, "rank %ld of this host is missing", rank);
+      std::snprintf(text, sizeof text, "rank %d of this host is missing", rank);
       return text;
     }
     return "one of another host is missing";

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// libFuzzer: launchers' variables and ours, of any values; and the file in which rank 0 leaves its address.
+// Either an error that says what is wrong, or a rank in a job and a place that can be.
+#include "collx/bootstrap/launcher.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "collx/bootstrap/whereabouts.hpp"
+#include "collx/transport/sockets/tcp_settings.hpp"
+
+namespace {
+
+using namespace collx;
+
+constexpr char const* ours[] = {
+    "COLLX_LAUNCHER", "COLLX_RENDEZVOUS",    "COLLX_TIMEOUT_US",   "COLLX_STAGING_BYTES",   "COLLX_TCP_FLOWS",
+    "COLLX_TLS",      "MASTER_ADDR",         "MASTER_PORT",        "COLLX_TCP_SLICE_BYTES", "COLLX_TCP_CHECK",
+    "COLLX_YIELD_US", "SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "COLLX_HEAP_BYTES"};
+
+void require(bool good) {
+  if (!good) std::abort();
+}
+
+// Calls f(name) for every variable that is read.
+template <class F>
+void for_each_variable(F const& f) {
+  for (char const* each : ours) f(each);
+  for (bootstrap::launcher const& each : bootstrap::launchers)
+    for (char const* name : {each.rank, each.also, each.size[0], each.size[1], each.local_rank,
+                             each.local_size, each.host_count, each.job[0], each.job[1]})
+      if (name != nullptr) f(name);
+}
+
+// "NUMBER VALUE" in each line.
+void set_variables(std::string const& text) {
+  std::size_t count = 0;
+  for_each_variable([&](char const* name) { unsetenv(name), ++count; });
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t const end = std::min(text.find('\n', at), text.size());
+    std::size_t const wanted = static_cast<unsigned char>(text[at]) % count;
+    std::string const value = text.substr(at + 1, end - at - 1);
+    std::size_t i = 0;
+    for_each_variable([&](char const* name) {
+      if (i++ == wanted) setenv(name, value.c_str(), 1);
+    });
+    at = end + 1;
+  }
+}
+
+template <class F>
+void or_error(F const& f) {
+  try {
+    f();
+  } catch (error const& refused) {
+    require(refused.code() == status::bad_argument && refused.what()[0] != '\0');
+  }
+}
+
+void try_file(std::string const& text) {
+  static int const file = memfd_create("rank0", MFD_CLOEXEC);
+  static std::string const path = "/proc/self/fd/" + std::to_string(file);
+  require(ftruncate(file, 0) == 0 &&
+          pwrite(file, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
+  bootstrap::launch me;
+  bootstrap::meeting_place place;
+  place.file = path.c_str();
+  net::socket_settings const sockets;
+  std::uint64_t token = 0;
+  char const* why = "";
+  // Names are not looked up: what is no number is nobody here.
+  if (text.find_first_not_of("collx 0123456789abcdef.:[]\n") == std::string::npos)
+    or_error([&] { (void)bootstrap::whereabouts{me, place, nullptr, sockets, true}.look(token, why); });
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
+  if (size == 0) return 0;
+  std::string text(reinterpret_cast<char const*>(data + 1), size - 1);
+  if (data[0] % 4 == 0) return try_file("collx 1 127.0.0.1:" + text), 0;
+  set_variables(text);
+  or_error([&] {
+    bootstrap::launch const me = bootstrap::launch::from_environment();
+    require(me.size >= 1 && me.size <= 4096 && me.rank >= 0 && me.rank < me.size && me.local_rank < me.size);
+    auto const place = bootstrap::meeting_place::of(me);
+    require(place.file != nullptr || place.board != nullptr ||
+            std::memchr(place.at.host, 0, sizeof place.at.host));
+  });
+  or_error([&] { (void)transport::tcp_settings::from_environment(); });
+  return 0;
+}
