@@ -42,7 +42,7 @@ TEST_CASE("a registration, a receipt, a direction and news are read as they were
   REQUIRE(registration::decode(written(mine).data(), what));
   CHECK(what == mine);
   receipt answer;
-  REQUIRE(receipt::decode(written(receipt{{news_kind::rank_taken, 7, 3}, 42, 1'000'000}).data(), answer));
+  REQUIRE(receipt::decode(written(receipt{{news_kind::rank_taken, 7, 3, {}}, 42, 1'000'000}).data(), answer));
   CHECK(answer.what.kind == news_kind::rank_taken);
   CHECK(answer.what.rank == 7);
   CHECK(answer.what.count == 3);
@@ -52,14 +52,17 @@ TEST_CASE("a registration, a receipt, a direction and news are read as they were
   REQUIRE(direction::decode(written(direction{{}, address::loopback(5)}).data(), way));
   CHECK(way.parent == address::loopback(5));
   // Bad news has no address behind it.
-  REQUIRE(direction::decode(written(direction{{news_kind::left, 3, 1}, {}}).data(), way));
+  REQUIRE(direction::decode(written(direction{{news_kind::left, 3, 1, address::loopback(9)}, {}}).data(), way));
   CHECK(way.what.rank == 3);
+  CHECK(way.what.at == address::loopback(9));
+  REQUIRE(direction::decode(written(direction{{news_kind::left, 3, 1, {}}, {}}).data(), way));
+  CHECK(way.what.at.version == 0);
 }
 
 TEST_CASE("news of no known kind, and good news without what it promises, are nonsense") {
   for (std::uint32_t kind = 0; kind < 300; ++kind) {
     news found;
-    CHECK(news::decode(written(news{static_cast<news_kind>(kind), 1, 1}).data(), found) ==
+    CHECK(news::decode(written(news{static_cast<news_kind>(kind), 1, 1, {}}).data(), found) ==
           (kind >= 1 && kind <= 4));
   }
   direction way;

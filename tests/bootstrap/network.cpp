@@ -179,9 +179,12 @@ TEST_CASE("meet_over_network: a rank that is lost while the others meet is named
     auto const what = heard<bootstrap::news>(each);
     CHECK(what.kind == bootstrap::news_kind::left);
     CHECK(what.rank == 6);
+    CHECK(what.at.version == 4);
   }
   for (std::string const& said : {zero.said(), one.said()})
-    CHECK_MESSAGE(holds(said, "rank 6 was lost before everybody had met; look at its own output"), said);
+    CHECK_MESSAGE((holds(said, "rank 6 at 127.0.0.1:") &&
+                   holds(said, " was lost before everybody had met; look at its own output")),
+                  said);
 }
 
 TEST_CASE("meet_over_network: a rank that leaves the store without its answers is lost") {
@@ -192,7 +195,8 @@ TEST_CASE("meet_over_network: a rank that leaves the store without its answers i
   CHECK(heard<bootstrap::receipt>(five).what.kind == bootstrap::news_kind::good);
   five.reset();
   CHECK(heard<bootstrap::news>(two).rank == 5);
-  CHECK(holds(zero.said(), "rank 5 was lost before everybody had met"));
+  std::string const said = zero.said();
+  CHECK_MESSAGE((holds(said, "rank 5 at 127.0.0.1:") && holds(said, " was lost before everybody had met")), said);
 }
 
 TEST_CASE("meet_over_network: the network is not used without a secret") {

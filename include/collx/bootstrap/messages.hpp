@@ -20,20 +20,26 @@ struct news {
   news_kind kind = news_kind::good;
   rank_t rank = no_rank;
   std::uint32_t count = 0;
+  net::address at = {};  // where a rank that left was; of version 0: not known
 
-  static constexpr std::size_t bytes_count = 16;
+  static constexpr std::size_t bytes_count = 16 + net::address::wire_bytes;
 
   void encode(std::byte* out) const noexcept {
     net::put_u32(out, static_cast<std::uint32_t>(kind));
     net::put_u32(out + 4, static_cast<std::uint32_t>(rank));
     net::put_u32(out + 8, count);
     net::put_u32(out + 12, 0);
+    at.encode(out + 16);
   }
   // False for anything that encode() does not write.
   [[nodiscard]] static bool decode(std::byte const* in, news& out) noexcept {
     std::uint32_t const kind = net::get_u32(in);
     if (kind < 1 || kind > 4 || net::get_u32(in + 12) != 0) return false;
-    out = {static_cast<news_kind>(kind), static_cast<rank_t>(net::get_u32(in + 4)), net::get_u32(in + 8)};
+    bool has_address = false;
+    for (std::size_t i = 16; i < bytes_count; ++i) has_address = has_address || in[i] != std::byte{0};
+    net::address at;
+    if (has_address && !net::address::decode(in + 16, at)) return false;
+    out = {static_cast<news_kind>(kind), static_cast<rank_t>(net::get_u32(in + 4)), net::get_u32(in + 8), at};
     return true;
   }
 };
@@ -86,12 +92,12 @@ struct receipt {
 
   void encode(std::byte* out) const noexcept {
     what.encode(out);
-    net::put_u64(out + 16, session);
-    net::put_u64(out + 24, rest_us);
+    net::put_u64(out + news::bytes_count, session);
+    net::put_u64(out + news::bytes_count + 8, rest_us);
   }
   [[nodiscard]] static bool decode(std::byte const* in, receipt& out) noexcept {
-    out.session = net::get_u64(in + 16);
-    out.rest_us = net::get_u64(in + 24);
+    out.session = net::get_u64(in + news::bytes_count);
+    out.rest_us = net::get_u64(in + news::bytes_count + 8);
     return news::decode(in, out.what);
   }
 };

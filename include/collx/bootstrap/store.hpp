@@ -126,7 +126,7 @@ class store {
                       news::decode(who.heard + registration::bytes_count, word) &&
                       word.kind != news_kind::good;
     if (at(who.rank).waits == &who && failure_.kind == news_kind::good)
-      failure_ = said ? word : news{news_kind::left, who.rank, 1};
+      failure_ = said ? word : news{news_kind::left, who.rank, 1, at(who.rank).what.entry.gate};
     dismiss(who);
   }
 

@@ -31,6 +31,7 @@ class tree {
   // The connection to the rank above.
   COLLX_COLD void set_parent(net::owned_fd parent) noexcept {
     parent_ = std::move(parent);
+    parent_at_ = net::peer_address(parent_.get());
     if (failed_) return report(parent_.get());  // what happened below before there was a parent to tell
     if (!set_.add(parent_.get(), tag_parent)) fail({news_kind::left, rank_, 1});
   }
@@ -97,6 +98,7 @@ class tree {
  private:
   struct child {
     net::owned_fd socket;
+    net::address at;       // its end of the connection
     std::size_t sent = 0;  // of the table
     std::uint8_t bytes_read = 0;
     std::byte heard[news::bytes_count];
@@ -128,6 +130,7 @@ class tree {
     child& its = children_[index];
     if (its.socket || !set_.add(one.socket.get(), index)) return;
     its.socket = std::move(one.socket);
+    its.at = net::peer_address(its.socket.get());  // after a reset nobody would know
     if (failed_) report(its.socket.get());
     else pass_on(index);
   }
@@ -146,12 +149,16 @@ class tree {
     news word;
     bool const known = news::decode(its.heard, word) && word.kind != news_kind::good;
     set_.remove(its.socket.get());
-    fail(known ? word : news{news_kind::left, rank_of(i), 1});
+    fail(known ? word : news{news_kind::left, rank_of(i), 1, its.at});
   }
 
   void lose(child& its, std::size_t i) noexcept {
     set_.remove(its.socket.get());
-    fail({news_kind::left, rank_of(i), 1});
+    fail({news_kind::left, rank_of(i), 1, its.at});
+  }
+
+  [[nodiscard]] news parent_left() const noexcept {
+    return {news_kind::left, tree_parent(rank_), 1, parent_at_};
   }
 
   void hear_parent() noexcept {
@@ -162,13 +169,13 @@ class tree {
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got <= 0) {
       set_.remove(parent_.get());
-      return fail({news_kind::left, tree_parent(rank_), 1});
+      return fail(parent_left());
     }
     filled_ += static_cast<std::size_t>(got);
     if (begins && filled_ == news::bytes_count) {
       ++messages_;
       news word;
-      if (!news::decode(table_.data(), word)) word = {news_kind::left, tree_parent(rank_), 1};
+      if (!news::decode(table_.data(), word)) word = parent_left();
       if (word.kind != news_kind::good) {
         filled_ = 0;  // it is no table
         return fail(word);
@@ -204,6 +211,7 @@ class tree {
   net::gate door_;
   net::poller set_;
   net::owned_fd parent_;
+  net::address parent_at_;
   array<child> children_;
   array<std::byte> table_;  // good news, then an entry for each rank
   std::size_t filled_ = 0;  // bytes of the table that are here
