@@ -219,3 +219,13 @@ TEST_CASE("calls give the same result, whoever chooses") {
     world.tuning(nullptr);
   });
 }
+
+TEST_CASE("counts are remembered for several groups, and are those of the shape that is asked") {
+  using counted =
+      tune::detail::counted_shapes<tune::candidates<contract::all_reduce, collx::type_list<algo::ring>>>;
+  for (int again = 0; again < 2; ++again)
+    for (collx::rank_t size = 2; size <= 20; ++size)  // more than are remembered
+      CHECK(counted::of(size)[0].far.rounds == 2 * (size - 1));
+  CHECK(counted::of(20) == counted::of(20));
+  CHECK(counted::of(20) != counted::of(19));
+}

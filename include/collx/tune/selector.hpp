@@ -40,19 +40,30 @@ template <class Contract, class Endpoint, bool Commutative>
 }
 
 template <class Table>
-struct counted_once {
-  shape last{0, 0};
-  level_factors rows[Table::count == 0 ? 1 : Table::count];
-
-  // The counts of a schedule depend on the ranks alone, and a thread rarely changes between groups.
+class counted_shapes {
+ public:
+  // The counts of a schedule depend on the ranks alone; to count takes up to milliseconds. A thread that
+  // calls on more groups of different shapes than are remembered, by turns, counts again and again.
   [[nodiscard]] static level_factors const* of(shape n) noexcept {
-    static thread_local counted_once mine;
-    if (mine.last == n) return mine.rows;
+    static thread_local counted_shapes mine;
+    for (entry const& known : mine.entries_)
+      if (known.ranks == n) return known.rows;
+    entry& made = mine.entries_[mine.next_];
+    mine.next_ = (mine.next_ + 1) % remembered;
+    made.ranks = n;
     for (int i = 0; i < Table::count; ++i)
-      mine.rows[i] = Table::rows[i].supports(n) ? Table::rows[i].count(n) : level_factors{};
-    mine.last = n;
-    return mine.rows;
+      made.rows[i] = Table::rows[i].supports(n) ? Table::rows[i].count(n) : level_factors{};
+    return made.rows;
   }
+
+ private:
+  static constexpr int remembered = 8;
+  struct entry {
+    shape ranks{0, 0};
+    level_factors rows[Table::count == 0 ? 1 : Table::count];
+  };
+  entry entries_[remembered];
+  int next_ = 0;
 };
 
 template <class List, class Contract, class Endpoint, bool Commutative>
@@ -63,7 +74,7 @@ inline constexpr selection selection_of{candidates<Contract, List>::rows,
                                         near_level<Endpoint>(),
                                         far_level<Endpoint>(),
                                         &built_in<Contract, Endpoint, Commutative>,
-                                        &counted_once<candidates<Contract, List>>::of};
+                                        &counted_shapes<candidates<Contract, List>>::of};
 
 }  // namespace detail
 
