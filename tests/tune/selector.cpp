@@ -8,6 +8,7 @@
 
 #include <doctest/doctest.h>
 
+#include "collx/bootstrap/mailbox.hpp"
 #include "collx/bootstrap/threads.hpp"
 #include "collx/collective/all_reduce.hpp"
 #include "collx/collective/barrier.hpp"
@@ -228,4 +229,21 @@ TEST_CASE("counts are remembered for several groups, and are those of the shape 
       CHECK(counted::of(size)[0].far.rounds == 2 * (size - 1));
   CHECK(counted::of(20) == counted::of(20));
   CHECK(counted::of(20) != counted::of(19));
+}
+
+TEST_CASE("over messages, what goes to one rank or from rank to rank counts one after the other") {
+  using endpoint = collx::transport::mailbox::endpoint;
+  auto const chosen = []<class Contract>(std::size_t bytes, std::size_t staging) {
+    auto const& all = tune::detail::selection_of<algo::all, Contract, endpoint, true>;
+    tune::question const q{
+        .bytes = bytes, .ranks = 16, .transport = &tune::transport_of<endpoint>, .staging_bytes = staging};
+    return std::string(tune::decide(all, q, nullptr).named.text);
+  };
+  std::size_t const whole = tune::any_bytes;
+  CHECK(chosen.operator()<contract::reduce>(8, whole) == "direct_one_shot");
+  CHECK(chosen.operator()<contract::reduce>(16384, whole) == "knomial_tree_4");  // 15 vectors into one root
+  CHECK(chosen.operator()<contract::reduce>(1 << 20, whole) == "recursive_halving_doubling");
+  CHECK(chosen.operator()<contract::broadcast>(1 << 20, whole) == "recursive_halving_doubling");
+  // In many fragments a chain costs each rank one vector, and its length once.
+  CHECK(chosen.operator()<contract::broadcast>(1 << 26, 1 << 20) == "pipelined_chain_8");
 }

@@ -64,8 +64,10 @@ TEST_CASE("two levels: the chain of a schedule is as long as the verifier counte
     for (rank_t const n : {2, 3, 5, 6, 8, 11, 16}) {
       if (!collx::supports<S>(n)) continue;
       collx::cost const documented = collx::documented_cost<S>(n, 0);
-      tune::detail::walked_schedule const walked{&S::step_count, &S::step, {n, n}};
-      tune::detail::chain_length const chain = tune::detail::longest_chain(walked, documented);
+      tune::detail::walked_schedule const walked{&S::step_count, &S::step, n, n};
+      tune::detail::chain_walk all(walked, documented.messages);
+      all.run();
+      tune::detail::chain_length const chain = all.longest;
       CAPTURE(std::string(Algorithm::name));
       CAPTURE(std::string(Contract::name));
       CAPTURE(n);
@@ -75,6 +77,30 @@ TEST_CASE("two levels: the chain of a schedule is as long as the verifier counte
   });
 }
 
+TEST_CASE("two levels: links are busy for what they send or get, and vectors wait for those before them") {
+  auto const links = []<class S>(double busiest, double longest) {
+    tune::link_use const found = tune::level_factors_of<S>(8).far_links;
+    CHECK(found.busiest == doctest::Approx(busiest));
+    CHECK(found.longest == doctest::Approx(longest));
+  };
+  links.operator()<collx::algo::ring::all_reduce>(1.75, 1.75);  // all at once, all the time
+  links.operator()<recursive_halving_doubling::all_reduce>(1.75, 1.75);
+  links.operator()<direct_one_shot::reduce>(7, 7);               // the root gets seven, one after the other
+  links.operator()<binomial_tree::broadcast>(3, 3);              // the root sends three
+  links.operator()<chain::broadcast>(1, 7);                      // from rank to rank
+  links.operator()<pipelined_chain<8>::broadcast>(1, 14.0 / 8);  // the last rank waits for six eighths
+}
+
+TEST_CASE("two levels: of a long vector only the first fragment waits; memory that is read has no links") {
+  auto const chain = tune::level_factors_of<collx::algo::chain::broadcast>(8);
+  constexpr tune::log_gp bytes{.gap_us_per_byte = 1};
+  constexpr tune::level_models messages{.near = {bytes, true}, .far = {bytes, true}};
+  constexpr tune::level_models mapped{.near = {bytes}, .far = {bytes}};
+  CHECK(messages(chain, 100) == doctest::Approx(700));
+  CHECK(messages(chain, 100, 6) == doctest::Approx(200));
+  CHECK(mapped(chain, 100) == doctest::Approx(100));
+}
+
 TEST_CASE("two levels: of more ranks than are walked, every round counts as far") {
   auto const ring = tune::level_factors_of<collx::algo::ring::all_gather>({256, 8});
   check(ring.near, 0, 255, 255);
@@ -82,7 +108,7 @@ TEST_CASE("two levels: of more ranks than are walked, every round counts as far"
 }
 
 TEST_CASE("two levels: a far message costs what the far model says, a near one what the near one does") {
-  constexpr tune::level_models models{.near = {.round_us = 1}, .far = {.round_us = 100}};
+  constexpr tune::level_models models{.near = {{.round_us = 1}}, .far = {{.round_us = 100}}};
   auto const flat = tune::level_factors_of<collx::algo::ring::all_reduce>({8, 4});
   auto const two =
       tune::level_factors_of<hierarchical<direct_one_shot, collx::algo::ring>::all_reduce>({8, 4});

@@ -23,9 +23,7 @@ namespace tune {
   if (!(model.gap_us_per_byte > 0)) return 1;
   std::int32_t const all = algo::best_chunk_count(static_cast<double>(q.bytes), model.round_us,
                                                   1 / model.gap_us_per_byte, q.ranks.size);
-  std::size_t const fragment_bytes = q.staging_bytes / 2;
-  std::size_t const fragments = fragment_bytes == 0 ? 1 : q.bytes / fragment_bytes + 1;
-  std::size_t const each = static_cast<std::size_t>(all) / fragments;
+  double const each = all / q.fragments();
   return each > 1 ? static_cast<std::int32_t>(each) : 1;
 }
 

@@ -50,6 +50,7 @@ struct built_in_row {
 // one.
 struct level {
   word const* transport;
+  bool is_mapped;
   log_gp default_model;
 };
 
@@ -127,9 +128,10 @@ namespace detail {
 
 [[nodiscard]] inline double estimate_us(selection const& s, int index, question const& q,
                                         settings const* own) noexcept {
-  level_models const models{detail::model_for(s.near, q, own),
-                            detail::model_for(q.all_near ? s.near : s.far, q, own)};
-  return models(s.counted(q.ranks)[index], q.bytes);
+  level const& far = q.all_near ? s.near : s.far;
+  level_models const models{{detail::model_for(s.near, q, own), !s.near.is_mapped},
+                            {detail::model_for(far, q, own), !far.is_mapped}};
+  return models(s.counted(q.ranks)[index], q.bytes, q.fragments());
 }
 
 // The candidate that the cost model expects to be fastest; of equals, the first.

@@ -55,6 +55,11 @@ struct question {
   std::uint64_t credits = any_bytes;           // messages that the transport lets be in flight
   std::size_t staging_bytes = any_bytes;       // of a lane: half of it is a fragment
   bool all_near = false;                       // of a transport made of two: all messages take the near one
+
+  // In how many pieces a block moves.
+  [[nodiscard]] constexpr double fragments() const {
+    return staging_bytes < 2 ? 1.0 : static_cast<double>(bytes / (staging_bytes / 2) + 1);
+  }
 };
 
 // What a row asks of a call. Rows are looked at in order and the first that holds wins, so upper

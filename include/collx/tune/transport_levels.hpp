@@ -8,7 +8,7 @@
 namespace collx::inline abi_1::tune {
 
 template <class Endpoint>
-inline constexpr level level_of_transport{&transport_of<Endpoint>,
+inline constexpr level level_of_transport{&transport_of<Endpoint>, Endpoint::is_mapped,
                                           Endpoint::is_mapped ? mapped_model : message_model};
 
 template <class Endpoint>
