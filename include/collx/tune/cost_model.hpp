@@ -7,9 +7,9 @@
 //   LogGP              rounds * (L + 2 o) + (messages - rounds) * g + bytes * G + combined * gamma
 //                      (Alexandrov et al. 1995; messages beyond those of the longest chain wait a gap)
 //
-// Both assume that a rank's own messages leave one after the other and that links are not shared; what they miss
-// of chains and of many that send to one, the choice over messages adds (two_levels.hpp). Where
-// peers' memory is read in place that is wrong by tens of per cent; collx_tune prints by how much.
+// Both assume that a rank's own messages leave one after the other and that links are not shared; what they
+// miss of chains and of many that send to one, the choice over messages adds (two_levels.hpp). Where peers'
+// memory is read in place they are wrong by tens of per cent; collx_tune prints by how much.
 #pragma once
 
 #include <initializer_list>
