@@ -4,5 +4,6 @@
 #pragma once
 
 #include "collx/collective/gpu_forms.cuh"
+#include "collx/collective/gpu_multicast.cuh"
 #include "collx/collective/gpu_reductions.cuh"
 #include "collx/gpu_communicator.cuh"

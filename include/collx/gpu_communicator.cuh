@@ -235,6 +235,11 @@ class gpu_communicator {
     return ready;
   }
 
+  [[nodiscard]] bool is_one_process() const noexcept { return is_one_process_; }
+
+  // Waits for all ranks on the host's communicator.
+  [[nodiscard]] status try_meet() noexcept { return meet_(host_); }
+
   // Whether another rank of this process has the same device: then no stream may be one that waits for
   // others' by itself.
   [[nodiscard]] bool shares_device() const noexcept { return shares_device_; }
@@ -305,6 +310,7 @@ class gpu_communicator {
     // Blocks that wait for each other must all run: one for each multiprocessor, whoever's they are.
     int const fit = processors / most_on_one;
     view_.lanes = fit < 1 ? 1 : fit < view_.where.lanes() ? fit : view_.where.lanes();
+    is_one_process_ = one_process;
     // In one process all memory is mapped already, at the same addresses.
     view_.heap_begin =
         one_process ? 0 : reinterpret_cast<std::uintptr_t>(block_.data()) + view_.where.bytes();
@@ -326,7 +332,7 @@ class gpu_communicator {
   cudaEvent_t last_call_ = nullptr;
   cudaStream_t last_stream_ = nullptr, aside_ = nullptr;
   int exceptions_ = std::uncaught_exceptions();
-  bool shares_device_ = false;
+  bool shares_device_ = false, is_one_process_ = true;
   bool last_stream_known_ = false;
   char const* last_collective_ = "none";
   std::uint64_t sequence_ = 0;

@@ -162,6 +162,26 @@ void try_requests(gpu_communicator& gpu, stream const& s) {
   gpu.synchronize(on(s.id));
 }
 
+// In the switch where there is one, else as any other: the same sums.
+template <class Transport, class T>
+void try_switch(communicator<Transport>& host, gpu_communicator& gpu, stream const& s) {
+  for (std::size_t const count : {std::size_t{3}, std::size_t{30'000}}) {
+    multicast_buffer<T> data(host, gpu, count);
+    std::vector<T> mine(count), got(count);
+    for (std::size_t i = 0; i < count; ++i)
+      mine[i] = static_cast<T>(static_cast<float>(i % 16) + static_cast<float>(gpu.rank()));
+    buffer<T>::fill(data.data(), mine);
+    all_reduce_in_switch(gpu, data, on(s.id));
+    gpu.synchronize(on(s.id));
+    require(cudaMemcpy(got.data(), data.data(), count * sizeof(T), cudaMemcpyDeviceToHost), "cudaMemcpy");
+    auto const ranks = static_cast<float>(gpu.size());
+    for (std::size_t i = 0; i < count; ++i)
+      check(static_cast<float>(got[i]) == ranks * static_cast<float>(i % 16) + ranks * (ranks - 1) / 2,
+            data.in_switch() ? "all_reduce in the switch" : "all_reduce in place of one in the switch");
+    barrier(host);
+  }
+}
+
 // Packets of the other width.
 template <class Transport>
 void try_wide_packets(communicator<Transport>& host, stream const& s) {
@@ -266,6 +286,9 @@ void one_rank(communicator<Transport>& host) {
   try_the_others(gpu, s);
   try_uneven(gpu, s);
   try_heap(gpu, s);
+  barrier(host);
+  try_switch<Transport, float>(host, gpu, s);
+  try_switch<Transport, bfloat16>(host, gpu, s);
   try_graph(host, gpu, s);
   try_requests(gpu, s);
   barrier(host);

@@ -66,6 +66,18 @@ class lane_machine : lane_traffic<Team, Port> {
     return true;
   }
 
+  // Once over a schedule that moves nothing, a barrier, of this lane alone; what any thread of its namesakes
+  // did before is then visible to all threads of the lane. leave() after the last one.
+  template <schedule S>
+  [[nodiscard]] COLLX_HD bool meet() noexcept {
+    std::int32_t const count = S::step_count(map_.where());
+    for (step_ = 0; step_ < count; ++step_)
+      if (!perform(S::step(map_.where(), step_))) return false;
+    this->next_fragment();
+    return true;
+  }
+  COLLX_HD void leave() noexcept { this->keep_count(); }
+
  private:
   using traffic::consume, traffic::credits, traffic::fragment_, traffic::half_is_free, traffic::messages;
   using traffic::port_, traffic::rank, traffic::send, traffic::shared_, traffic::size, traffic::stage;

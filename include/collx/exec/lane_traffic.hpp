@@ -116,8 +116,13 @@ class lane_traffic {
         if (sees_to(peer) && !wait_for(peer, 0, [&] { return port_.is_read(peer); })) return false;
       return true;
     });
-    if (team_.rank() == 0) port_.fragments(fragments_);
+    keep_count();
     return read;
+  }
+
+  // The next call goes on where this one has stopped.
+  COLLX_HD void keep_count() noexcept {
+    if (team_.rank() == 0) port_.fragments(fragments_);
   }
 
   // ---- staging memory ----------------------------------------------------------------------------

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// all_reduce in the switch between GPUs (NVLS): each GPU reads every sum once and writes it once, whatever
+// the number of ranks.
+//
+//   multicast_buffer<float> gradient(world, gpu, count);     collective
+//   all_reduce_in_switch(gpu, gradient, on(stream))          in place; the sum
+//
+// Where ranks are processes, share a GPU, or switch, driver or GPUs cannot do it, the buffer is ordinary
+// memory of the GPU and the call an ordinary all_reduce in place. float, float16 and bfloat16. The order in
+// which the switch adds is its own: sums of floats may differ in the last bits from those of other
+// algorithms, though not between ranks.
+#pragma once
+
+#include "collx/collective/gpu_forms.cuh"
+#include "collx/device/cuda/multimem.cuh"
+#include "collx/exec/multicast_lane.hpp"
+#include "collx/transport/cuda/multicast.cuh"
+
+namespace collx::inline abi_1 {
+
+// Zeroed. Also a buffer like any other, which peers' kernels can read. Made and destroyed by all ranks
+// together, with no kernel of the group in flight; destroyed before both communicators.
+template <class T>
+class multicast_buffer {
+  static_assert(device::has_multimem<T>, "collx: switches add up float, float16 and bfloat16");
+
+ public:
+  // `host`: that which `gpu` was made from. Throws error (out_of_memory, system_failure).
+  template <class Transport>
+  multicast_buffer(communicator<Transport>& host, gpu_communicator& gpu, std::size_t count)
+      : gpu_(&gpu), count_(count) {
+    transport::cuda_parts::outside_captures const relaxed;
+    vectors_ = (count * sizeof(T) + device::detail::vector_bytes - 1) / device::detail::vector_bytes;
+    std::size_t const bytes = vectors_ * device::detail::vector_bytes;
+    if (bytes == 0 || !set_up(host, bytes)) {
+      plain_ = transport::cuda_parts::device_block(bytes == 0 ? 1 : bytes);
+      data_ = plain_.data();
+    } else {
+      data_ = replica_.own();
+      transport::cuda_parts::require(cudaMemset(data_, 0, bytes), "clearing memory of the GPU");
+      transport::cuda_parts::require(cudaStreamSynchronize(nullptr), "clearing memory of the GPU");
+    }
+    barrier(host);  // nobody's kernel reads what is not cleared yet
+  }
+  multicast_buffer(multicast_buffer const&) = delete;
+  ~multicast_buffer() {
+    if (object_ == 0) return;
+    (void)gpu_->try_meet();
+    replica_.undo();
+    (void)gpu_->try_meet();
+    if (gpu_->rank() == 0) transport::cuda_parts::multicast_replica::destroy(object_);
+  }
+
+  [[nodiscard]] T* data() const noexcept { return reinterpret_cast<T*>(data_); }
+  [[nodiscard]] std::size_t size() const noexcept { return count_; }
+  // Whether the switch adds up.
+  [[nodiscard]] bool in_switch() const noexcept { return object_ != 0; }
+
+  // For all_reduce_in_switch().
+  [[nodiscard]] std::byte* all_replicas() const noexcept { return replica_.all(); }
+  [[nodiscard]] std::size_t vectors() const noexcept { return vectors_; }
+
+ private:
+  using replica = transport::cuda_parts::multicast_replica;
+
+  // What a rank can do, and has done, as the others have to know it.
+  struct offer {
+    std::uint64_t object;
+    std::int64_t device;
+    std::int64_t works;
+  };
+
+  // Every rank comes to the same answer at each step, or some would wait for others.
+  template <class Transport>
+  [[nodiscard]] bool set_up(communicator<Transport>& host, std::size_t bytes) {
+    int const ranks = host.size(), device = gpu_->device();
+    bool works = ranks > 1 && gpu_->is_one_process() && replica::supported(device);
+    auto all = gather(host, {0, device, works});
+    for (std::size_t r = 0; r < all.size(); ++r)
+      for (std::size_t other = 0; other < r; ++other) works = works && all[r].device != all[other].device;
+    if (!all_work(all) || !works) return false;
+    std::size_t const whole = replica::rounded(bytes, ranks);
+    std::uint64_t const made = host.rank() == 0 && whole != 0 ? replica::create(whole, ranks) : 0;
+    all = gather(host, {made, device, host.rank() != 0 || made != 0});
+    if (!all_work(all)) return false;
+    object_ = all[0].object;
+    if (all_work(gather(host, {0, device, replica::join(object_, device)}))) {
+      array<CUmemAccessDesc> everybody(all.size());
+      for (std::size_t r = 0; r < all.size(); ++r)
+        everybody[r] = replica::access_by(static_cast<int>(all[r].device));
+      if (all_work(gather(host, {0, device, replica_.bind(object_, whole, device, everybody)}))) return true;
+      replica_.undo();
+      barrier(host);
+    }
+    if (host.rank() == 0) replica::destroy(object_);
+    object_ = 0;
+    return false;
+  }
+
+  template <class Transport>
+  [[nodiscard]] static array<offer> gather(communicator<Transport>& host, offer const& told) {
+    array<offer> mine(1), all(static_cast<std::size_t>(host.size()));
+    mine[0] = told;
+    all_gather(host, mine, all);
+    return all;
+  }
+  [[nodiscard]] static bool all_work(array<offer> const& all) {
+    bool works = true;
+    for (offer const& each : all) works = works && each.works != 0;
+    return works;
+  }
+
+  gpu_communicator* gpu_;
+  std::size_t count_, vectors_ = 0;
+  std::uint64_t object_ = 0;
+  replica replica_;
+  transport::cuda_parts::device_block plain_;
+  std::byte* data_ = nullptr;
+};
+
+namespace detail {
+
+using switch_meeting = contract::barrier::member<algo::direct_one_shot>;
+
+template <class T, class Port>
+__global__ void __launch_bounds__(exec::lane_threads_max, 1)
+    reduce_in_switch(__grid_constant__ typename Port::group const group,
+                     __grid_constant__ exec::chunk_map const nothing, device::multimem<T> const memory,
+                     std::size_t vectors) {
+  __shared__ exec::lane_workspace shared;
+  device::block_team team;
+  Port const port(group, static_cast<int>(blockIdx.x));
+  if (team.rank() == 0) shared.failed = port.is_stopped() ? 1 : 0;
+  team.sync();
+  if (shared.failed != 0) return;
+  exec::no_operator const none;
+  exec::meeting_machine<device::block_team, Port> machine(team, port, shared, nothing, none);
+  (void)exec::reduce_replicas<switch_meeting>(machine, team, nothing.where(), memory, vectors,
+                                              static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
+}
+
+template <class T, class Port>
+inline device::listed_kernel const switch_kernel{reinterpret_cast<void const*>(&reduce_in_switch<T, Port>)};
+
+// Blocks: as many as there are lines for, and no more than lanes, the same on all ranks.
+template <class T>
+void launch_in_switch(gpu_communicator& gpu, multicast_buffer<T> const& buffer, on where) {
+  using port = transport::windows::lane_port;
+  problem const p{gpu.rank(), gpu.size(), 0};
+  auto const user = [&] {
+    return exec::even_buffers<contract::barrier, std::byte>(p, nullptr, nullptr, false);
+  };
+  exec::chunk_map nothing =
+      exec::map_lanes<switch_meeting>(p, user, 0, 1, gpu.view().where.staging_bytes(), gpu.lanes());
+  std::size_t vectors = buffer.vectors();
+  std::size_t const each = static_cast<std::size_t>(exec::lane_threads_max * p.size);
+  std::size_t const wanted = (vectors + each - 1) / each;
+  auto const lanes = static_cast<std::size_t>(gpu.lanes());
+  auto group = gpu.view();
+  device::multimem<T> memory{buffer.all_replicas()};
+  void* arguments[] = {&group, &nothing, &memory, &vectors};
+  transport::cuda_parts::require(
+      cudaLaunchKernel(switch_kernel<T, port>.function(),
+                       dim3(static_cast<unsigned>(wanted < lanes ? wanted : lanes)),
+                       dim3(exec::lane_threads_max), arguments, 0, where.stream),
+      "all_reduce_in_switch");
+}
+
+}  // namespace detail
+
+// The sum of all ranks' buffers, in all of them. Every rank passes a buffer that was made together.
+template <class T>
+void all_reduce_in_switch(gpu_communicator& gpu, multicast_buffer<T>& buffer, on where) {
+  if (!buffer.in_switch()) return all_reduce(gpu, buffer, sum, where);
+  detail::require_stream("all_reduce_in_switch", where, gpu.device(), gpu.shares_device());
+  if (buffer.size() == 0) return;
+  gpu.begin("all_reduce_in_switch", where);
+  detail::launch_in_switch(gpu, buffer, where);
+  gpu.end(where);
+}
+
+}  // namespace collx::inline abi_1
