@@ -2,7 +2,7 @@
 // What really goes over a message transport is what the schedule says: an endpoint writes down what the
 // executor asks of it, in order (which message is wanted, from whom, how long and where; which was taken;
 // what is sent, to whom, from where), and that is what follows from the schedule's steps, fragment by
-// fragment. So is what the executor's trace says. sanitizers: no
+// fragment. So is what the executor's trace says.
 #include <map>
 #include <memory>
 #include <sstream>

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// No memory is allocated or freed on the data path of message transports, mailbox and TCP: by blocking calls,
+// by started requests, and by calls that were set up once (persistent). Mapped transports: allocation.cpp.
+// sanitizers: no, they replace operator new themselves
+// component: tcp
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "collective/cases.hpp"
+#include "collective/forms.hpp"
+#include "collx/algo/all.hpp"
+#include "collx/bootstrap/mailbox.hpp"
+#include "collx/collective/exchange.hpp"
+#include "collx/collective/persistent.hpp"
+#include "exec/calls_of_new.hpp"
+#include "watched_tcp.hpp"
+
+namespace {
+
+using collx::rank_t;
+using collx::transport::mailbox;
+using collx::transport::tcp;
+
+// One of each kind: a fan-in and fan-out, a tree, blocks in scratch, a ring.
+using algorithms =
+    collx::type_list<collx::algo::direct_one_shot, collx::algo::knomial_tree<4>, collx::algo::pat,
+                     collx::algo::recursive_halving_doubling, collx::algo::ring>;
+
+// Counts what is called while it lives.
+class counted {
+ public:
+  // `what` by pointers: a text that is put together is allocated.
+  void check(char const* what, char const* algorithm = "", std::size_t count = 0) const {
+    std::size_t const made = calls_of_new - new_before_, freed = calls_of_delete - delete_before_;
+    if (made != 0 || freed != 0)
+      throw std::runtime_error(std::string(what) + " " + algorithm + ", count " + std::to_string(count) +
+                               ": " + std::to_string(made) + " calls of new, " + std::to_string(freed) +
+                               " of delete");
+  }
+
+ private:
+  std::size_t new_before_ = calls_of_new, delete_before_ = calls_of_delete;
+};
+
+// Every schedule on one rank, with counts of one fragment and of several, blocking and started.
+struct every_schedule {
+  collx::communicator<tcp>& comm;
+  std::span<oracle::element> in, out;
+  std::size_t done = 0;
+
+  template <class Algorithm, class Contract, class Schedule>
+  void operator()() {
+    if (!collx::supports<Schedule>(comm.size())) return;
+    for (std::size_t const count :
+         {std::size_t{1}, std::size_t{61}, cases::large_count<Contract>(comm.size())}) {
+      counted const here;
+      call<forms::blocking<Algorithm>, Contract, Schedule>(count);
+      auto first = call<forms::started<Algorithm>, Contract, Schedule>(count);
+      while (!first.test()) sched_yield();
+      call<forms::started<Algorithm>, Contract, Schedule>(count).wait();
+      here.check(Contract::name, Algorithm::name, count);
+      ++done;
+    }
+  }
+
+  template <class Form, class Contract, class Schedule>
+  auto call(std::size_t count) {
+    return forms::call_with<Form, Contract>(comm, rank_t{1}, count, in, out,
+                                            oracle::operator_for<Schedule>());
+  }
+};
+
+template <class T>
+void count_calls(collx::communicator<tcp>& comm, std::vector<T>& in, std::vector<T>& out) {
+  // Connections are made, and remembered, when they are needed first.
+  collx::all_to_all(comm, in, out);
+  every_schedule all{comm, in, out};
+  collx::for_each_schedule<algorithms, collx::contract::all>(all);
+  if (all.done == 0) throw std::runtime_error("counted nothing");
+  // What is set up may allocate; what is started may not, be it the library's choice or not.
+  auto const half = std::span(in).first(in.size() / 2);
+  auto chosen = collx::persistent::all_reduce(comm, half, oracle::add);
+  auto ring = collx::persistent::all_reduce<collx::algo::ring>(comm, std::span(in).first(100), oracle::add);
+  collx::exchange list(comm);
+  rank_t const size = comm.size();
+  list.send(half, (comm.rank() + 1) % size);
+  list.receive(std::span(out).first(half.size()), (comm.rank() + size - 1) % size);
+  counted const here;
+  for (int round = 0; round < 5; ++round) {
+    chosen.start();
+    ring.start();
+    chosen.wait();
+    while (!ring.test()) sched_yield();
+    list.run();
+    list.start().wait();
+  }
+  here.check("persistent calls and lists of messages");
+}
+
+}  // namespace
+
+TEST_CASE("tcp: no allocation on the data path, of blocking, started and persistent calls") {
+  for (bool const small_slices : {false, true}) {
+    collx::transport::tcp_settings chosen;
+    chosen.common.staging_bytes = cases::staging_bytes;
+    if (small_slices) chosen.limits = {.flows = 3, .slice_bytes = 1024, .slices_per_flow = 2};
+    chosen.checks = small_slices;
+    for (rank_t const size : {2, 3, 4}) {
+      CAPTURE(size);
+      auto const codes = watched::on_tcp_processes(
+          size,
+          [](collx::communicator<tcp>& comm) {
+            std::vector<oracle::element> in(2 * static_cast<std::size_t>(comm.size()) * 10'007),
+                out(in.size());
+            count_calls(comm, in, out);
+          },
+          chosen);
+      for (int const code : codes) CHECK(code == 0);
+    }
+  }
+}
+
+namespace {
+
+// All ranks are in this thread: what any of them allocates is counted.
+struct every_schedule_of_mailboxes {
+  rank_t size;
+  collx::bootstrap::mailbox_ranks<>& ranks;
+  std::vector<std::vector<oracle::element>>& in;
+  std::vector<std::vector<oracle::element>>& out;
+  std::size_t done = 0;
+
+  template <class Algorithm, class Contract, class Schedule>
+  void operator()() {
+    if (!collx::supports<Schedule>(size) || collx::depth<Schedule>(size) > 2) return;
+    collx::array<collx::request<mailbox::endpoint>> requests(static_cast<std::size_t>(size));
+    for (std::size_t const count : {std::size_t{1}, std::size_t{61}, cases::large_count<Contract>(size)}) {
+      counted const here;
+      for (rank_t r = 0; r < size; ++r) {
+        auto const i = static_cast<std::size_t>(r);
+        requests[i] = forms::call_with<forms::started<Algorithm>, Contract>(
+            ranks[r], size / 2, count, std::span(in[i]), std::span(out[i]), oracle::operator_for<Schedule>());
+      }
+      // drive() has a list of its own.
+      for (std::size_t open = requests.size(); open != 0;) {
+        open = 0;
+        for (auto& each : requests) open += each.try_test() == collx::status::pending;
+      }
+      here.check(Contract::name, Algorithm::name, count);
+      ++done;
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("mailbox: no allocation on the data path, of started and persistent calls") {
+  for (rank_t const size : {2, 3, 5}) {
+    CAPTURE(size);
+    collx::bootstrap::mailbox_ranks<> ranks(size, 7, {.staging_bytes = cases::staging_bytes});
+    auto const n = static_cast<std::size_t>(size);
+    std::vector<std::vector<oracle::element>> in(n), out(n);
+    for (std::size_t r = 0; r < n; ++r) {
+      in[r].resize(2 * n * 10'007);
+      out[r].resize(in[r].size());
+    }
+    every_schedule_of_mailboxes all{size, ranks, in, out};
+    collx::for_each_schedule<algorithms, collx::contract::all>(all);
+    CHECK(all.done > 0);
+    using sum = decltype(collx::persistent::all_reduce(ranks[0], std::span(in[0]), oracle::add));
+    std::vector<sum> sums;
+    for (rank_t r = 0; r < size; ++r)
+      sums.push_back(collx::persistent::all_reduce(
+          ranks[r], std::span(in[static_cast<std::size_t>(r)]).first(9'000), oracle::add));
+    counted const here;
+    for (int round = 0; round < 3; ++round) {
+      for (sum& each : sums) each.start();
+      for (std::size_t open = n; open != 0;) {
+        open = 0;
+        for (sum& each : sums) open += each.try_test() == collx::status::pending;
+      }
+    }
+    CHECK_NOTHROW(here.check("persistent"));
+  }
+}
