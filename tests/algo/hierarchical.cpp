@@ -6,8 +6,11 @@
 
 #include <doctest/doctest.h>
 
+#include "collx/algo/binomial_tree.hpp"
 #include "collx/algo/bruck.hpp"
+#include "collx/algo/chain.hpp"
 #include "collx/algo/direct.hpp"
+#include "collx/algo/double_binary_tree.hpp"
 #include "collx/algo/pairwise.hpp"
 #include "collx/algo/recursive_doubling.hpp"
 #include "collx/algo/recursive_halving_doubling.hpp"
@@ -94,6 +97,33 @@ TEST_CASE("hierarchical: odd shapes and larger ones") {
     prove_shapes shapes{n.inner, n.size / n.inner};
     for_each_schedule<combinations, contract::all>(shapes);
   }
+}
+
+TEST_CASE("hierarchical reduce: right whatever it is made of, in rank order if its parts are") {
+  using algo::binomial_tree;
+  using halving = algo::recursive_halving_doubling;
+  using parts = type_list<hierarchical<binomial_tree, halving>, hierarchical<halving, binomial_tree>,
+                          hierarchical<direct_two_shot, algo::double_binary_tree>,
+                          hierarchical<algo::chain, algo::pipelined_chain<8>>>;
+  for (shape const n :
+       {shape{1, 1}, shape{6, 1}, shape{6, 6}, shape{6, 2}, shape{12, 4}, shape{15, 3}, shape{20, 5}})
+    for (rank_t root = 0; root < n.size; ++root)
+      parts::for_each([&]<class Algorithm>() {
+        CAPTURE(std::string(Algorithm::name));
+        CAPTURE(n.size);
+        CAPTURE(n.inner);
+        CAPTURE(root);
+        verdict const found = verify<typename Algorithm::reduce>(n, root);
+        CHECK(std::string(name(found.what)) == "none");
+      });
+  static_assert(keeps_rank_order<hierarchical<binomial_tree, halving>::reduce>());
+}
+
+TEST_CASE("hierarchical reduce: one message leaves a host") {
+  using S = hierarchical<direct_one_shot, direct_one_shot>::reduce;
+  shape const n{12, 4};  // root 0: of ranks 4 and 8 one message each
+  for (rank_t rank = 0; rank < n.size; ++rank)
+    CHECK(between_hosts<S>(n, rank) == cost{0, rank % 4 == 0 && rank != 0, rank % 4 == 0 && rank != 0});
 }
 
 TEST_CASE("hierarchical: groups that do not divide the ranks are not supported") {

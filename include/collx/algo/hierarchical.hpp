@@ -10,6 +10,8 @@
 //   reduce_scatter  Intra reduce_scatter of the H blocks of each lane, Inter reduce_scatter
 //   all_gather      Inter all_gather on every lane, Intra all_gather of the H blocks of each lane
 //   broadcast       Intra scatter in the root's host, Inter broadcast of block l on lane l, Intra all_gather
+//   reduce          Intra reduce in every host to the rank with the root's place, Inter reduce on its lane;
+//                   3 vectors of scratch
 //   all_to_all      Intra all_to_all of H blocks each, Inter all_to_all of L blocks each: a rank sends H-1
 //                   messages between hosts instead of n-L
 // A combination is a schedule of its own: prove it (proves_hosts in schedule/proves.hpp). Those with a near
@@ -28,6 +30,7 @@
 #include "collx/algo/hierarchical/all_reduce.hpp"
 #include "collx/algo/hierarchical/all_to_all.hpp"
 #include "collx/algo/hierarchical/broadcast.hpp"
+#include "collx/algo/hierarchical/reduce.hpp"
 #include "collx/algo/hierarchical/reduce_scatter.hpp"
 
 namespace collx::inline abi_1::algo {
@@ -68,6 +71,13 @@ template <class Intra, class Inter>
 struct offers_broadcast<Intra, Inter> { using broadcast = hierarchical_broadcast<Intra, Inter>; };
 
 template <class Intra, class Inter>
+struct offers_reduce {};
+template <class Intra, class Inter>
+  requires algorithm_for<Intra, contract::reduce> && algorithm_for<Inter, contract::reduce> &&
+           (can_be_said<hierarchical_reduce<Intra, Inter>>())
+struct offers_reduce<Intra, Inter> { using reduce = hierarchical_reduce<Intra, Inter>; };
+
+template <class Intra, class Inter>
 struct offers_all_to_all {};
 template <class Intra, class Inter>
   requires algorithm_for<Intra, contract::all_to_all> && algorithm_for<Inter, contract::all_to_all> &&
@@ -81,6 +91,7 @@ struct hierarchical : detail::offers_all_reduce<Intra, Inter>,
                       detail::offers_reduce_scatter<Intra, Inter>,
                       detail::offers_all_gather<Intra, Inter>,
                       detail::offers_broadcast<Intra, Inter>,
+                      detail::offers_reduce<Intra, Inter>,
                       detail::offers_all_to_all<Intra, Inter> {
   static constexpr detail::composed_name spelled{"hierarchical", Intra::name, Inter::name};
   static constexpr char const* name = spelled.text;
