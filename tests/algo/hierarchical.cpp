@@ -11,6 +11,7 @@
 #include "collx/algo/chain.hpp"
 #include "collx/algo/direct.hpp"
 #include "collx/algo/double_binary_tree.hpp"
+#include "collx/algo/knomial_tree.hpp"
 #include "collx/algo/pairwise.hpp"
 #include "collx/algo/recursive_doubling.hpp"
 #include "collx/algo/recursive_halving_doubling.hpp"
@@ -124,6 +125,30 @@ TEST_CASE("hierarchical reduce: one message leaves a host") {
   shape const n{12, 4};  // root 0: of ranks 4 and 8 one message each
   for (rank_t rank = 0; rank < n.size; ++rank)
     CHECK(between_hosts<S>(n, rank) == cost{0, rank % 4 == 0 && rank != 0, rank % 4 == 0 && rank != 0});
+}
+
+TEST_CASE("hierarchical gather and scatter: right whatever they are made of; one message between hosts") {
+  using algo::binomial_tree;
+  using parts =
+      type_list<hierarchical<binomial_tree, binomial_tree>, hierarchical<direct_one_shot, binomial_tree>,
+                hierarchical<algo::knomial_tree<4>, direct_one_shot>>;
+  for (shape const n :
+       {shape{1, 1}, shape{6, 1}, shape{6, 6}, shape{6, 2}, shape{12, 4}, shape{15, 3}, shape{25, 5}})
+    for (rank_t root = 0; root < n.size; ++root)
+      parts::for_each([&]<class Algorithm>() {
+        CAPTURE(std::string(Algorithm::name));
+        CAPTURE(n.size);
+        CAPTURE(n.inner);
+        CAPTURE(root);
+        CHECK(std::string(name(verify<typename Algorithm::gather>(n, root).what)) == "none");
+        CHECK(std::string(name(verify<typename Algorithm::scatter>(n, root).what)) == "none");
+      });
+  using direct = hierarchical<direct_one_shot, direct_one_shot>;
+  for (rank_t rank = 0; rank < 12; ++rank) {
+    bool const leads = rank % 4 == 0 && rank != 0;
+    CHECK(between_hosts<direct::gather>({12, 4}, rank) == cost{0, leads, 4 * leads});
+    CHECK(between_hosts<direct::scatter>({12, 4}, rank) == cost{0, 2 * (rank == 0), 8 * (rank == 0)});
+  }
 }
 
 TEST_CASE("hierarchical: groups that do not divide the ranks are not supported") {

@@ -12,6 +12,8 @@
 //   broadcast       Intra scatter in the root's host, Inter broadcast of block l on lane l, Intra all_gather
 //   reduce          Intra reduce in every host to the rank with the root's place, Inter reduce on its lane;
 //                   3 vectors of scratch
+//   gather          Intra gather in every host to the rank with the root's place, Inter gather of L blocks
+//                   each on its lane; scatter backwards; L blocks of scratch, and what the parts need
 //   all_to_all      Intra all_to_all of H blocks each, Inter all_to_all of L blocks each: a rank sends H-1
 //                   messages between hosts instead of n-L
 // A combination is a schedule of its own: prove it (proves_hosts in schedule/proves.hpp). Those with a near
@@ -30,6 +32,7 @@
 #include "collx/algo/hierarchical/all_reduce.hpp"
 #include "collx/algo/hierarchical/all_to_all.hpp"
 #include "collx/algo/hierarchical/broadcast.hpp"
+#include "collx/algo/hierarchical/gather_scatter.hpp"
 #include "collx/algo/hierarchical/reduce.hpp"
 #include "collx/algo/hierarchical/reduce_scatter.hpp"
 
@@ -78,6 +81,20 @@ template <class Intra, class Inter>
 struct offers_reduce<Intra, Inter> { using reduce = hierarchical_reduce<Intra, Inter>; };
 
 template <class Intra, class Inter>
+struct offers_gather {};
+template <class Intra, class Inter>
+  requires algorithm_for<Intra, contract::gather> && algorithm_for<Inter, contract::gather> &&
+           (can_be_said<hierarchical_gather<Intra, Inter>>())
+struct offers_gather<Intra, Inter> { using gather = hierarchical_gather<Intra, Inter>; };
+
+template <class Intra, class Inter>
+struct offers_scatter {};
+template <class Intra, class Inter>
+  requires algorithm_for<Intra, contract::scatter> && algorithm_for<Inter, contract::scatter> &&
+           (can_be_said<hierarchical_scatter<Intra, Inter>>())
+struct offers_scatter<Intra, Inter> { using scatter = hierarchical_scatter<Intra, Inter>; };
+
+template <class Intra, class Inter>
 struct offers_all_to_all {};
 template <class Intra, class Inter>
   requires algorithm_for<Intra, contract::all_to_all> && algorithm_for<Inter, contract::all_to_all> &&
@@ -92,6 +109,8 @@ struct hierarchical : detail::offers_all_reduce<Intra, Inter>,
                       detail::offers_all_gather<Intra, Inter>,
                       detail::offers_broadcast<Intra, Inter>,
                       detail::offers_reduce<Intra, Inter>,
+                      detail::offers_gather<Intra, Inter>,
+                      detail::offers_scatter<Intra, Inter>,
                       detail::offers_all_to_all<Intra, Inter> {
   static constexpr detail::composed_name spelled{"hierarchical", Intra::name, Inter::name};
   static constexpr char const* name = spelled.text;
