@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two levels of network: one algorithm among the ranks of a host (a board, a rack), another between
 // hosts. Every rank talks only to ranks of its own host and, on its lane, to those with its place in
-// other hosts: all of a host's links carry the same share.
+// other hosts: all of a host's links carry the same share; in reduce, gather and scatter the root's lane
+// carries everything.
 //
 //   hierarchical<direct_one_shot, ring>      direct inside a host, rings between hosts
 //
