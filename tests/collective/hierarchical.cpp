@@ -4,8 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "collective/cases.hpp"
-#include "collective/forms.hpp"
+#include "collective/two_levels.hpp"
 #include "collx/algo/all.hpp"
 #include "collx/bootstrap/local.hpp"
 #include "collx/bootstrap/mailbox.hpp"
@@ -14,11 +13,8 @@
 namespace {
 
 using collx::rank_t;
-namespace algo = collx::algo;
-
-using combinations = collx::type_list<algo::hierarchical<algo::direct_one_shot, algo::ring>,
-                                      algo::hierarchical<algo::direct_one_shot, algo::direct_one_shot>,
-                                      algo::hierarchical<algo::ring, algo::recursive_halving_doubling>>;
+using two_levels::combinations;
+using two_levels::on_this_rank;
 
 // Runs everything on one rank after the other, from one seed.
 struct on_mailbox {
@@ -55,27 +51,6 @@ struct on_mailbox {
       REQUIRE(ranks.drive(requests) == collx::status::ok);
       for (auto const& each : all) REQUIRE(each.difference() == "");
       ++done;
-    });
-  }
-};
-
-// The same on this rank of a mapped transport, its buffers in private memory.
-template <class Transport>
-struct on_this_rank {
-  collx::communicator<Transport>& comm;
-  std::vector<oracle::element> memory;
-
-  template <class Algorithm, class Contract, class Schedule>
-  void operator()() {
-    if (!collx::supports<Schedule>({comm.size(), comm.ranks_per_group()})) return;
-    cases::for_each<Contract>(comm.size(), [&](oracle::setting const& how) {
-      constexpr auto op = oracle::operator_for<Schedule>();
-      oracle::participant<Contract, std::remove_const_t<decltype(op)>> const mine(how, comm.rank(),
-                                                                                  memory.data());
-      forms::call<forms::blocking<Algorithm>>(comm, how, mine, op);
-      if (std::string const wrong = mine.difference(); !wrong.empty())
-        throw std::runtime_error(cases::describe<Algorithm, Contract>(how) + ": " + wrong);
-      collx::barrier(comm);
     });
   }
 };
