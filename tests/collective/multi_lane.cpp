@@ -2,7 +2,9 @@
 // Collectives cut in parts on several lanes: right for every count, and all lanes are used.
 #include "collx/collective/multi_lane.hpp"
 
+#include <array>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "collective/forms.hpp"
 #include "collx/algo/all.hpp"
 #include "collx/bootstrap/local.hpp"
+#include "collx/collective/agreement.hpp"
 #include "watched.hpp"
 
 namespace {
@@ -121,4 +124,77 @@ TEST_CASE("multi_lane: wrong arguments are refused as ever, and try_ returns the
     if (collx::try_all_reduce<multi_lane<collx::algo::ring, 2>>(comm, out) != collx::status::ok)
       throw std::runtime_error("not ok");
   });
+}
+
+namespace {
+
+// Counts what a rank sends in every lane.
+template <class Endpoint>
+struct counts_lanes : Endpoint {
+  using Endpoint::Endpoint;
+  void send(int lane, rank_t peer, std::byte const* payload, std::size_t bytes,
+            collx::transport::handover how) noexcept {
+    sent[static_cast<std::size_t>(lane)] += bytes;
+    Endpoint::send(lane, peer, payload, bytes, how);
+  }
+  std::array<std::size_t, Endpoint::lane_count> sent{};
+};
+struct threads_with_counts {
+  using world = collx::transport::threads::world;
+  using endpoint = counts_lanes<collx::transport::threads::endpoint>;
+  using membership = collx::transport::threads::membership_of<threads_with_counts>;
+};
+
+}  // namespace
+
+TEST_CASE("multi_lane: each lane carries its part, and no other does") {
+  watched::on_threads<threads_with_counts>(2, [](auto& comm) {
+    using one_shot = collx::algo::direct_one_shot;
+    std::vector<float> v(1000, 1.0f), gathered(2000);
+    auto& sent = comm.engine().endpoint().sent;
+    auto const in_lanes = [&](auto const& call) {
+      auto const before = sent;
+      call();
+      auto now = sent;
+      for (std::size_t lane = 0; lane < now.size(); ++lane) now[lane] -= before[lane];
+      return now;
+    };
+    auto const require = [&](bool holds, auto const& lanes, char const* what) {
+      std::string words = what;
+      for (std::size_t const bytes : lanes) words += " " + std::to_string(bytes);
+      if (!holds) throw std::runtime_error(words);
+    };
+    // Blocking, two started, urgent ones. Parts begin on cache lines: 512 and 488 elements.
+    static_assert(std::tuple_size_v<std::remove_reference_t<decltype(sent)>> == 4);
+    auto const two = in_lanes([&] { collx::all_reduce<multi_lane<one_shot, 2>>(comm, v); });
+    require(two == decltype(two){0, 2048, 1952, 0}, two, "two");
+    auto const gather = in_lanes([&] { collx::all_gather<multi_lane<one_shot, 2>>(comm, v, gathered); });
+    require(gather == decltype(two){0, 2048, 1952, 0}, gather, "a part of every block");
+    // 336, 336 and 328: the third queues behind the first.
+    auto const three = in_lanes([&] { collx::start::all_reduce<multi_lane<one_shot, 3>>(comm, v).wait(); });
+    require(three == decltype(two){0, 1344 + 1312, 1344, 0}, three, "three");
+    auto const urgent = in_lanes(
+        [&] { collx::start::all_reduce<multi_lane<one_shot, 2>, collx::priority::urgent>(comm, v).wait(); });
+    require(urgent == decltype(two){0, 0, 0, 4000}, urgent, "urgent");
+    auto const one = in_lanes([&] { collx::all_reduce<one_shot>(comm, v); });
+    require(one == decltype(two){4000, 0, 0, 0}, one, "no lanes");
+  });
+}
+
+TEST_CASE("multi_lane: ranks that cut in different numbers of lanes get an error, compared or not") {
+  for (auto const level : {collx::checking_level::normal, collx::checking_level::communication})
+    for (std::size_t const count : {std::size_t{100}, std::size_t{50'000}})
+      watched::on_threads(2, [&](auto& comm) {
+        comm.checking(level);
+        comm.timeout_us(level == collx::checking_level::normal ? 5'000'000 : comm.timeout_us());
+        std::vector<float> v(count, 1.0f);
+        collx::status const outcome = comm.rank() == 0
+                                          ? collx::try_all_reduce<multi_lane<collx::algo::ring, 2>>(comm, v)
+                                          : collx::try_all_reduce<multi_lane<collx::algo::ring, 3>>(comm, v);
+        bool const said = outcome == collx::status::mismatch || outcome == collx::status::aborted;
+        if (!said)
+          throw std::runtime_error("rank " + std::to_string(comm.rank()) + " got status " +
+                                   std::to_string(static_cast<int>(outcome)));
+        if (comm.failure().code != outcome) throw std::runtime_error("no report");
+      });
 }

@@ -8,8 +8,10 @@
 //
 // A vector of one block is cut in as many parts; of one with a block per rank (all_gather, ...) every block
 // is, and a lane moves the same part of all of them. For all forms of the collectives with equal blocks. More
-// parts than the communicator has lanes for started requests queue behind each other. Include this header
-// where it is used; the others know nothing of it.
+// parts than the communicator has lanes for started requests queue behind each other; urgent ones all do, on
+// their one lane. All ranks name the same number of lanes: parts that differ are status::mismatch, found by
+// comparing calls (checking_level::communication) or when a message comes. Include this header where it is
+// used; the others know nothing of it.
 #pragma once
 
 #include <utility>

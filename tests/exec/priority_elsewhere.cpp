@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Urgent requests overtake on processes and over sockets, as on threads (priority.cpp): what tells it is the
+// number of bytes of the large request that a rank has sent when the small one is done.
+// ctest: TIMEOUT 300
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "collx/algo/ring.hpp"
+#include "collx/collx.hpp"
+#include "transport/counting.hpp"
+#include "transport/wired.hpp"
+#include "watched.hpp"
+
+namespace {
+
+using collx::rank_t;
+constexpr auto urgent = collx::priority::urgent;
+
+void require(bool holds, std::string const& what) {
+  if (!holds) throw std::runtime_error(what);
+}
+
+// A large request, and a small one after it. Around a ring nobody gets ahead of the slowest, who has to begin
+// both before anything comes to its end; so what has been sent of the large one by then is what was moved
+// along while the small one took its turns.
+template <class Transport>
+void overtake(collx::communicator<Transport>& comm) {
+  rank_t const n = comm.size();
+  std::vector<float> large(2'000'000, 1.0f), small(4, 2.0f);
+  auto const sent = [&] { return comm.engine().endpoint().bytes(); };
+  std::uint64_t const whole = [&] {
+    std::uint64_t const before = sent();
+    std::vector<float> same(large);
+    collx::start::all_reduce<collx::algo::ring>(comm, same).wait();
+    return sent() - before;
+  }();
+  for (int round = 0; round < 3; ++round) {
+    collx::barrier(comm);
+    std::uint64_t const before = sent();
+    auto slow = collx::start::all_reduce<collx::algo::ring>(comm, large);
+    auto quick = collx::start::all_reduce<collx::automatic, urgent>(comm, small);
+    quick.wait();
+    std::uint64_t const moved = sent() - before;
+    require(slow.try_test() == collx::status::pending, "the large one was first");
+    require(moved < whole / 2, "of " + std::to_string(whole) + " bytes the large one had sent " +
+                                   std::to_string(moved) + " when the urgent one was done");
+    slow.wait();
+  }
+  float const one = static_cast<float>(n);
+  require(large[1'999'999] == one * one * one && small[3] == 2 * one * one * one, "a wrong sum");
+}
+
+}  // namespace
+
+TEST_CASE("priority: a small urgent request overtakes a large one between processes") {
+  using transport = counting<collx::transport::shm>;
+  for (rank_t const size : {2, 3, 4})
+    for (int const code :
+         watched::on_processes<transport>(size, [](collx::communicator<transport>& comm) { overtake(comm); },
+                                          {.staging_bytes = 64 * 1024}))
+      CHECK(code == 0);
+}
+
+TEST_CASE("priority: and over sockets") {
+  using transport = counting<collx::transport::tcp>;
+  collx::transport::tcp_settings chosen;
+  chosen.common.staging_bytes = 64 * 1024;
+  for (rank_t const size : {2, 3, 4})
+    wired::on_wired_threads<transport>(size, chosen,
+                                       [](collx::communicator<transport>& comm) { overtake(comm); });
+}
