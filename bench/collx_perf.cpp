@@ -12,6 +12,7 @@
 #include "perf/congestion.hpp"
 #include "perf/names.hpp"
 #include "perf/options.hpp"
+#include "perf/own_host.hpp"
 #include "perf/pin.hpp"
 #include "perf/report.hpp"
 #include "perf/transports.hpp"
@@ -101,6 +102,22 @@ void run_rank(collx::communicator<Transport>& world, options const& o, std::vect
   end.finished = true;
 }
 
+#if defined(COLLX_PERF_TCP_TYPES)
+// As on_tcp_processes(), each rank in a network namespace of its own: they meet as ranks of many hosts do.
+template <class RankMain>
+collx::bootstrap::exit_codes on_hosts_of_their_own(collx::rank_t ranks, RankMain const& rank_main) {
+  setenv("COLLX_RENDEZVOUS", ("tcp:" + address_of_host(0) + ":29400").c_str(), 1);
+  setenv("COLLX_LAUNCHER", "torchrun", 1);
+  setenv("WORLD_SIZE", std::to_string(ranks).c_str(), 1);
+  auto const join = [](collx::rank_t rank) {
+    enter_host(rank);
+    setenv("RANK", std::to_string(rank).c_str(), 1);
+    return collx::connect<collx::transport::tcp>();
+  };
+  return collx::bootstrap::detail::fork_ranks(ranks, join, rank_main, [] {});
+}
+#endif
+
 int run(options const& o) {
   require_writable(o.json_path);
   std::vector<int> cores;
@@ -113,8 +130,10 @@ int run(options const& o) {
     });
 #if defined(COLLX_PERF_TCP_TYPES)
   } else if (o.transport == "tcp") {
-    auto const codes = collx::bootstrap::on_tcp_processes(
-        o.ranks, [&](collx::communicator<collx::transport::tcp>& world) { run_rank(world, o, cores, *end); });
+    using communicator = collx::communicator<collx::transport::tcp>;
+    auto const run_one = [&](communicator& world) { run_rank(world, o, cores, *end); };
+    auto const codes = has_own_hosts() ? on_hosts_of_their_own(o.ranks, run_one)
+                                       : collx::bootstrap::on_tcp_processes(o.ranks, run_one);
     for (int const code : codes) all_ended_well = all_ended_well && code == 0;
 #endif
   } else {

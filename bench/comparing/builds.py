@@ -17,8 +17,8 @@ PACKAGES = {"openmpi": "openmpi-bin libopenmpi-dev", "mpich": "mpich libmpich-de
 LAUNCHERS = {"openmpi": ["mpirun.openmpi", "mpiexec.openmpi"], "mpich": ["mpiexec.mpich", "mpiexec.hydra"]}
 MPI_COMPILERS = {"openmpi": "mpicc.openmpi", "mpich": "mpicc.mpich"}
 CXX_COMPILERS = ["g++", "clang++", "c++"]
-METHOD_SOURCES = ["perf/method.h", "perf/pin.hpp", "perf/pin.cpp", "plain/options.hpp", "plain/team.hpp",
-                  "plain/timing.hpp"]
+METHOD_SOURCES = ["perf/method.h", "perf/own_host.hpp", "perf/pin.hpp", "perf/pin.cpp", "plain/options.hpp",
+                  "plain/team.hpp", "plain/timing.hpp"]
 
 
 class Missing(Exception):

@@ -25,7 +25,7 @@ def group(asked, peers, collective, ranks, state):
     found = SimpleNamespace(collective=collective, ranks=ranks, state=state, bytes=asked.bytes,
                             memory=asked.memory, transport=asked.transport, algorithm=asked.algorithm,
                             place=asked.place, rounds=asked.rounds, congestion=asked.congestion,
-                            real_time=asked.real_time)
+                            network=asked.network, real_time=asked.real_time)
     if collective == "broadcast":
         found.place = "in_place"  # MPI knows no other
     if collective == "barrier":
@@ -41,13 +41,13 @@ def label(group):
 
 
 def key(point):
-    names = ("collective", "ranks", "transport", "algorithm", "place", "buffers", "congestion")
+    names = ("collective", "ranks", "transport", "algorithm", "place", "buffers", "congestion", "network")
     return tuple(point.get(name) for name in names)
 
 
 def key_of(group):
     return (group.collective, group.ranks, group.transport, group.algorithm, group.place, group.state,
-            group.congestion)
+            group.congestion, group.network)
 
 
 def is_covered(group, points):

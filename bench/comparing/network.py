@@ -6,14 +6,15 @@ import os
 import socket
 import subprocess
 
+from comparing import hosts
+
 CLONE_NEWNET = 0x40000000
 DEFAULT_CONTROL = "/proc/sys/net/ipv4/tcp_congestion_control"
 HEAD_BYTES = 66     # of an Ethernet frame with TCP's timestamps: what a message takes besides itself
 CALLS_AT_LEAST = 5  # of each size, whatever the program (bench/perf/method.h)
 
 
-class Refused(Exception):
-    """The system does not do what the user asks for."""
+Refused = hosts.Refused
 
 
 def enter_own_namespace():
@@ -48,22 +49,26 @@ def control():
 
 def prepare(asked):
     """Notes to print. Sets asked.congestion to what is in force."""
-    if asked.namespace or asked.congestion:
+    if asked.namespace or asked.congestion or asked.veth:
         enter_own_namespace()
     if asked.congestion:
         choose_control(asked.congestion)
     asked.congestion = control()
+    if asked.veth:
+        hosts.make(max(asked.ranks), asked.shape, asked.congestion)
     return [f"congestion control of every program: {asked.congestion}"]
 
 
 def carried_bytes():
-    """By lo of this namespace, so far."""
+    """By lo of this namespace, or between the ranks' own hosts, so far."""
+    if hosts.are_made():
+        return hosts.carried_bytes()
     with open("/proc/self/net/dev", encoding="ascii") as file:
         return next(int(line.split(":", 1)[1].split()[0]) for line in file if line.strip().startswith("lo:"))
 
 
 def least_bytes(group):
-    """What lo must carry while a program measures the group over TCP."""
+    """What the network must carry while a program measures the group over TCP."""
     if group.ranks < 2:
         return 0
     return CALLS_AT_LEAST * sum(size * (group.ranks - 1) // group.ranks + HEAD_BYTES for size in group.bytes)

@@ -46,7 +46,8 @@ def request_of(points):
     first = points[0]
     distinct = {name: list(dict.fromkeys(point[name] for point in points)) for name in ("bytes", "memory")}
     return SimpleNamespace(collective=first["collective"], ranks=first["ranks"], transport=first["transport"],
-                           place=first["place"], congestion=first.get("congestion"), bytes=distinct["bytes"],
+                           place=first["place"], congestion=first.get("congestion"),
+                           network=first.get("network"), bytes=distinct["bytes"],
                            memory=[memory for memory in distinct["memory"] if memory],
                            peers=[peer for peer in LABELS if peer in first["peers_us"]])
 

@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass, field
 
-from comparing import builds
+from comparing import builds, hosts
 
 # What a peer cannot do. Gloo: its only reduce_scatter is of an older interface and overwrites its input.
 LACKS = {"gloo": lambda group: group.collective == "reduce_scatter"
@@ -11,8 +11,9 @@ LACKS = {"gloo": lambda group: group.collective == "reduce_scatter"
 
 # What holds a peer to TCP on lo. MPICH (4.0, over UCX) told only not to use shared memory itself would leave
 # that to UCX.
-OPENMPI_TCP = ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"]
-MPICH_TCP = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo"}
+OPENMPI_TCP = ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include"]
+MPICH_TCP = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self"}
+RANK_VARIABLES = {"openmpi": "OMPI_COMM_WORLD_RANK", "mpich": "PMI_RANK"}
 # Round robin: a peer may have a second thread on the same core, without which it never connects (UCX).
 # A rank that spins at its launcher's own real-time priority would keep the launcher, and whoever ends
 # programs that hang, off its core for ever.
@@ -81,7 +82,7 @@ def collx_launch(built, memory, group):
                "--state", group.state, "--json", json_path]
     if group.collective != "barrier":
         command += ["--bytes", sizes(group)]
-    return Launch(f"collx {memory}", "", memory, command, json_path)
+    return Launch(f"collx {memory}", "", memory, command, json_path, hosts.environment())
 
 
 def shared_arguments(group):
@@ -93,7 +94,7 @@ def shared_arguments(group):
 
 def plain_launch(name, peer, program, group):
     command = [*ranks_own_priority(group), program, *shared_arguments(group), "--ranks", str(group.ranks)]
-    return Launch(name, peer, "", command, "")
+    return Launch(name, peer, "", command, "", hosts.environment())
 
 
 def peer_launch(program, peer, group):
@@ -101,18 +102,36 @@ def peer_launch(program, peer, group):
         return plain_launch(peer, peer, program, group)
     launcher = [builds.first_found(builds.LAUNCHERS[peer])]
     placed = openmpi_flags(group) if peer == "openmpi" else mpich_flags(group)
-    command = launcher + placed + ["-n", str(group.ranks), *ranks_own_priority(group), program,
+    own_host = hosts.wrapper(RANK_VARIABLES[peer]) if hosts.are_made() else []
+    command = launcher + placed + ["-n", str(group.ranks), *own_host, *ranks_own_priority(group), program,
                                    *shared_arguments(group)]
-    environment = mpich_environment(group) if peer == "mpich" else {}
+    environment = mpich_environment(group) if peer == "mpich" else openmpi_environment()
     return Launch(peer, peer, "", command, "", environment)
 
 
 def openmpi_flags(group):
     flags = ["--allow-run-as-root"] if os.geteuid() == 0 else []
-    flags += OPENMPI_TCP if group.transport == "tcp" else []
+    flags += openmpi_tcp() if group.transport == "tcp" else []
     if fits(group):
         return flags + ["--bind-to", "core"]
     return flags + ["--bind-to", "none", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
+
+
+def interface():
+    return hosts.BRIDGE if hosts.are_made() else "lo"
+
+
+def openmpi_tcp():
+    # Ranks on hosts of their own reach mpirun by the bridge, too.
+    to_launcher = ["--mca", "oob_tcp_if_include", interface()] if hosts.are_made() else []
+    return [*OPENMPI_TCP, interface(), *to_launcher]
+
+
+def openmpi_environment():
+    if not hosts.are_made():
+        return {}
+    return {"PMIX_MCA_ptl_base_remote_connections": "1", "PMIX_MCA_ptl_tcp_remote_connections": "1",
+            "PMIX_MCA_ptl_base_if_include": interface()}
 
 
 def mpich_flags(group):
@@ -121,4 +140,5 @@ def mpich_flags(group):
 
 def mpich_environment(group):
     polls = {} if fits(group) else {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
-    return {**polls, **(MPICH_TCP if group.transport == "tcp" else {})}
+    over_tcp = {**MPICH_TCP, "UCX_NET_DEVICES": interface()}
+    return {**polls, **(over_tcp if group.transport == "tcp" else {})}

@@ -36,7 +36,8 @@ def points(times, asked):
                 "algorithm": asked.algorithm, "place": asked.place,
                 "rounds": asked.rounds, "collx_range_us": extremes(samples),
                 "peers_range_us": {peer: extremes(times[peer][size]) for peer in peers},
-                **({"congestion": asked.congestion} if asked.transport == "tcp" else {})})
+                **({"congestion": asked.congestion} if asked.transport == "tcp" else {}),
+                **({"network": asked.network} if asked.network else {})})
     return found
 
 
@@ -98,6 +99,8 @@ def title(asked):
     not_sums = {"barrier": [], "all_gather": ["float"], "all_to_all": ["float"], "broadcast": ["float"]}
     moved = not_sums.get(asked.collective, ["float sum"])
     over = f"tcp ({asked.congestion})" if asked.transport == "tcp" else asked.transport
+    if asked.network:
+        over += f" over {asked.network}"
     return ", ".join([asked.collective, f"{asked.ranks} ranks", *moved, over,
                       asked.place.replace("_", " ")])
 

@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 
 #include "../perf/congestion.hpp"
+#include "../perf/own_host.hpp"
 #include "../plain/options.hpp"
 #include "../plain/team.hpp"
 #include "../plain/timing.hpp"
@@ -35,20 +36,32 @@ struct connection {
   int near = -1, far = -1;
 };
 
-// Both ends of a connection over loopback, made by one process before it forks.
-connection connect_over_loopback() {
+// A door of a rank, at the loopback address or, if ranks have hosts of their own, at that of its host.
+int open_door(int rank, sockaddr_in& here) {
+  perf::visit_to_host const there(rank);
   int const door = checked(socket(AF_INET, SOCK_STREAM, 0), "socket");
-  sockaddr_in here{};
   here.sin_family = AF_INET;
   here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (perf::has_own_hosts())
+    checked(inet_pton(AF_INET, perf::address_of_host(rank).c_str(), &here.sin_addr) - 1, "inet_pton");
+  return door;
+}
+
+// Both ends of a connection from one rank to another, made by one process before it forks.
+connection connect_ranks(int from, int to) {
+  sockaddr_in here{};
+  int const door = open_door(to, here);
   auto* const address = reinterpret_cast<sockaddr*>(&here);
   socklen_t size = sizeof here;
   checked(bind(door, address, size), "bind");
   checked(listen(door, 1), "listen");
   checked(getsockname(door, address, &size), "getsockname");
   connection made;
-  made.near = checked(socket(AF_INET, SOCK_STREAM, 0), "socket");
-  checked(connect(made.near, address, size), "connect over loopback");
+  {
+    perf::visit_to_host const there(from);
+    made.near = checked(socket(AF_INET, SOCK_STREAM, 0), "socket");
+  }
+  checked(connect(made.near, address, size), "connect");
   made.far = checked(accept(door, nullptr, nullptr), "accept");
   close(door);
   int const on = 1;
@@ -62,7 +75,7 @@ class ring {
  public:
   explicit ring(int ranks) : ranks_(ranks) {
     int const connections = ranks < 2 ? 0 : ranks == 2 ? 1 : ranks;
-    for (int i = 0; i < connections; ++i) all_.push_back(connect_over_loopback());
+    for (int i = 0; i < connections; ++i) all_.push_back(connect_ranks(i, (i + 1) % ranks));
   }
   [[nodiscard]] int to_the_right(int rank) const {
     return ranks_ == 2 && rank == 1 ? all_[0].far : at(rank).near;

@@ -21,6 +21,7 @@
 #include <gloo/rendezvous/file_store.h>
 #include <gloo/transport/tcp/device.h>
 
+#include "../perf/own_host.hpp"
 #include "../plain/options.hpp"
 #include "../plain/team.hpp"
 #include "../plain/timing.hpp"
@@ -218,9 +219,11 @@ class meeting_place {
 };
 
 std::shared_ptr<gloo::Context> connect(std::string const& path, int rank, int ranks) {
-  gloo::transport::tcp::attr loopback;
-  loopback.iface = "lo";
-  std::shared_ptr<gloo::transport::Device> device = gloo::transport::tcp::CreateDevice(loopback);
+  perf::enter_host(rank);
+  gloo::transport::tcp::attr here;
+  if (perf::has_own_hosts()) here.hostname = perf::address_of_host(rank);
+  else here.iface = "lo";
+  std::shared_ptr<gloo::transport::Device> device = gloo::transport::tcp::CreateDevice(here);
   auto const context = std::make_shared<gloo::rendezvous::Context>(rank, ranks);
   gloo::rendezvous::FileStore store(path);
   context->connectFullMesh(store, device);

@@ -7,6 +7,7 @@
 #include "names.hpp"
 
 #if defined(COLLX_PERF_TCP_TYPES)
+#include "collx/bootstrap/tcp.hpp"
 #include "collx/bootstrap/tcp_processes.hpp"
 #endif
 

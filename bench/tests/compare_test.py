@@ -15,14 +15,14 @@ sys.dont_write_bytecode = True
 BENCH = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, BENCH)
 
-from comparing import builds, groups, network, overview, plot, programs, report, rounds, summary  # noqa: E402
+from comparing import builds, groups, hosts, network, overview, plot, programs, report, rounds, summary  # noqa: E402
 from comparing.progress import Progress  # noqa: E402
 
 
 def request(**changes):
     usual = dict(collective="all_reduce", ranks=2, transport="shm", memory=["private", "symmetric"],
                  peers=["openmpi", "mpich"], bytes=[0, 8, 1 << 20], algorithm="auto", place="out_of_place",
-                 state="rotating", rounds=3, congestion=None, real_time=False)
+                 state="rotating", rounds=3, congestion=None, network=None, real_time=False)
     return SimpleNamespace(**{**usual, **changes})
 
 
@@ -118,7 +118,7 @@ class Summary(unittest.TestCase):
 def whole(**changes):
     usual = dict(collectives=groups.COLLECTIVES, ranks=[2, 4], states=["rotating", "hot"], bytes=[8, 512],
                  memory=["private", "symmetric"], transport="shm", algorithm="auto", place="out_of_place",
-                 rounds=1, congestion=None, real_time=False)
+                 rounds=1, congestion=None, network=None, real_time=False)
     return SimpleNamespace(**{**usual, **changes})
 
 
@@ -230,6 +230,29 @@ class Network(unittest.TestCase):
         self.assertGreaterEqual(network.carried_bytes() - before, 4096)
         self.assertGreater(network.least_bytes(request(bytes=[1 << 20])), 5 << 19)
 
+    def test_points_say_between_which_hosts(self):
+        asked = request(transport="tcp", congestion="reno", network="veth", bytes=[8])
+        points = report.points(times(asked), asked)
+        self.assertEqual({p["network"] for p in points}, {"veth"})
+        self.assertIn("over veth", report.title(asked))
+        self.assertNotEqual(groups.key(points[0]), groups.key(dict(points[0], network=None)))
+        self.assertNotIn("network", report.points(times(asked), request(bytes=[8]))[0])
+
+    def test_without_hosts_of_their_own_ranks_are_told_nothing(self):
+        self.assertEqual(hosts.environment(), {})
+        self.assertEqual(programs.interface(), "lo")
+
+    def test_ranks_with_hosts_of_their_own_enter_them(self):
+        hosts._hosts.extend(["made-0", "made-1"])
+        try:
+            told = hosts.environment()
+            self.assertEqual(told["COLLX_BENCH_HOSTS"], "/run/netns/made-%d")
+            self.assertGreaterEqual(len(told["COLLX_SECRET"]), 16)
+            self.assertEqual(programs.mpich_environment(request(transport="tcp"))["UCX_NET_DEVICES"], "v0")
+            self.assertIn('made-"$PMI_RANK"', " ".join(hosts.wrapper("PMI_RANK")))
+        finally:
+            hosts._hosts.clear()
+
     def test_points_say_which_congestion_control(self):
         asked = request(transport="tcp", congestion="reno", bytes=[8])
         points = report.points({**times(asked), "limit": {8: [0.5]}}, asked)
@@ -324,6 +347,8 @@ class CommandLine(unittest.TestCase):
         self.refuse(["--collective", "all_to_none"], "all_reduce")
         self.refuse(["--resume"], "want --json FILE")
         self.refuse(["--congestion", "cubic"], "want --transport tcp")
+        self.refuse(["--veth"], "want --transport tcp")
+        self.refuse(["--transport", "tcp", "--shape", "netem delay 1ms"], "wants --veth")
         self.refuse(["--json", "/nowhere/to/be/found.json"], "a folder that exists")
 
     def test_an_earlier_run_is_summed_up_and_drawn_again(self):

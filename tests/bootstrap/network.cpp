@@ -196,7 +196,8 @@ TEST_CASE("meet_over_network: a rank that leaves the store without its answers i
   five.reset();
   CHECK(heard<bootstrap::news>(two).rank == 5);
   std::string const said = zero.said();
-  CHECK_MESSAGE((holds(said, "rank 5 at 127.0.0.1:") && holds(said, " was lost before everybody had met")), said);
+  CHECK_MESSAGE((holds(said, "rank 5 at 127.0.0.1:") && holds(said, " was lost before everybody had met")),
+                said);
 }
 
 TEST_CASE("meet_over_network: the network is not used without a secret") {
