@@ -52,7 +52,8 @@ TEST_CASE("a registration, a receipt, a direction and news are read as they were
   REQUIRE(direction::decode(written(direction{{}, address::loopback(5)}).data(), way));
   CHECK(way.parent == address::loopback(5));
   // Bad news has no address behind it.
-  REQUIRE(direction::decode(written(direction{{news_kind::left, 3, 1, address::loopback(9)}, {}}).data(), way));
+  news const left{news_kind::left, 3, 1, address::loopback(9)};
+  REQUIRE(direction::decode(written(direction{left, {}}).data(), way));
   CHECK(way.what.rank == 3);
   CHECK(way.what.at == address::loopback(9));
   REQUIRE(direction::decode(written(direction{{news_kind::left, 3, 1, {}}, {}}).data(), way));

@@ -336,9 +336,10 @@ class meeting {
       throw_meeting(status::bad_argument,
                     "another process is rank %d already; give every process a rank of its own", me_.rank);
     if (bad.kind == news_kind::left)
-      throw_meeting(
-          status::peer_lost, "rank %d%s%s was lost before everybody had met; look at its own output", bad.rank,
-          bad.at.version == 0 ? "" : " at ", bad.at.version == 0 ? "" : net::address_text(bad.at).text);
+      throw_meeting(status::peer_lost,
+                    "rank %d%s%s was lost before everybody had met; look at its own output", bad.rank,
+                    bad.at.version == 0 ? "" : " at ",
+                    bad.at.version == 0 ? "" : net::address_text(bad.at).text);
     if (bad.count > 1)
       throw_meeting(status::timeout,
                     "rank %d never came, nor did %u others; start all %d ranks, with the same "
