@@ -19,9 +19,9 @@ find "$build" -name '*.resources' -exec cat {} + | awk '
     printf "%s %d registers, %d bytes of stack, %d spilled, %d read back: %s\n", arch, registers, stack, stores,
       loads, name
   }' | c++filt | sed 's/collx::abi_1:://g' | sort -u | awk '
-  !/: void device::|: void exec::/ { next }
+  !/: void device::|: void exec::|: void detail::/ { next }
   { ++kernels; if ($2 > most) most = $2 }
-  /: void exec::/ && $4 <= 512 && $8 <= 16 { ++stateful; print; next }
+  /: void (exec|detail)::/ && $4 <= 512 && $8 <= 16 { ++stateful; print; next }
   $4 + $8 + $10 > 0 { ++wrong; printf "LOCAL MEMORY: " }
   { print }
   END {

@@ -61,6 +61,14 @@ class group {
   [[nodiscard]] windows::report const& report(rank_t rank) const {
     return reports_[static_cast<std::size_t>(rank)];
   }
+  // Peers reach this memory, and no other, `shift` bytes further on.
+  void reach_only(std::byte const* begin, std::size_t bytes, std::ptrdiff_t shift) {
+    for (std::size_t r = 0; r < views_.size(); ++r) {
+      peers_[r].heap_shift = shift;
+      views_[r].heap_begin = reinterpret_cast<std::uintptr_t>(begin);
+      views_[r].heap_end = views_[r].heap_begin + bytes;
+    }
+  }
   void stop() { collx::device::store_relaxed(&stopped_, 1u); }
 
   // Calls f(rank, lane, team) on every thread of every lane of the ranks that `takes_part(rank)` names.

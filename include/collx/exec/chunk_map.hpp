@@ -82,6 +82,14 @@ class chunk_map {
     user_.output_table = output;
   }
 
+  // Bytes of the output, where each rank's output is the whole vector or nothing: chunks then lie equally far
+  // from where it begins on all ranks. Else 0.
+  [[nodiscard]] COLLX_HD std::size_t common_output_bytes() const noexcept {
+    return !uneven_ && user_.output_pitch == 0 && user_.numbers_peers && user_.output_window.count == 1
+               ? block_bytes_
+               : 0;
+  }
+
   // The elements of a block that a fragment has.
   [[nodiscard]] COLLX_HD extent elements(std::size_t fragment) const noexcept {
     return cut_.part_of_block(fragment, cut_.count());

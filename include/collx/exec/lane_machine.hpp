@@ -18,6 +18,7 @@ namespace collx::inline abi_1::exec {
 struct lane_plan {
   bool stages = false;  // it is written to `staged`
   std::byte* staged = nullptr;
+  bool pushes = false;  // it is stored to the receivers' outputs, by this
 };
 
 // What follows a call that nothing follows; see perform_all_then().
@@ -33,7 +34,10 @@ class lane_machine : lane_traffic<Team, Port> {
   // All threads of a team make one, with the same arguments and one workspace, of which `failed` is 0.
   COLLX_HD lane_machine(Team& team, Port const& port, lane_workspace& shared, chunk_map const& map,
                         Op const& op) noexcept
-      : traffic(team, port, shared), map_(map), op_(op) {}
+      : traffic(team, port, shared), map_(map), op_(op) {
+    std::size_t const output_bytes = Combines ? map.common_output_bytes() : 0;
+    if (output_bytes != 0 && port.reachable(map.output(), output_bytes)) this->offer(map.output());
+  }
 
   // Performs all fragments of this lane. Returns whether that worked; if not, the port knows why.
   template <schedule S>
@@ -80,7 +84,8 @@ class lane_machine : lane_traffic<Team, Port> {
 
  private:
   using traffic::consume, traffic::credits, traffic::fragment_, traffic::half_is_free, traffic::messages;
-  using traffic::port_, traffic::rank, traffic::send, traffic::shared_, traffic::size, traffic::stage;
+  using traffic::port_, traffic::rank, traffic::sees_to, traffic::send, traffic::shared_, traffic::size,
+      traffic::stage;
   using traffic::step_, traffic::team_, traffic::unpack_all, traffic::wait;
 
   // What follows is out of line where it is long: kernels of all schedules share it.
@@ -131,7 +136,7 @@ class lane_machine : lane_traffic<Team, Port> {
   // Fan-in: every source in one pass, to the target and to staging at once.
   [[nodiscard]] COLLX_HD COLLX_NEVER_INLINE bool reduce(primitive const& step) noexcept {
     run const target = find(step.target, 0), operand = find(step.operand, 0);
-    lane_plan const plan = plan_forward(step, target);
+    lane_plan plan = plan_forward(step, target);
     bool const packed = port_.packs(target.bytes);
     int own = -1;  // of this rank's operand among the sources
     for (std::int32_t k = 0; k < step.from.count; ++k)
@@ -142,6 +147,7 @@ class lane_machine : lane_traffic<Team, Port> {
         }))
       return false;
     if (packed && !unpack_all(step.from, target.bytes)) return false;
+    if (!packed && may_push(step, target)) plan = {false, nullptr, true};
     if (target.whole && (own < 0 || operand.whole)) {
       combine_piece(step, {target.data, target.bytes}, operand.data, own, 0, plan);
     } else {
@@ -237,14 +243,22 @@ class lane_machine : lane_traffic<Team, Port> {
                                                  std::byte const* mine, int own, std::size_t staged_at,
                                                  lane_plan const& plan) noexcept {
     if constexpr (Combines) {
-      int const stored = step.store ? 1 : 0;
-      if (team_.rank() == 0) {
-        if (step.store) shared_.destinations[0] = result.data;
-        if (plan.stages) shared_.destinations[stored] = plan.staged + staged_at;
-        if (own >= 0) shared_.sources[own] = mine;
+      int count = step.store ? 1 : 0;
+      bool const leads = team_.rank() == 0;
+      if (leads && step.store) shared_.destinations[0] = result.data;
+      if (plan.stages) {
+        if (leads) shared_.destinations[count] = plan.staged + staged_at;
+        ++count;
       }
+      for (std::int32_t k = 0; plan.pushes && k < step.to.count; ++k) {
+        rank_t const peer = step.to.member(k, size());
+        if (peer == rank()) continue;
+        if (leads) shared_.destinations[count] = pushed_to(step, peer, result.data);
+        ++count;
+      }
+      if (leads && own >= 0) shared_.sources[own] = mine;
       team_.sync();
-      combine_all(stored + (plan.stages ? 1 : 0), step.from.count, result.bytes, step.complete,
+      combine_all(count, step.from.count, result.bytes, step.complete,
                   is_unprepared(step.operand) ? own : -1);
       if (step.target.count == 1) return;
       team_.sync();  // more pieces follow: all sources but the own one move on
@@ -312,9 +326,48 @@ class lane_machine : lane_traffic<Team, Port> {
     }
   }
 
+  // ---- pushing: results stored where their receivers want them ---------------------------------------
+
+  // The place in a fan-in of the message from a peer; -1: it sends none. Fan-ins and fan-outs are mostly
+  // alike.
+  [[nodiscard]] COLLX_HD std::int32_t place_of(peer_set const& from, rank_t peer,
+                                               std::int32_t hint) const noexcept {
+    if (hint < from.count && from.member(hint, size()) == peer) return hint;
+    for (std::int32_t k = 0; k < from.count; ++k)
+      if (from.member(k, size()) == peer) return k;
+    return -1;
+  }
+
+  // Whether all receivers of a result have said, with a message of this step, where their outputs are. That
+  // message is also why nobody is in the way there: it shows that its sender has come to this call, and the
+  // verifier has proved the rest of steps that push.
+  [[nodiscard]] COLLX_HD COLLX_NEVER_INLINE bool may_push(primitive const& step,
+                                                          run const& result) const noexcept {
+    if (!step.push || step.to.empty() || !result.whole || step.target.where != place::output) return false;
+    for (std::int32_t k = 0; k < step.to.count; ++k) {
+      rank_t const peer = step.to.member(k, size());
+      if (peer == rank()) continue;
+      std::int32_t const at = place_of(step.from, peer, k);
+      if (at < 0 || shared_.outputs[at] == nullptr) return false;
+    }
+    return true;
+  }
+
+  // Outputs are numbers here: this rank may have none itself.
+  [[nodiscard]] COLLX_HD std::byte* pushed_to(primitive const& step, rank_t peer,
+                                              std::byte* mine) const noexcept {
+    std::byte* const theirs = shared_.outputs[place_of(step.from, peer, 0)];
+    return theirs +
+           (reinterpret_cast<std::uintptr_t>(mine) - reinterpret_cast<std::uintptr_t>(map_.output()));
+  }
+
   // ---- sending -------------------------------------------------------------------------------------
 
   COLLX_HD void forward(primitive const& step, run const& result, lane_plan const& plan) noexcept {
+    for (std::int32_t k = 0; plan.pushes && k < step.to.count; ++k)
+      if (rank_t const peer = step.to.member(k, size()); sees_to(peer))
+        port_.send_stored(peer, pushed_to(step, peer, result.data), result.bytes);
+    if (plan.pushes) return;
     std::byte const* const payload = plan.stages ? plan.staged : result.data;
     for (std::int32_t k = 0; k < step.to.count; ++k)
       send(step.to.member(k, size()), k, payload, result.bytes, !plan.stages);

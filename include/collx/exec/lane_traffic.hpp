@@ -18,7 +18,8 @@ inline constexpr rank_t lane_peers_max = 72;
 struct lane_workspace {
   std::byte const* sources[lane_peers_max];  // of a fan-in; or what goes to each peer of a fan-out
   std::uint64_t numbers[2][lane_peers_max];  // of the messages from and to peers
-  std::byte* destinations[2];
+  std::byte* outputs[lane_peers_max];        // of the senders of a fan-in, where they may be stored to
+  std::byte* destinations[lane_peers_max + 1];
   std::uint32_t failed;  // 1: a thread gave up waiting
 };
 
@@ -69,6 +70,7 @@ class lane_traffic {
         return false;
       }
       shared_.sources[k] = message.data;
+      shared_.outputs[k] = port_.output_of(peer);
     }
     return true;
   }
@@ -159,9 +161,12 @@ class lane_traffic {
       if (sees_to(peer)) port_.sent_as_packets(peer);
     } else {
       lent_ = lent_ || lends;
-      if (sees_to(peer)) port_.send(peer, payload, bytes);
+      if (sees_to(peer)) port_.send(peer, payload, bytes, offered_);
     }
   }
+
+  // Lets peers store to the output of this call.
+  COLLX_HD void offer(std::byte const* output) noexcept { offered_ = output; }
 
   [[nodiscard]] COLLX_HD rank_t rank() const noexcept { return port_.rank(); }
   [[nodiscard]] COLLX_HD rank_t size() const noexcept { return port_.size(); }
@@ -176,6 +181,7 @@ class lane_traffic {
   std::uint64_t fragments_;  // of this lane, in all calls: which half of the staging memory is used
   std::size_t staged_bytes_ = 0;
   bool lent_ = false;
+  std::byte const* offered_ = nullptr;
 };
 
 }  // namespace collx::inline abi_1::exec

@@ -34,7 +34,9 @@ class lane_port {
     if (device::load_relaxed(&next.sequence) != taken + 1) return false;
     if (device::load_acquire(&next.sequence) != taken + 1) return false;
     peer_view const& sender = group_->peers[peer];
-    std::int64_t const shift = next.heap != 0 ? sender.heap_shift : sender.window_shift;
+    std::int64_t const shift = next.where == letter_place::heap     ? sender.heap_shift
+                               : next.where == letter_place::window ? sender.window_shift
+                                                                    : 0;
     a.data = reinterpret_cast<std::byte const*>(next.address + static_cast<std::uint64_t>(shift));
     a.bytes = next.bytes;
     return true;
@@ -51,15 +53,27 @@ class lane_port {
     return book_of(peer).sent - consumed_by(peer) < depth;
   }
 
-  // Requires can_send, and that all threads' writes to the payload are visible to this one.
-  COLLX_HD void send(rank_t peer, std::byte const* payload, std::size_t bytes) const noexcept {
-    std::uint64_t& sent = book_of(peer).sent;
-    letter& next = at(peer).letters[sent % depth];
-    next.address = reinterpret_cast<std::uintptr_t>(payload);
-    next.bytes = bytes;
-    next.heap = is_in_window(payload) ? 0 : 1;
-    // Release: as said at arrived().
-    device::store_release(&next.sequence, ++sent);
+  // Of the message that has arrived: the sender's output, as this rank sees it, or null if none may be stored
+  // to.
+  [[nodiscard]] COLLX_HD std::byte* output_of(rank_t peer) const noexcept {
+    letter const& here = from(peer).letters[book_of(peer).taken % depth];
+    if (here.output == 0) return nullptr;
+    return reinterpret_cast<std::byte*>(here.output +
+                                        static_cast<std::uint64_t>(group_->peers[peer].heap_shift));
+  }
+
+  // Requires can_send, and that all threads' writes to the payload are visible to this one. `output`: of this
+  // call, for peers to store to; or null.
+  COLLX_HD void send(rank_t peer, std::byte const* payload, std::size_t bytes,
+                     std::byte const* output = nullptr) const noexcept {
+    post(peer, reinterpret_cast<std::uintptr_t>(payload), bytes,
+         is_in_window(payload) ? letter_place::window : letter_place::heap, output);
+  }
+  // The same for a payload that was stored at `target`, in the peer's output as output_of() has it.
+  COLLX_HD void send_stored(rank_t peer, std::byte const* target, std::size_t bytes) const noexcept {
+    std::uint64_t const address =
+        reinterpret_cast<std::uintptr_t>(target) - static_cast<std::uint64_t>(group_->peers[peer].heap_shift);
+    post(peer, address, bytes, letter_place::receiver, nullptr);
   }
 
   // Counts a message that went as packets.
@@ -84,10 +98,12 @@ class lane_port {
 
   // ---- by all threads ------------------------------------------------------------------------------
 
-  // Whether peers can read a payload where it lies.
+  // Whether peers can read a payload where it lies, or store there.
   [[nodiscard]] COLLX_HD bool reachable(std::byte const* p, std::size_t bytes) const noexcept {
     auto const begin = reinterpret_cast<std::uintptr_t>(p);
-    return (begin >= group_->heap_begin && bytes <= group_->heap_end - begin) || is_in_window(p);
+    bool const in_heap = begin >= group_->heap_begin && begin <= group_->heap_end &&
+                         bytes <= group_->heap_end - begin;  // written so that nothing wraps around
+    return in_heap || is_in_window(p);
   }
 
   // Whether a message of that length goes as packets: both ends know.
@@ -155,6 +171,18 @@ class lane_port {
   }
 
  private:
+  COLLX_HD void post(rank_t peer, std::uint64_t address, std::size_t bytes, letter_place where,
+                     std::byte const* output) const noexcept {
+    std::uint64_t& sent = book_of(peer).sent;
+    letter& next = at(peer).letters[sent % depth];
+    next.address = address;
+    next.bytes = bytes;
+    next.where = where;
+    next.output = reinterpret_cast<std::uintptr_t>(output);
+    // Release: as said at arrived().
+    device::store_release(&next.sequence, ++sent);
+  }
+
   [[nodiscard]] COLLX_HD book& book_of(rank_t peer) const noexcept {
     return *reinterpret_cast<book*>(group_->own + group_->where.of(lane_, peer));
   }

@@ -13,13 +13,18 @@ namespace collx::inline abi_1::transport::windows {
 // Messages from one peer on one lane that may be under way. The deepest schedules of the library declare 4.
 inline constexpr int depth = 8;
 
+// In the sender's window; in the memory that its peers reach besides; or already where the receiver wants it,
+// to whom the address then belongs.
+enum class letter_place : std::uint64_t { window, heap, receiver };
+
 // Where a payload lies: an address in the memory of its sender, which knows which mapping the receiver
 // must go by.
 struct letter {
   std::uint64_t sequence;  // the message's number, from 1; written last
   std::uint64_t address;
   std::uint64_t bytes;
-  std::uint64_t heap;  // 0: in the window; 1: in the memory that ranks register
+  letter_place where;
+  std::uint64_t output;  // the address of the sender's output, if its peers may store there; else 0
 };
 
 // What a peer writes into this rank's window, on one lane.
