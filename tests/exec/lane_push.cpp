@@ -43,18 +43,22 @@ class mapped_twice {
   void* at_[2];
 };
 
-// Letters that say that the payload is there already, in all windows.
-std::size_t pushed_letters(window_group::group const& all) {
-  std::size_t pushed = 0;
+// Letters that say that the payload is there already, in all windows. Their addresses are the receivers' own.
+std::size_t pushed_letters(window_group::group const& all, std::byte const* memory, std::size_t bytes) {
+  std::size_t pushed = 0, elsewhere = 0;
   for (rank_t r = 0; r < all.chosen().size; ++r)
     for (rank_t peer = 0; peer < all.chosen().size; ++peer)
       for (int lane = 0; lane < all.chosen().lanes; ++lane) {
         auto const& view = all.view(r);
         auto const& from =
             *reinterpret_cast<transport::windows::channel const*>(view.own + view.where.from(lane, peer));
-        for (auto const& letter : from.letters)
-          pushed += letter.where == transport::windows::letter_place::receiver;
+        for (auto const& letter : from.letters) {
+          if (letter.where != transport::windows::letter_place::receiver) continue;
+          ++pushed;
+          elsewhere += letter.address - reinterpret_cast<std::uintptr_t>(memory) >= bytes;
+        }
       }
+  CHECK(elsewhere == 0);
   return pushed;
 }
 
@@ -97,7 +101,7 @@ std::size_t pushes(window_group::traits const& chosen, std::size_t count, bool i
     for (std::size_t i = 0; i < count && (!rooted || r == 1); ++i)
       wrong += out(r)[i] != static_cast<int>(i * n * (n + 1) / 2);
   CHECK(wrong == 0);
-  return pushed_letters(all);
+  return pushed_letters(all, memory.data(), room);
 }
 
 }  // namespace
