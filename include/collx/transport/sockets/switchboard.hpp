@@ -144,7 +144,7 @@ class switchboard {
     for (link* l : links_)
       for (int f = 0; l != nullptr && f < l->flow_count(); ++f) {
         int unacknowledged = 0;
-        if (l->at(f).state() == flow_state::open && !is_closed(l->at(f).fd()) &&
+        if (l->at(f).state() == flow_state::open && !is_over(l->at(f).fd()) &&
             ioctl(l->at(f).fd(), TIOCOUTQ, &unacknowledged) == 0 && unacknowledged > 0)
           return true;
       }
@@ -156,8 +156,12 @@ class switchboard {
   static constexpr int events_max = 32;
 
   // The peer, which had all it wanted, has closed its side before it read our last words: the system then
-  // answers with a reset, and counts those words as unacknowledged for ever.
-  [[nodiscard]] static bool is_closed(int fd) noexcept {
+  // answers with a reset, and counts those words as unacknowledged for ever. Within one machine it counts
+  // what the peer has and has not read: what is written to a pair of sockets is there at once, and stays.
+  [[nodiscard]] static bool is_over(int fd) noexcept {
+    int domain = AF_INET;
+    socklen_t domain_bytes = sizeof domain;
+    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &domain_bytes) == 0 && domain == AF_UNIX) return true;
     tcp_info now{};
     socklen_t length = sizeof now;
     return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &now, &length) == 0 && now.tcpi_state == TCP_CLOSE;
