@@ -105,6 +105,7 @@ class communicator {
   // (out_of_memory).
   template <class T>
   [[nodiscard]] symmetric_buffer<T, world_type> allocate(std::size_t count) {
+    if (count > PTRDIFF_MAX / sizeof(T)) throw_absurd_count(count, where_);
     return {*world_, count};
   }
 
@@ -152,6 +153,13 @@ class communicator {
         "along: ranks %d, %d + %d, ... (%d of them) of %d do not include this rank, %d, or do not exist",
         line.base, line.base, line.pitch, line.size, where.size, where.rank);
     throw error(status::bad_argument, text);
+  }
+  [[noreturn]] COLLX_COLD static void throw_absurd_count(std::size_t count, problem const& where) {
+    char text[160];
+    std::snprintf(text, sizeof text,
+                  "allocate on rank %d of %d: %zu elements fit into no memory; is the count negative?",
+                  where.rank, where.size, count);
+    throw error(status::out_of_memory, text);
   }
   [[noreturn]] COLLX_COLD static void throw_bad_group(rank_t count, rank_t size) {
     char text[160];

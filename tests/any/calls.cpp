@@ -279,7 +279,7 @@ TEST_CASE("any_communicator: wrong blocks are named, in elements") {
                             std::vector<std::size_t> const& offsets, float* to) {
       any.all_gather_v(in.data(), to, count, {counts, offsets}, data_type::float32);
     };
-    refuses("all_gather_v: the output needs a count", [&] { gather(2, {2}, {}, out.data()); });
+    refuses(": the output needs a count", [&] { gather(2, {2}, {}, out.data()); });
     refuses("an offset or none", [&] { gather(2, {2, 2}, {0}, out.data()); });
     refuses("a block ends behind the end of the output (given", [&] {
       gather(2, {2, 2}, {0, SIZE_MAX / 4}, out.data());
@@ -287,16 +287,59 @@ TEST_CASE("any_communicator: wrong blocks are named, in elements") {
     refuses("two blocks of the output overlap", [&] { gather(2, {2, 2}, {0, 1}, out.data()); });
     refuses("as the own block of the output (given 3, needed 2)", [&] { gather(3, {2, 2}, {}, out.data()); });
     refuses("overlap; pass the same memory", [&] { gather(2, {2, 2}, {}, in.data() + 1); });
-    refuses("gather_v: the root", [&] { any.gather_v(in.data(), out.data(), 1, {}, data_type::float32, 7); });
-    refuses("any_graph: a graph takes", [&] {
+    refuses(": the root must be a rank",
+            [&] { any.gather_v(in.data(), out.data(), 1, {}, data_type::float32, 7); });
+    refuses(": a graph takes", [&] {
       std::vector<rank_t> const none;
       any.graph(none, none).run(any_call::barrier());
     });
     refuses("exchange on rank", [&] { any.exchange().send(in.data(), 1, data_type::float32, 2); });
-    refuses("send: the peer must be", [&] { any.send(in.data(), 1, data_type::float32, 2); });
+    refuses(": the peer must be", [&] { any.send(in.data(), 1, data_type::float32, 2); });
     refuses("there is no algorithm \"rings\"", [&] {
       (void)any.prepare(any_call::all_reduce(in.data(), in.data(), 4, data_type::float32, reduce_op::sum,
                                              {.algorithm = "rings"}));
     });
+  });
+}
+
+TEST_CASE("any_communicator: counts that no memory can hold, and memory that is null, are named") {
+  watched::on_threads<transport>(2, [](auto& comm) {
+    any_communicator any = erased(comm.split(0, comm.rank()));
+    float in[2] = {1, 2}, out[2] = {3, 4};
+    rank_t const other = 1 - any.rank();
+    std::string const rank = " on rank " + std::to_string(any.rank()) + " of 2: ";
+    std::string const absurd = rank + "so many elements fit into no memory";
+    auto const type = data_type::float32;
+    // Bytes that overflow, to 0 and to 4 too; of one block, or of both.
+    for (std::size_t const count : {SIZE_MAX / 4 + 1, SIZE_MAX / 4 + 2, SIZE_MAX, SIZE_MAX / 8 + 1}) {
+      auto const refuses_all = [&](std::string const& name, any_call const& call) {
+        refuses((name + absurd).c_str(), [&] { any.run(call); });
+        refuses((name + absurd).c_str(), [&] { (void)any.start(call); });
+        refuses((name + absurd).c_str(), [&] { (void)any.prepare(call); });
+        require(any.try_run(call) == status::bad_argument, name);
+      };
+      refuses_all("all_reduce", any_call::all_reduce(in, out, count, type));
+      refuses_all("reduce_scatter", any_call::reduce_scatter(in, out, count, type));
+      refuses_all("reduce", any_call::reduce(in, out, count, type));
+      refuses_all("scan", any_call::scan(in, out, count, type));
+      refuses_all("all_gather", any_call::all_gather(in, out, count, type));
+      refuses_all("all_to_all", any_call::all_to_all(in, out, count, type));
+      refuses_all("broadcast", any_call::broadcast(in, out, count, type));
+      refuses_all("gather", any_call::gather(in, out, count, type));
+      refuses_all("scatter", any_call::scatter(in, out, count, type));
+      refuses(absurd.c_str(), [&] { any.send(in, count, type, other); });
+      refuses("so many elements fit into no memory",
+              [&] { any.exchange().receive(out, count, type, other); });
+      std::vector<rank_t> const edge{other};
+      auto edges = any.graph(edge, edge);
+      refuses(absurd.c_str(), [&] { edges.run(any_call::all_gather(in, out, count, type)); });
+      refuses(absurd.c_str(), [&] { edges.run(any_call::all_to_all(in, out, count, type)); });
+    }
+    refuses((rank + "the input is null").c_str(),
+            [&] { any.run(any_call::all_reduce(nullptr, out, 1, type)); });
+    refuses((rank + "the output is null").c_str(),
+            [&] { any.run(any_call::all_gather(in, nullptr, 1, type)); });
+    any.run(any_call::all_reduce(in, out, 2, type));
+    require(in[0] == 1 && out[0] == 2 && out[1] == 4, "the next call");
   });
 }

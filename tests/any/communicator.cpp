@@ -203,7 +203,7 @@ TEST_CASE("any_communicator: what it cannot do, it says") {
             [&] { reduce(static_cast<data_type>(99), reduce_op::sum, nullptr); });
     refuses(status::bad_argument, "avg has no meaning in a scan",
             [&] { any.scan(v.data(), v.data(), 4, data_type::float32, reduce_op::avg); });
-    refuses(status::bad_argument, "broadcast: the root",
+    refuses(status::bad_argument, ": the root",
             [&] { any.broadcast(v.data(), 4, data_type::float64, 2); });
     refuses(status::bad_argument, "overlap",
             [&] { (void)any.start(any_call::all_reduce(v.data(), v.data() + 1, 4, data_type::float32)); });

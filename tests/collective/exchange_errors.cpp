@@ -97,8 +97,8 @@ TEST_CASE("exchange: wrong arguments are named, and change nothing") {
     ex.send(std::span(w).first(0), 1 - comm.rank());
     refuses("larger capacity", [&] { ex.send(v, 0); });
     refuses("capacity must not be negative", [&] { collx::exchange(comm, -1); });
-    refuses("send: the peer must be a rank", [&] { collx::send(comm, v, 7); });
-    refuses("receive: a rank sends to itself in an exchange", [&] { collx::receive(comm, v, comm.rank()); });
+    refuses("send on rank ", [&] { collx::send(comm, v, 7); });
+    refuses(": a rank sends to itself in an exchange", [&] { collx::receive(comm, v, comm.rank()); });
     if (collx::try_send(comm, v, -1) != status::bad_argument) throw std::runtime_error("try_send");
     ex.clear();
     v[0] = 5 + comm.rank();

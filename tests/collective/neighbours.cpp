@@ -71,9 +71,9 @@ TEST_CASE("neighbours: wrong arguments are named; counts that disagree name the 
     refuses("as often among its own sources", [&] { collx::graph(comm, self, nobody); });
     collx::graph const edges(comm, other, other);
     std::vector<int> in(4), out(5);
-    refuses("neighbour_all_gather: the output must",
+    refuses(" of 2: the output must",
             [&] { collx::neighbour_all_gather(comm, edges, in, out); });
-    refuses("neighbour_all_to_all: the output must",
+    refuses(" of 2: the output must",
             [&] { collx::neighbour_all_to_all(comm, edges, in, out); });
     refuses("no in-place form", [&] { collx::neighbour_all_gather(comm, edges, in, in); });
     counts_t const two{2, 2}, five{5}, six{6};

@@ -10,7 +10,6 @@
 #include <doctest/doctest.h>
 
 #include "collx/bootstrap/mailbox.hpp"
-#include "collx/bootstrap/threads.hpp"
 #include "collx/collective/all_gather_v.hpp"
 #include "collx/collective/all_reduce.hpp"
 #include "collx/collective/all_to_all_v.hpp"

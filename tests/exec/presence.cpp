@@ -11,7 +11,6 @@
 
 #include <doctest/doctest.h>
 
-#include "collx/bootstrap/local.hpp"
 #include "collx/collective/barrier.hpp"
 #include "collx/collective/reduce.hpp"
 #include "collx/collective/split.hpp"

@@ -77,11 +77,27 @@ template <class Contract>
   return bind_barrier(p);
 }
 
+// Whatever was found: of such a count nothing is known but that its bytes cannot be counted.
+template <class Contract, class Invocation>
+void refuse_absurd_bytes(Invocation& args, any_call const& call, rank_t size) noexcept {
+  if (std::is_same_v<Contract, contract::barrier>) return;
+  std::size_t const blocks = Contract::sharded ? static_cast<std::size_t>(size) : 1;
+  std::size_t const most = PTRDIFF_MAX / bytes_of(call.type) / blocks;
+  if (call.count <= most) return;
+  args.fault = nullptr;
+  args.refuse(absurd_count, call.count, most);
+}
+
 template <class Contract>
 [[nodiscard]] auto bind_any(any_call const& call, exec::erased_reduction const* op,
                             exec::standing const& at) noexcept {
-  if constexpr (is_uneven<Contract>) return bind_uneven<Contract>(call, op, at.where);
-  else return bind_bytes(Contract{}, at.where, in_bytes<Contract>(call, op, at));
+  if constexpr (is_uneven<Contract>) {
+    return bind_uneven<Contract>(call, op, at.where);
+  } else {
+    auto args = bind_bytes(Contract{}, at.where, in_bytes<Contract>(call, op, at));
+    refuse_absurd_bytes<Contract>(args, call, at.where.size);
+    return args;
+  }
 }
 
 }  // namespace collx::inline abi_1::detail

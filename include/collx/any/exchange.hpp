@@ -21,11 +21,12 @@ namespace detail {
 [[nodiscard]] inline exec::message message_to(void const* data, std::size_t count, data_type type,
                                               rank_t peer) noexcept {
   // Only read.
-  return {static_cast<std::byte*>(const_cast<void*>(data)), count * bytes_of(type), peer, true};
+  return {static_cast<std::byte*>(const_cast<void*>(data)), exec::bytes_or_most(count, bytes_of(type)), peer,
+          true};
 }
 [[nodiscard]] inline exec::message message_from(void* out, std::size_t count, data_type type,
                                                 rank_t peer) noexcept {
-  return {static_cast<std::byte*>(out), count * bytes_of(type), peer, false};
+  return {static_cast<std::byte*>(out), exec::bytes_or_most(count, bytes_of(type)), peer, false};
 }
 
 }  // namespace detail

@@ -37,6 +37,16 @@ class exchange_model_of final : public exchange_model {
 [[nodiscard]] inline neighbour_call bind_on_graph(problem p, graph const& edges, any_call const& c) noexcept {
   std::size_t const sources = edges.sources().size(), destinations = edges.destinations().size();
   return with_size_of(c.type, [&]<class T>() noexcept -> neighbour_call {
+    neighbour_call none;
+    none.what.collective = "any_graph";
+    none.edges = &edges;
+    if (std::size_t const ends = 1 + (sources > destinations ? sources : destinations);
+        c.count > PTRDIFF_MAX / sizeof(T) / ends) {
+      none.fault = absurd_count;
+      none.given = static_cast<std::int64_t>(c.count);
+      none.needed = static_cast<std::int64_t>(PTRDIFF_MAX / sizeof(T) / ends);
+      return none;
+    }
     auto const all_in = elements_at<T const>(c.in, c.count * destinations);
     auto const own_in = elements_at<T const>(c.in, c.count);
     auto const out = elements_at<T>(c.out, c.count * sources);
@@ -47,9 +57,6 @@ class exchange_model_of final : public exchange_model {
     if (c.what == collective_kind::all_to_all_v)
       return bind_neighbour_all_to_all_v(p, edges, blocks_at<T const>(c.in, c.in_blocks),
                                          blocks_at<T>(c.out, c.out_blocks));
-    neighbour_call none;
-    none.what.collective = "any_graph";
-    none.edges = &edges;
     none.fault =
         "a graph takes all_gather, all_gather_v, all_to_all and all_to_all_v, and no other collective";
     none.given = static_cast<std::int64_t>(c.what);

@@ -20,6 +20,7 @@ template <buffer_like In, buffer_like Out>
   auto args = bind_buffers<contract::all_gather>(in, out, unreduced{});
   args.count = in.size();
   auto const size = static_cast<std::size_t>(p.size);
+  args.refuse_if_absurd(args.count, size);
   args.require_count("the output must have as many elements as all inputs together", out.size(),
                      size * in.size());
   args.refuse_overlap(in.size(), out.size(),

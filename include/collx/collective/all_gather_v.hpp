@@ -26,6 +26,7 @@ template <buffer_like In, class T>
   args.count = largest_of(out.counts);
   args.require_count("the input must have as many elements as the own block of the output", in.size(),
                      out.counts[static_cast<std::size_t>(p.rank)]);
+  args.require_memory(null_input, args.input, in.size());
   args.refuse_overlap(in.size(), out.data.size(), static_cast<std::ptrdiff_t>(offset_of(out, p.rank)));
   args.tables = {own_block(out.counts), table_of(out)};
   return args;

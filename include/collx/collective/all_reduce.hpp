@@ -28,6 +28,7 @@ template <buffer_like In, buffer_like Out, class Op = sum_t>
 [[nodiscard]] auto bind_all_reduce(problem, In& in, Out& out, Op const& op = {}) noexcept {
   auto args = bind_reduction<contract::all_reduce>(in, out, op);
   args.count = out.size();
+  args.refuse_if_absurd(args.count);
   args.require_count("the input must have as many elements as the output", in.size(), out.size());
   args.refuse_overlap(in.size(), out.size(), 0);
   return args;

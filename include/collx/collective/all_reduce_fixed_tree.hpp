@@ -70,7 +70,7 @@ template <class Contract, class T, class Endpoint, class Before>
   auto const start = [&]<class Chosen>() {
     using S = schedule_for<Contract, Chosen>;
     if (!can_run<S, T>(engine.endpoint(), args.at.where.shape()))
-      throw_unsupported(Contract::name, args.at.where.size, sizeof(T), engine.endpoint().depth());
+      throw_not_runnable(Contract::name, args.at.where, sizeof(T), engine.endpoint().depth());
     exec::scheduled_call const call = scheduled(choice_of<Chosen, Contract, T, unreduced>(), args);
     // By value: it is called when the lane is free.
     auto const make = [kept = kept_call<unreduced, Endpoint>(engine, call, args.op),
@@ -183,6 +183,10 @@ template <class In, class Out, class Op>
   }
   args.count = out.size();
   auto const mine = static_cast<std::size_t>(tree.share(p.rank, p.size).count());
+  // Of all leaves, so that every rank refuses what one does.
+  args.refuse_if_absurd(args.count, static_cast<std::size_t>(tree.leaves));
+  args.require_memory(null_input, args.input, mine * args.count);
+  args.require_memory(null_output, args.output, args.count);
   args.require_count("the input must hold out.size() elements of each leaf of tree.share(rank, size)",
                      in.size(), mine * out.size());
   args.refuse_any_overlap(in.size(), out.size());
@@ -225,11 +229,12 @@ void all_reduce_fixed_tree(communicator<Transport>& comm, fixed_tree tree, In&& 
                            Op const& op = {}) {
   auto const args = detail::bind_fixed_tree(detail::where(comm), tree, in, out, op);
   if (args.fault != nullptr)
-    detail::throw_refusal("all_reduce_fixed_tree", args.fault, args.given, args.needed);
+    detail::throw_wrong_argument("all_reduce_fixed_tree", detail::where(comm), args.fault, args.given,
+                                 args.needed);
   status const outcome = try_all_reduce_fixed_tree(comm, tree, in, out, op);
   if (outcome == status::not_supported)
-    detail::throw_unsupported("all_reduce_fixed_tree", comm.size(), sizeof(element_t<Out>),
-                              comm.engine().endpoint().depth());
+    detail::throw_not_runnable("all_reduce_fixed_tree", detail::where(comm), sizeof(element_t<Out>),
+                               comm.engine().endpoint().depth());
   if (outcome == status::out_of_memory) throw error(outcome, detail::no_memory_for_tree);
   if (outcome != status::ok) throw error(comm.failure());
 }
@@ -242,7 +247,8 @@ template <priority How = priority::normal, class Transport, buffer_like In, clas
                                          Out&& out, Op const& op = {}) {
   auto const args = detail::bind_fixed_tree(detail::where(comm), tree, in, out, op);
   if (args.fault != nullptr)
-    detail::throw_refusal("all_reduce_fixed_tree", args.fault, args.given, args.needed);
+    detail::throw_wrong_argument("all_reduce_fixed_tree", detail::where(comm), args.fault, args.given,
+                                 args.needed);
   using T = element_t<std::remove_reference_t<Out>>;
   using request_type = detail::fixed_tree_request<T, Op, typename Transport::endpoint>;
   if (args.count == 0) return request_type();

@@ -20,6 +20,7 @@ template <buffer_like In, buffer_like Out>
   auto args = bind_buffers<contract::all_to_all>(in, out, unreduced{});
   auto const size = static_cast<std::size_t>(p.size);
   args.count = out.size() / size;
+  args.refuse_if_absurd(out.size());
   args.require_count("the output must have a multiple of size elements: a block from every rank", out.size(),
                      args.count * size);
   args.require_count("the input must have as many elements as the output", in.size(), out.size());

@@ -29,6 +29,8 @@ blocks(Data&& memory, Rest...) -> blocks<std::remove_pointer_t<decltype(memory.d
 
 namespace detail {
 
+inline constexpr char const* null_blocks = "the memory of the blocks is null, and one of them has elements";
+
 // Whether the blocks lie apart and in the buffer: with offsets in any order, hence the second loop, which
 // ascending offsets make short.
 template <class T, class Invocation>
@@ -37,6 +39,7 @@ void check_blocks(Invocation& args, blocks<T> const& b, rank_t size, char const*
   auto const ranks = static_cast<std::size_t>(size);
   args.require_count(one_per_rank, b.counts.size(), ranks);
   if (!b.offsets.empty()) args.require_count(one_per_rank, b.offsets.size(), ranks);
+  args.refuse_if_absurd(b.data.size());
   if (args.fault != nullptr) return;
   std::size_t end = 0;
   bool ascending = true;
@@ -44,8 +47,9 @@ void check_blocks(Invocation& args, blocks<T> const& b, rank_t size, char const*
     std::size_t const begin = b.offsets.empty() ? end : b.offsets[r];
     // Written so that no sum can overflow.
     if (begin > b.data.size() || b.counts[r] > b.data.size() - begin)
-      return args.refuse(in_buffer, begin + b.counts[r], b.data.size());
+      return args.refuse(in_buffer, begin > ~b.counts[r] ? SIZE_MAX : begin + b.counts[r], b.data.size());
     if (b.counts[r] == 0) continue;
+    if (b.data.data() == nullptr) return args.refuse(null_blocks, std::size_t{0}, b.counts[r]);
     ascending = ascending && begin >= end;
     end = begin + b.counts[r];
   }

@@ -17,6 +17,7 @@ template <buffer_like In, buffer_like Out>
 [[nodiscard]] auto bind_broadcast(problem p, In& in, Out& out, rank_t root = 0) noexcept {
   auto args = bind_buffers<contract::broadcast>(in, out, unreduced{});
   args.count = out.size();
+  args.refuse_if_absurd(args.count);
   args.require_root(p, root);
   if (p.rank == root) {
     args.require_count("the root's input must have as many elements as the output", in.size(), out.size());

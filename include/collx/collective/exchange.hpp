@@ -54,18 +54,25 @@ template <class R>
 [[nodiscard]] exec::message message_to(R& data, rank_t peer) noexcept {
   // Only read.
   return {reinterpret_cast<std::byte*>(const_cast<element_t<R>*>(data.data())),
-          data.size() * sizeof(element_t<R>), peer, true};
+          exec::bytes_or_most(data.size(), sizeof(element_t<R>)), peer, true};
 }
 template <class R>
 [[nodiscard]] exec::message message_from(R& out, rank_t peer) noexcept {
   static_assert(!std::is_const_v<std::remove_pointer_t<decltype(out.data())>>,
                 "collx: the output must not be const");
-  return {reinterpret_cast<std::byte*>(out.data()), out.size() * sizeof(element_t<R>), peer, false};
+  return {reinterpret_cast<std::byte*>(out.data()), exec::bytes_or_most(out.size(), sizeof(element_t<R>)),
+          peer, false};
 }
 
 [[nodiscard]] inline bool overlap(exec::message const& a, exec::message const& b) noexcept {
   auto const at = reinterpret_cast<std::uintptr_t>(a.data), other = reinterpret_cast<std::uintptr_t>(b.data);
   return a.bytes != 0 && b.bytes != 0 && at < other + b.bytes && other < at + a.bytes;
+}
+
+// What is wrong with the memory of a message; null: nothing.
+[[nodiscard]] constexpr char const* fault_of_memory(exec::message const& what) noexcept {
+  if (what.bytes > PTRDIFF_MAX) return absurd_count;
+  return what.data == nullptr && what.bytes != 0 ? "its memory is null, and must have elements" : nullptr;
 }
 
 // Why messages cannot be listed. `number`: which of the list it is.
@@ -74,21 +81,22 @@ struct refused_message {
   std::int32_t number;
 };
 
-[[noreturn]] COLLX_COLD inline void throw_bad_message(refused_message const& bad, rank_t rank,
+[[noreturn]] COLLX_COLD inline void throw_bad_message(refused_message const& bad, problem const& where,
                                                       char const* reason) {
   char text[400];
-  std::snprintf(text, sizeof text, "exchange on rank %d: message %d, %zu bytes %s rank %d, %s", rank,
-                bad.number, bad.what.bytes, bad.what.outgoing ? "to" : "from", bad.what.peer, reason);
+  std::snprintf(text, sizeof text, "exchange on rank %d of %d: message %d, %zu bytes %s rank %d, %s",
+                where.rank, where.size, bad.number, bad.what.bytes, bad.what.outgoing ? "to" : "from",
+                bad.what.peer, reason);
   throw error(status::bad_argument, text);
 }
 
-[[noreturn]] COLLX_COLD inline void throw_overlap(refused_message const& bad, rank_t rank,
+[[noreturn]] COLLX_COLD inline void throw_overlap(refused_message const& bad, problem const& where,
                                                   refused_message const& with) {
   char reason[200];
   std::snprintf(reason, sizeof reason,
                 "overlaps message %d, %zu bytes %s rank %d; give every receive memory of its own",
                 with.number, with.what.bytes, with.what.outgoing ? "to" : "from", with.what.peer);
-  throw_bad_message(bad, rank, reason);
+  throw_bad_message(bad, where, reason);
 }
 
 }  // namespace detail
@@ -105,7 +113,8 @@ class exchange {
         at_(comm.standing()),
         order_(comm.size(), capacity < 0 ? 0 : capacity),
         messages_(static_cast<std::size_t>(capacity < 0 ? 0 : capacity)) {
-    if (capacity < 0) detail::throw_refusal("exchange", "the capacity must not be negative", capacity, 0);
+    if (capacity < 0)
+      detail::throw_wrong_argument("exchange", at_.where, "the capacity must not be negative", capacity, 0);
     detail::reserve_chains(engine_);
   }
   exchange(exchange const&) = delete;
@@ -156,18 +165,20 @@ class exchange {
   }
 
   void append(exec::message const& what) {
-    rank_t const size = at_.where.size, rank = at_.where.rank;
+    problem const& where = at_.where;
     std::int32_t const number = order_.count();
-    if (what.peer < 0 || what.peer >= size)
-      detail::throw_bad_message({what, number}, rank, "names no rank of the communicator");
+    if (char const* const fault = detail::fault_of_memory(what); fault != nullptr)
+      detail::throw_bad_message({what, number}, where, fault);
+    if (what.peer < 0 || what.peer >= where.size)
+      detail::throw_bad_message({what, number}, where, "names no rank of the communicator");
     if (static_cast<std::size_t>(number) == messages_.size())
-      detail::throw_bad_message({what, number}, rank,
+      detail::throw_bad_message({what, number}, where,
                                 "is one more than the exchange was made for; give its constructor a larger "
                                 "capacity");
     for (std::int32_t i = 0; i < number; ++i) {
       exec::message const& other = messages_[static_cast<std::size_t>(i)];
       if (!(what.outgoing && other.outgoing) && detail::overlap(what, other))
-        detail::throw_overlap({what, number}, rank, {other, i});
+        detail::throw_overlap({what, number}, where, {other, i});
     }
     exec::message& listed = messages_[static_cast<std::size_t>(number)] = what;
     listed.peer = at_.along.rank_of(what.peer);

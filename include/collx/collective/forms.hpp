@@ -7,24 +7,13 @@
 namespace collx::inline abi_1 {
 namespace detail {
 
-[[noreturn]] COLLX_COLD inline void throw_refusal(char const* collective, char const* what,
-                                                  std::int64_t given, std::int64_t needed) {
-  char text[400];
-  std::snprintf(text, sizeof text, "%s: %s (given %lld, needed %lld)", collective, what,
-                static_cast<long long>(given), static_cast<long long>(needed));
-  throw error(status::bad_argument, text);
-}
-
-[[noreturn]] COLLX_COLD inline void throw_unsupported(char const* collective, rank_t size,
-                                                      std::size_t element_bytes, std::uint64_t credits) {
-  char text[500];
-  std::snprintf(
-      text, sizeof text,
-      "%s: this algorithm cannot run on %d ranks with elements of %zu bytes here: it has no schedule "
-      "for so many ranks (see docs/algorithms.md), or declares a depth above the transport's %llu "
-      "credits, or an element is too large for its staging memory (set COLLX_STAGING_BYTES to more)",
-      collective, size, element_bytes, static_cast<unsigned long long>(credits));
-  throw error(status::not_supported, text);
+// Throws what is wrong with arguments that are.
+template <class Contract, class T, class Op>
+[[noreturn]] COLLX_COLD void throw_wrong(invocation<Contract, T, Op> args) {
+  problem const& where = args.at.where;
+  if (Contract::input(where).count != 0) args.require_memory(null_input, args.input, args.count);
+  if (Contract::output(where).count != 0) args.require_memory(null_output, args.output, args.count);
+  throw_wrong_argument(Contract::name, where, args.fault, args.given, args.needed);
 }
 
 // Throws what a chooser has against the call.
@@ -75,7 +64,7 @@ template <class Contract, class T, class Op, class Endpoint, class Algorithm>
 status compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run(engine_type& engine,
                                                                       arguments const& args) noexcept {
   using namespace detail;
-  if (COLLX_UNLIKELY(args.fault != nullptr)) return status::bad_argument;
+  if (COLLX_UNLIKELY(args.is_wrong())) return status::bad_argument;
   // With checking on, a count of 0 is compared as any other: the peers' may not be 0.
   if (moves_nothing(args) && engine.checker() == nullptr) return engine.failure().code;
   return with_algorithm<Algorithm>(
@@ -125,10 +114,10 @@ void compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run_or_throw(eng
   status const outcome = run(engine, args);
   if (COLLX_LIKELY(outcome == status::ok)) return;
   if constexpr (chooser<Algorithm>)
-    if (outcome == status::bad_argument && args.fault == nullptr) refuse_choice<Algorithm>(engine, args);
-  if (outcome == status::bad_argument) throw_refusal(Contract::name, args.fault, args.given, args.needed);
+    if (outcome == status::bad_argument && !args.is_wrong()) refuse_choice<Algorithm>(engine, args);
+  if (outcome == status::bad_argument) throw_wrong(args);
   if (outcome == status::not_supported)
-    throw_unsupported(Contract::name, args.at.where.size, sizeof(T), engine.endpoint().depth());
+    throw_not_runnable(Contract::name, args.at.where, sizeof(T), engine.endpoint().depth());
   throw error(engine.failure());
 }
 
@@ -136,12 +125,12 @@ template <class Contract, class T, class Op, class Endpoint, class Algorithm>
 detail::choice compiled_collective<Contract, T, Op, Endpoint, Algorithm>::choose(engine_type& engine,
                                                                                  arguments const& args) {
   using namespace detail;
-  if (args.fault != nullptr) throw_refusal(Contract::name, args.fault, args.given, args.needed);
+  if (args.is_wrong()) throw_wrong(args);
   choice const with = with_algorithm<Algorithm>(
       engine, args,
       [&]<class Chosen>() {
         if (!can_run<schedule_for<Contract, Chosen>, T>(engine.endpoint(), args.at.where.shape()))
-          throw_unsupported(Contract::name, args.at.where.size, sizeof(T), engine.endpoint().depth());
+          throw_not_runnable(Contract::name, args.at.where, sizeof(T), engine.endpoint().depth());
         return choice_of<Chosen, Contract, T, Op>();
       },
       [&]() -> choice { refuse_choice<Algorithm>(engine, args); });
@@ -171,7 +160,7 @@ request<Endpoint> compiled_collective<Contract, T, Op, Endpoint, Algorithm>::beg
                                                                                    arguments const& args,
                                                                                    priority how) {
   // With checking on, a count of 0 is compared as any other.
-  if (args.fault == nullptr && detail::moves_nothing(args) && engine.checker() == nullptr) return {};
+  if (!args.is_wrong() && detail::moves_nothing(args) && engine.checker() == nullptr) return {};
   return launch(engine, choose(engine, args), args, how);
 }
 

@@ -21,6 +21,8 @@ template <buffer_like In, class T>
   auto args = bind_buffers<contract::gather_v>(in, out.data, unreduced{});
   args.require_root(p, root);
   args.count = in.size();
+  args.refuse_if_absurd(args.count);
+  args.require_memory(null_input, args.input, args.count);
   if (p.rank != root) {
     args.output = nullptr;
     return args;

@@ -112,7 +112,7 @@ void launch_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& arg
   std::size_t const least = (sizeof(T) + 63) / 64 * 64 + 128;
   if (!supports<S>(p.shape()) || depth<S>(p.shape()) > transport::windows::depth ||
       static_cast<std::size_t>(staged) * least > group.where.half_bytes())
-    throw_unsupported(Contract::name, p.size, sizeof(T), transport::windows::depth);
+    throw_not_runnable(Contract::name, p, sizeof(T), transport::windows::depth);
   auto const tables = lane_tables_of(args, p.size);
   exec::chunk_map const map = map_call<S>(p, args, tables, group.where.staging_bytes(), gpu.lanes());
   std::size_t const lane_bytes = args.count * sizeof(T) / map.fragments();
@@ -143,10 +143,11 @@ void run_alone_on_gpu(invocation<Contract, T, Op> const& args, on where) {
 // Refuses what is wrong; returns whether there is anything to do.
 template <class Contract, class T, class Op>
 [[nodiscard]] bool check_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args, on where) {
-  if (args.fault != nullptr) throw_refusal(Contract::name, args.fault, args.given, args.needed);
+  problem const p{gpu.rank(), gpu.size(), args.root};
+  if (args.fault != nullptr) throw_wrong_argument(Contract::name, p, args.fault, args.given, args.needed);
   require_stream(Contract::name, where, gpu.device(), gpu.shares_device());
   if (needs_elements<Contract> && args.count == 0) return false;
-  require_buffers(args, problem{gpu.rank(), gpu.size(), args.root}, gpu.device());
+  require_buffers(args, p, gpu.device());
   return true;
 }
 

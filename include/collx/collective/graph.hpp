@@ -28,8 +28,9 @@ class graph {
     for (rank_t const peer : destinations) own += add(peer, comm, "destinations");
     for (rank_t const peer : sources) own -= add(peer, comm, "sources");
     if (own != 0)
-      detail::throw_refusal(
-          "graph", "a rank must be as often among its own sources as among its destinations", own, 0);
+      detail::throw_wrong_argument("graph", detail::where(comm),
+                                   "a rank must be as often among its own sources as among its destinations",
+                                   own, 0);
     detail::reserve_chains(comm.engine());
   }
 
@@ -180,8 +181,10 @@ template <class Algorithm, class Endpoint>
 
 template <class Endpoint>
 void require_on_graph(exec::engine<Endpoint>& engine, neighbour_call const& call) {
-  if (call.fault != nullptr) throw_refusal(call.what.collective, call.fault, call.given, call.needed);
-  if (!call.edges->made_with(&engine, call.at.along)) throw_refusal(call.what.collective, other_graph, 0, 0);
+  if (call.fault != nullptr)
+    throw_wrong_argument(call.what.collective, call.at.where, call.fault, call.given, call.needed);
+  if (!call.edges->made_with(&engine, call.at.along))
+    throw_wrong_argument(call.what.collective, call.at.where, other_graph, 0, 0);
 }
 
 template <class Algorithm, class Endpoint>

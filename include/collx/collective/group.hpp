@@ -56,7 +56,7 @@ class group {
     using T = element_t<std::remove_reference_t<Out>>;
     static_assert(std::is_empty_v<Op> && std::is_default_constructible_v<Op>,
                   "collx: a group takes operators without state; call all_reduce itself with this one");
-    refuse(detail::bind_all_reduce(detail::where(comm_), in, out, op), contract::all_reduce::name);
+    refuse(detail::called_on(comm_, detail::bind_all_reduce(detail::where(comm_), in, out, op)));
     list({in.data(), out.data(), out.size() * sizeof(T), &kind_of<reduce_all<T, Op>>, 0});
   }
   template <class InOut, class Op = sum_t>
@@ -66,7 +66,7 @@ class group {
   template <class InOut>
     requires buffer_like<std::remove_reference_t<InOut>>
   void broadcast(InOut&& inout, rank_t root = 0) {
-    refuse(detail::bind_broadcast(detail::where(comm_), inout, root), contract::broadcast::name);
+    refuse(detail::called_on(comm_, detail::bind_broadcast(detail::where(comm_), inout, root)));
     using T = element_t<std::remove_reference_t<InOut>>;
     list({inout.data(), inout.data(), inout.size() * sizeof(T), &kind_of<broadcast_all>, root});
   }
@@ -74,7 +74,7 @@ class group {
   template <buffer_like In, class Out>
     requires buffer_like<std::remove_reference_t<Out>>
   void all_gather(In const& in, Out&& out) {
-    refuse(detail::bind_all_gather(detail::where(comm_), in, out), contract::all_gather::name);
+    refuse(detail::called_on(comm_, detail::bind_all_gather(detail::where(comm_), in, out)));
     list({in.data(), out.data(), in.size() * sizeof(element_t<In const>), &kind_of<gather_all>, 0});
   }
 
@@ -182,17 +182,20 @@ class group {
   static constexpr kind kind_of{&run_one<What>, &start_one<What>, What::gathers};
 
   template <class Arguments>
-  static void refuse(Arguments const& args, char const* collective) {
-    if (args.fault != nullptr) detail::throw_refusal(collective, args.fault, args.given, args.needed);
+  static void refuse(Arguments const& args) {
+    if (args.is_wrong()) detail::throw_wrong(args);
   }
 
   void list(call const& what) {
     if (in_flight_)
-      detail::throw_refusal("group", "its request is in flight; wait for it before calls are listed",
-                            static_cast<std::int64_t>(count_), 0);
+      detail::throw_wrong_argument("group", detail::where(comm_),
+                                   "its request is in flight; wait for it before calls are listed",
+                                   static_cast<std::int64_t>(count_), 0);
     if (count_ == calls_.size())
-      detail::throw_refusal("group", "too many calls; run() in between, or make it with a larger calls_max",
-                            static_cast<std::int64_t>(count_) + 1, static_cast<std::int64_t>(calls_.size()));
+      detail::throw_wrong_argument("group", detail::where(comm_),
+                                   "too many calls; run() in between, or make it with a larger calls_max",
+                                   static_cast<std::int64_t>(count_) + 1,
+                                   static_cast<std::int64_t>(calls_.size()));
     if (what.bytes != 0) calls_[count_++] = what;
   }
 

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "collx/collective/contract.hpp"
+#include "collx/collective/wrong_argument.hpp"
 #include "collx/communicator.hpp"
 #if defined(COLLX_CHOOSE_AT_RUN_TIME)
 #include "collx/tune/selector.hpp"
@@ -17,9 +18,10 @@ namespace collx::inline abi_1 {
 // Any contiguous range of trivially copyable elements: span, vector, array, symmetric_buffer.
 template <class R>
 concept buffer_like = requires(R& r) {
-  { r.data() };
+  {r.data()};
   { r.size() } -> std::convertible_to<std::size_t>;
-} && std::is_trivially_copyable_v<std::remove_pointer_t<decltype(std::declval<R&>().data())>>;
+}
+&&std::is_trivially_copyable_v<std::remove_pointer_t<decltype(std::declval<R&>().data())>>;
 
 template <buffer_like R>
 using element_t = std::remove_cv_t<std::remove_pointer_t<decltype(std::declval<R&>().data())>>;
@@ -40,7 +42,9 @@ using default_algorithm = automatic;
 // An algorithm argument that chooses in every call: `selected` (tune/selector.hpp), a table of your own
 // (tune/fixed_table.hpp). choose() calls what it is given with one algorithm.
 template <class Algorithm>
-concept chooser = requires { requires Algorithm::chooses_algorithms; };
+concept chooser = requires {
+  requires Algorithm::chooses_algorithms;
+};
 
 namespace detail {
 
@@ -56,13 +60,20 @@ struct apart_blocks {
 };
 
 template <class Contract>
-inline constexpr bool is_uneven = requires { Contract::counts; };
+inline constexpr bool is_uneven = requires {
+  Contract::counts;
+};
 template <class Contract>
-inline constexpr bool is_apart = requires { Contract::blocks_apart; };
+inline constexpr bool is_apart = requires {
+  Contract::blocks_apart;
+};
 
 template <class Contract>
 using tables_for = std::conditional_t<is_uneven<Contract>, uneven_buffers,
                                       std::conditional_t<is_apart<Contract>, apart_blocks, even_blocks>>;
+
+inline constexpr char const* null_input = "the input is null, and must have elements";
+inline constexpr char const* null_output = "the output is null, and must have elements";
 
 // The arguments of one call, bound to a contract: what every collective boils down to. `fault` is
 // null, or says what is wrong with them.
@@ -91,11 +102,33 @@ struct invocation {
     if (has != wants) refuse(what, has, wants);
   }
 
+  // Of `blocks` times so many elements: what follows may add and multiply counts and bytes of what is not.
+  void refuse_if_absurd(std::size_t has, std::size_t blocks = 1) noexcept {
+    constexpr std::size_t most = PTRDIFF_MAX / sizeof(T);
+    if (COLLX_LIKELY(has <= most >> 31 || blocks == 0)) return;  // there are less than 2^31 ranks
+    if (has > most / blocks) refuse(absurd_count, has, most / blocks);
+  }
+
+  void require_memory(char const* what, void const* memory, std::size_t has) noexcept {
+    if (COLLX_UNLIKELY(memory == nullptr && has != 0)) refuse(what, std::size_t{0}, has);
+  }
+  // Whether a buffer that the contract gives to this rank is null. Found out by who runs the call, since it
+  // costs less there; where blocks differ, their tables say what is needed.
+  [[nodiscard]] COLLX_ALWAYS_INLINE bool lacks_memory() const noexcept {
+    if constexpr (!is_uneven<Contract>)
+      if (COLLX_UNLIKELY(count != 0 && (input == nullptr || output == nullptr)))
+        return (input == nullptr && Contract::input(at.where).count != 0) ||
+               (output == nullptr && Contract::output(at.where).count != 0);
+    return false;
+  }
+  [[nodiscard]] COLLX_ALWAYS_INLINE bool is_wrong() const noexcept {
+    return COLLX_UNLIKELY(fault != nullptr) || lacks_memory();
+  }
+
   void require_root(problem p, rank_t wanted) noexcept {
     root = wanted;
     if (wanted < 0 || wanted >= p.size)
-      refuse("the root must be a rank of the communicator, less than its size",
-             wanted, p.size);
+      refuse("the root must be a rank of the communicator, less than its size", wanted, p.size);
   }
 
   // The buffers either are the same memory, chunk for chunk, or do not overlap. `shift`: where the
@@ -161,6 +194,7 @@ template <class Contract, class In, class Out, class Op>
       "sum and divide it yourself");
   auto args = bind_reduction<Contract>(in, out, op);
   args.count = out.size();
+  args.refuse_if_absurd(args.count);
   args.require_count("the input must have as many elements as the output", in.size(), out.size());
   args.refuse_overlap(in.size(), out.size(), 0);
   return args;
@@ -169,7 +203,9 @@ template <class Contract, class In, class Out, class Op>
 // The operator of collectives that combine no values (a barrier combines messages without any).
 struct unreduced {
   template <class T>
-  [[nodiscard]] COLLX_HD constexpr T const& operator()(T const& a, T const&) const { return a; }
+  [[nodiscard]] COLLX_HD constexpr T const& operator()(T const& a, T const&) const {
+    return a;
+  }
 };
 
 }  // namespace detail

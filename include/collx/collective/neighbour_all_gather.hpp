@@ -23,6 +23,9 @@ template <buffer_like In, buffer_like Out>
 [[nodiscard]] neighbour_call bind_neighbour_all_gather(problem, graph const& edges, In& in,
                                                        Out& out) noexcept {
   auto args = bind_buffers<struct on_a_graph>(in, out, unreduced{});
+  args.refuse_if_absurd(in.size(), edges.sources().size() + 1);
+  if (!edges.destinations().empty()) args.require_memory(null_input, args.input, in.size());
+  args.require_memory(null_output, args.output, out.size());
   args.require_count("the output must have as many elements as the input, for every source", out.size(),
                      in.size() * edges.sources().size());
   args.refuse_any_overlap(in.size(), out.size());
@@ -37,6 +40,8 @@ template <buffer_like In, class T>
   check_blocks(args, out, static_cast<rank_t>(edges.sources().size()),
                "the output needs a count, and an offset or none, for every source",
                "a block ends behind the end of the output", "two blocks of the output overlap");
+  args.refuse_if_absurd(in.size());
+  if (!edges.destinations().empty()) args.require_memory(null_input, args.input, in.size());
   args.refuse_any_overlap(in.size(), out.data.size());
   return bind_to_graph("neighbour_all_gather_v", edges, args, equal_places(args.input, in.size(), 0),
                        table_places(out));

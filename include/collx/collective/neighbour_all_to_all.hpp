@@ -23,6 +23,10 @@ template <buffer_like In, buffer_like Out>
   std::size_t const count = destinations != 0 ? in.size() / destinations
                             : sources != 0    ? out.size() / sources
                                               : 0;
+  args.refuse_if_absurd(in.size());
+  args.refuse_if_absurd(count, sources);
+  args.require_memory(null_input, args.input, in.size());
+  args.require_memory(null_output, args.output, out.size());
   args.require_count("the input must have the same number of elements for every destination", in.size(),
                      count * destinations);
   args.require_count("the output must have as many elements for every source as the input for a destination",

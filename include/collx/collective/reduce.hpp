@@ -18,6 +18,7 @@ template <buffer_like In, buffer_like Out, class Op = sum_t>
 [[nodiscard]] auto bind_reduce(problem p, In& in, Out& out, Op const& op = {}, rank_t root = 0) noexcept {
   auto args = bind_reduction<contract::reduce>(in, out, op);
   args.count = in.size();
+  args.refuse_if_absurd(args.count);
   args.require_root(p, root);
   if (p.rank == root) {
     args.require_count("the root's output must have as many elements as the input", out.size(), in.size());

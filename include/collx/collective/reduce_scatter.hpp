@@ -20,6 +20,7 @@ template <buffer_like In, buffer_like Out, class Op = sum_t>
   auto args = bind_reduction<contract::reduce_scatter>(in, out, op);
   args.count = out.size();
   auto const size = static_cast<std::size_t>(p.size);
+  args.refuse_if_absurd(args.count, size);
   args.require_count("the input must have as many elements as all outputs together", in.size(),
                      size * out.size());
   args.refuse_overlap(in.size(), out.size(),

@@ -21,6 +21,8 @@ template <class T, buffer_like Out>
   auto args = bind_buffers<contract::scatter_v>(in.data, out, unreduced{});
   args.require_root(p, root);
   args.count = out.size();
+  args.refuse_if_absurd(args.count);
+  args.require_memory(null_output, args.output, args.count);
   if (p.rank != root) {
     args.input = nullptr;
     return args;

@@ -15,10 +15,12 @@
 namespace collx::inline abi_1 {
 namespace detail {
 
-[[nodiscard]] constexpr char const* fault_of_peer(problem p, rank_t peer) noexcept {
+// What is wrong with a message of this rank; null: nothing.
+[[nodiscard]] constexpr char const* fault_of(problem p, exec::message const& what) noexcept {
+  rank_t const peer = what.peer;
   if (peer < 0 || peer >= p.size) return "the peer must be a rank of the communicator, less than its size";
   if (peer == p.rank) return "a rank sends to itself in an exchange only, together with the receive";
-  return nullptr;
+  return fault_of_memory(what);
 }
 
 template <class Endpoint>
@@ -34,14 +36,18 @@ template <class Endpoint>
 
 template <class Transport>
 [[nodiscard]] status try_one(communicator<Transport>& comm, exec::message const& what) noexcept {
-  if (fault_of_peer(where(comm), what.peer) != nullptr) return status::bad_argument;
+  if (fault_of(where(comm), what) != nullptr) return status::bad_argument;
   return run_one(comm.engine(), comm.standing(), what);
 }
 
 template <class Transport>
 void run_one_or_throw(communicator<Transport>& comm, exec::message const& what) {
-  if (char const* const fault = fault_of_peer(where(comm), what.peer); fault != nullptr)
-    throw_refusal(what.outgoing ? "send" : "receive", fault, what.peer, comm.size());
+  if (char const* const fault = fault_of(where(comm), what); fault != nullptr) {
+    bool const of_memory = fault == fault_of_memory(what);
+    throw_wrong_argument(what.outgoing ? "send" : "receive", where(comm), fault,
+                         of_memory ? static_cast<std::int64_t>(what.bytes) : what.peer,
+                         of_memory ? PTRDIFF_MAX : comm.size());
+  }
   if (run_one(comm.engine(), comm.standing(), what) != status::ok) throw error(comm.failure());
 }
 

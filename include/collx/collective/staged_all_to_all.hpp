@@ -13,10 +13,11 @@ namespace collx::inline abi_1 {
 
 namespace detail {
 
-inline void require_blocks(char const* what, std::size_t given, std::size_t needed, bool holds) {
+inline void require_blocks(problem const& where, char const* what, std::size_t given, std::size_t needed,
+                           bool holds) {
   if (!holds)
-    throw_refusal("staged_all_to_all", what, static_cast<std::int64_t>(given),
-                  static_cast<std::int64_t>(needed));
+    throw_wrong_argument("staged_all_to_all", where, what, static_cast<std::int64_t>(given),
+                         static_cast<std::int64_t>(needed));
 }
 
 }  // namespace detail
@@ -57,14 +58,15 @@ void staged_all_to_all(communicator<Transport>& near, communicator<Transport>& f
   using U = element_t<Produced>;
   auto const l_count = static_cast<std::size_t>(near.size()), h_count = static_cast<std::size_t>(far.size());
   std::size_t const n = l_count * h_count, count = in.size() / n;
-  detail::require_blocks("the input must be a multiple of the number of ranks on all hosts", in.size(),
+  problem const whole{far.rank() * near.size() + near.rank(), near.size() * far.size(), 0};
+  detail::require_blocks(whole, "the input must be a multiple of the number of ranks on all hosts", in.size(),
                          count * n, in.size() == count * n);
-  detail::require_blocks("`gathered` must be as large as the input", gathered.size(), in.size(),
+  detail::require_blocks(whole, "`gathered` must be as large as the input", gathered.size(), in.size(),
                          gathered.size() == in.size());
-  detail::require_blocks("`produced` must be as large as the output", produced.size(), out.size(),
+  detail::require_blocks(whole, "`produced` must be as large as the output", produced.size(), out.size(),
                          produced.size() == out.size());
-  detail::require_blocks("the output must be a multiple of the number of ranks on all hosts", out.size(),
-                         out.size() / n * n, out.size() % n == 0);
+  detail::require_blocks(whole, "the output must be a multiple of the number of ranks on all hosts",
+                         out.size(), out.size() / n * n, out.size() % n == 0);
   // What goes to one rank of this host lies apart, a block for each other host.
   std::span<T> const packed(gathered.data(), gathered.size());
   for (std::size_t l = 0; l < l_count && count != 0; ++l)

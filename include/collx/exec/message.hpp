@@ -4,6 +4,8 @@
 // several requests may work off the same list.
 #pragma once
 
+#include <cstdint>
+
 #include "collx/core/array.hpp"
 #include "collx/core/types.hpp"
 
@@ -16,6 +18,11 @@ struct message {
   rank_t peer = no_rank;
   bool outgoing = false;
 };
+
+// Of so many elements; where that is more than memory can hold, a number that is so too.
+[[nodiscard]] constexpr std::size_t bytes_or_most(std::size_t count, std::size_t element_bytes) noexcept {
+  return element_bytes != 0 && count > PTRDIFF_MAX / element_bytes ? SIZE_MAX : count * element_bytes;
+}
 
 inline constexpr std::int32_t no_message = -1;
 

@@ -19,7 +19,7 @@ class alignas(line_bytes) presence {
   [[nodiscard]] COLLX_ALWAYS_INLINE bool approach(bool fenced) noexcept {
     if (COLLX_LIKELY(fenced)) {
       at_peers_.store(1, std::memory_order_relaxed);
-      // Keeps the compiler from looking first. What the processor may do, the fence of who gives up rules out.
+      // Keeps the compiler from looking first; what the processor may do, the fence of who gives up excludes.
       std::atomic_signal_fence(std::memory_order_seq_cst);
     } else {
       // Sequentially consistent, as are bar() and is_at_peers(): one of the two sides sees the other.

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is said of a call that is refused before anything is sent: which collective, on which rank of how
+// many, what is wrong, and the two numbers that do not fit.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+
+#include "collx/core/error.hpp"
+
+namespace collx::inline abi_1::detail {
+
+// Both numbers are counts then, and may be larger than any signed one.
+inline constexpr char const* absurd_count = "so many elements fit into no memory; is the count negative?";
+
+// `where`: the rank that is told, and of how many.
+[[noreturn]] COLLX_COLD inline void throw_wrong_argument(char const* collective, problem const& where,
+                                                         char const* what, std::int64_t given,
+                                                         std::int64_t needed) {
+  char text[400];
+  if (what == absurd_count)
+    std::snprintf(text, sizeof text, "%s on rank %d of %d: %s (given %llu, at most %llu)", collective,
+                  where.rank, where.size, what, static_cast<unsigned long long>(given),
+                  static_cast<unsigned long long>(needed));
+  else
+    std::snprintf(text, sizeof text, "%s on rank %d of %d: %s (given %lld, needed %lld)", collective,
+                  where.rank, where.size, what, static_cast<long long>(given),
+                  static_cast<long long>(needed));
+  throw error(status::bad_argument, text);
+}
+
+[[noreturn]] COLLX_COLD inline void throw_not_runnable(char const* collective, problem const& where,
+                                                       std::size_t element_bytes, std::uint64_t credits) {
+  char text[500];
+  std::snprintf(
+      text, sizeof text,
+      "%s on rank %d: this algorithm cannot run on %d ranks with elements of %zu bytes here: it has no "
+      "schedule "
+      "for so many ranks (see docs/algorithms.md), or declares a depth above the transport's %llu "
+      "credits, or an element is too large for its staging memory (set COLLX_STAGING_BYTES to more)",
+      collective, where.rank, where.size, element_bytes, static_cast<unsigned long long>(credits));
+  throw error(status::not_supported, text);
+}
+
+}  // namespace collx::inline abi_1::detail
