@@ -3,6 +3,7 @@
 #include "collx/collective/multi_lane.hpp"
 
 #include <array>
+#include <atomic>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -197,4 +198,20 @@ TEST_CASE("multi_lane: ranks that cut in different numbers of lanes get an error
                                    std::to_string(static_cast<int>(outcome)));
         if (comm.failure().code != outcome) throw std::runtime_error("no report");
       });
+}
+
+TEST_CASE("multi_lane: when one part has failed, none is in flight any more") {
+  std::atomic<bool> done{false};
+  watched::on_threads(2, [&](auto& comm) {
+    if (comm.rank() == 1) return done.wait(false);
+    comm.timeout_us(20'000);
+    std::vector<int> v(100, 1);
+    int in_flight = 0;
+    auto request = collx::start::all_reduce<multi_lane<collx::algo::ring, 2>>(comm, v);
+    while (request.try_test() == collx::status::pending) std::this_thread::yield();
+    comm.engine().for_each_in_flight([&](auto const&...) { ++in_flight; });
+    done = true;
+    done.notify_all();
+    if (in_flight != 0) throw std::runtime_error("a part is in flight");
+  });
 }

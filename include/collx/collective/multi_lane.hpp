@@ -68,20 +68,33 @@ class in_lanes {
   {
     for (Each& each : parts_) each.start();
   }
-  // As those of `request`; what throws is the first part that failed.
+  // As those of `request`. When one part has failed the others are waited for first: the buffers are theirs.
   [[nodiscard]] bool test() {
     bool done = true;
-    for (Each& each : parts_) done = each.test() && done;
+    try {
+      for (Each& each : parts_) done = each.test() && done;
+    } catch (...) {
+      (void)try_wait();
+      throw;
+    }
     return done;
   }
   void wait() {
-    for (Each& each : parts_) each.wait();
+    try {
+      for (Each& each : parts_) each.wait();
+    } catch (...) {
+      (void)try_wait();
+      throw;
+    }
   }
   [[nodiscard]] status try_test() noexcept {
     status all = status::ok;
     for (Each& each : parts_) {
       status const one = each.try_test();
-      if (one != status::ok && one != status::pending) return one;
+      if (one != status::ok && one != status::pending) {
+        (void)try_wait();
+        return one;
+      }
       if (one == status::pending) all = one;
     }
     return all;
@@ -119,7 +132,7 @@ struct compiled_collective<Contract, T, Op, Endpoint, multi_lane<Algorithm, Lane
 
   // Throws error. Parts that were started before another failed have ended when it does.
   static void run_or_throw(engine_type& engine, arguments const& args) {
-    if (args.fault != nullptr || args.count == 0) return whole_type::run_or_throw(engine, args);
+    if (args.is_wrong() || args.count == 0) return whole_type::run_or_throw(engine, args);
     begin(engine, args, priority::normal).wait();
   }
 
