@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives x algorithms x element types, and operators, in place or not: 2 to 8 processes
-// (any/matrix.hpp). ctest: TIMEOUT 300 sanitizers: no
+// (any/matrix.hpp).
+// ctest: TIMEOUT 300
+// sanitizers: no, walks what any/communicator.cpp walks under them
 #include <doctest/doctest.h>
 
 #include "any/matrix.hpp"

@@ -2,7 +2,7 @@
 // Collectives x algorithms x element types, and operators, in place or not, over sockets: ranks that are
 // threads with worlds of their own (any/matrix.hpp).
 // ctest: TIMEOUT 300
-// sanitizers: no
+// sanitizers: no, walks what any/communicator.cpp walks under them
 #include <doctest/doctest.h>
 
 #include "any/matrix.hpp"

@@ -2,7 +2,7 @@
 // Which bits of a floating-point reduction depend on what: on the rank that looks, the run, the
 // transport, the memory, the place in the vector, the root, the number of ranks.
 // docs/reproducibility.md says what is asserted here.
-// sanitizers: no
+// sanitizers: no, compiles half a minute more, for code that types.cpp runs under them
 #include <algorithm>
 #include <cmath>
 #include <cstring>

@@ -2,7 +2,7 @@
 // Small floats and complex numbers through every collective that combines, with every algorithm.
 // Values are small integers, which no format and no order rounds; where rounding is the subject, the
 // sums are computed here in float.
-// sanitizers: no
+// sanitizers: no, compiles half a minute more, for code that types.cpp runs under them
 #include <complex>
 #include <stdexcept>
 #include <vector>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How bytes are cut: the chunks of all fragments cover every element of the vector once, in order,
 // the same on every rank, and what a fragment stages fits where it must.
-// sanitizers: no
+// sanitizers: no, half a minute, for arithmetic that the matrices do under them
 #include <vector>
 
 #include <doctest/doctest.h>

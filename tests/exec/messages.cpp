@@ -3,6 +3,7 @@
 // executor asks of it, in order (which message is wanted, from whom, how long and where; which was taken;
 // what is sent, to whom, from where), and that is what follows from the schedule's steps, fragment by
 // fragment. So is what the executor's trace says.
+// sanitizers: no, half a minute, for an executor that the matrices run under them
 #include <map>
 #include <memory>
 #include <sstream>

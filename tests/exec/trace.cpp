@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the executor does on a mapped transport is what the schedule says: the recorded steps of each rank
 // equal the schedule's own enumeration, fragment by fragment. On a message transport: messages.cpp.
-// sanitizers: no
+// sanitizers: no, half a minute, for an executor that the matrices run under them
 #include <doctest/doctest.h>
 
 #include "collx/algo/all.hpp"

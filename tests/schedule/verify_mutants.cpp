@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changes single fields of single steps of right schedules and expects the verifier to refuse the
 // result: all changes for few ranks, a sample of them (from a seed) for more.
-// sanitizers: no
+// sanitizers: no, forty seconds, for a verifier that verify_algorithms.cpp runs under them
 #include <map>
 #include <random>
 #include <string>

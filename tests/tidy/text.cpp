@@ -57,6 +57,14 @@ TEST_CASE("what a test's comments tell CMake begins a line") {
       }
 }
 
+TEST_CASE("a test that sanitizers do not see says why") {
+  std::string const marker = std::string("// sanitizers") + ": no";
+  for (tidy::source_file const& file : tidy::files_with({".cpp"}))
+    for (std::size_t i = 0; i < file.lines.size(); ++i)
+      CHECK_MESSAGE((!file.lines[i].starts_with(marker) || file.lines[i].starts_with(marker + ", ")),
+                    at(file, i) << ": \"" << marker << ", REASON\"");
+}
+
 TEST_CASE("headers are guarded by #pragma once") {
   for (tidy::source_file const& file : tidy::files_with({".hpp", ".cuh"})) {
     bool const guarded = std::find(file.lines.begin(), file.lines.end(), "#pragma once") != file.lines.end();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is concluded from UCX_TLS, and from what UCX says of a peer.
 // component: ucx
-// sanitizers: no
 #include <doctest/doctest.h>
 
 #include "collx/transport/ucx/configuration.hpp"

@@ -3,7 +3,7 @@
 // names the collective, its number and the lost rank, within moments.
 // ctest: TIMEOUT 300
 // component: ucx
-// sanitizers: no
+// sanitizers: no, UCX puts functions of its own in the place of the system's
 #include "sample.hpp"
 #include "transport/killing.hpp"
 #include "ucx/start.hpp"
