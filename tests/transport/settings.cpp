@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every number that transports read from the environment: what makes no sense is refused by the variable's
+// name, before anything is set up, and the message says what would be right. Every variable of the library is
+// in the documentation.
+#include "collx/transport/settings.hpp"
+
+#include <cstdlib>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "collx/bootstrap/threads.hpp"
+#include "collx/net/socket.hpp"
+#include "collx/transport/sockets/tcp_settings.hpp"
+#include "tidy/source_tree.hpp"
+
+namespace {
+
+struct variable {
+  char const* name;
+  char const* too_small;  // null: nothing is
+  char const* too_large;
+};
+
+constexpr char const* huge = "99999999999999999999";
+constexpr variable numbers[] = {
+    {"COLLX_TIMEOUT_US", "-1", huge},      {"COLLX_STAGING_BYTES", "65535", huge},
+    {"COLLX_HEAP_BYTES", "-1", huge},      {"COLLX_YIELD_US", "-1", huge},
+    {"COLLX_HUGE_PAGES", "-1", "2"},       {"COLLX_SINGLE_COPY_BYTES", "-2", huge},
+    {"COLLX_TCP_FLOWS", "0", "1000"},      {"COLLX_TCP_SLICE_BYTES", "16383", huge},
+    {"COLLX_TCP_CHECK", "-1", "2"},        {"COLLX_TLS", "-1", "2"},
+    {"COLLX_TCP_BUFFER_BYTES", "-1", huge}};
+
+// What is said of the environment as it is; empty: nothing is wrong.
+std::string refusal() {
+  try {
+    (void)collx::transport::tcp_settings::from_environment();
+    (void)collx::net::socket_settings::from_environment(1'000'000);
+  } catch (collx::error const& failure) {
+    CHECK(failure.code() == collx::status::bad_argument);
+    return failure.what();
+  }
+  return {};
+}
+
+void check_refused(variable const& each, char const* value) {
+  setenv(each.name, value, 1);
+  std::string const text = refusal();
+  unsetenv(each.name);
+  CAPTURE(std::string(each.name));
+  CAPTURE(std::string(value));
+  CAPTURE(text);
+  CHECK(text.find(each.name) != std::string::npos);
+  CHECK(text.find("\"" + std::string(value) + "\"") != std::string::npos);
+  CHECK(text.find("set it to") != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("numbers in the environment that make no sense are refused by name") {
+  for (variable const& each : numbers) unsetenv(each.name);
+  CHECK(refusal() == "");
+  for (variable const& each : numbers) {
+    for (char const* value : {"", "many", "1 MB", "0x10", "1.5"}) check_refused(each, value);
+    check_refused(each, each.too_small);
+    check_refused(each, each.too_large);
+  }
+}
+
+TEST_CASE("what the environment says wrongly is told before any rank is started") {
+  setenv("COLLX_TIMEOUT_US", "soon", 1);
+  // unwatched: nothing is run
+  CHECK_THROWS_AS(collx::bootstrap::on_threads(2, [](auto&) { FAIL("started"); }), collx::error);
+  unsetenv("COLLX_TIMEOUT_US");
+}
+
+TEST_CASE("every variable of the library is documented, and every number of a transport is tested here") {
+  std::string docs;
+  for (tidy::source_file const& page : tidy::files_with({".md"}))
+    if (page.path != "CHANGELOG.md")
+      for (std::string const& line : page.lines) docs += line + "\n";
+  std::size_t found = 0;
+  for (tidy::source_file const& file : tidy::files_with({".hpp"})) {
+    if (!file.path.starts_with("include/")) continue;
+    for (std::string const& line : file.lines) {
+      std::size_t const begin = line.find("\"COLLX_");
+      if (begin == std::string::npos) continue;
+      std::size_t const end = line.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", begin + 1);
+      if (end == std::string::npos || line[end] != '"') continue;
+      std::string const name = line.substr(begin + 1, end - begin - 1);
+      ++found;
+      CHECK_MESSAGE(docs.find(name) != std::string::npos, name << " of " << file.path << " is in no page");
+      bool const is_number = line.find("number(\"" + name) != std::string::npos ||
+                             line.find("read(\"" + name) != std::string::npos;
+      bool tested = !is_number;
+      for (variable const& each : numbers) tested = tested || name == each.name;
+      CHECK_MESSAGE(tested, name << " of " << file.path << " is not among the numbers of this test");
+    }
+  }
+  CHECK(found > 15);
+}
