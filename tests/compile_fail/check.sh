@@ -3,7 +3,7 @@
 # check.sh COMPILER INCLUDE_DIR SOURCE
 #
 # Passes if SOURCE does not compile and the first error says what its comments promise:
-#   // first error: words that must stand in the first line with "error"
+#   // first error: words that must stand in the first line with "error: "
 #   // shows: words that must stand somewhere in the output (any number of these lines)
 # and if the same source compiles with -DFIXED, so that nothing but the one mistake is refused.
 set -u
@@ -16,7 +16,7 @@ if [ $? -eq 0 ]; then
   exit 1
 fi
 
-first=$(printf '%s\n' "$output" | grep -m 1 'error')
+first=$(printf '%s\n' "$output" | grep -m 1 'error: ')
 expected=$(sed -n 's|^// first error: ||p' "$source")
 if [ -z "$expected" ]; then
   echo "$source has no line '// first error: ...'"
