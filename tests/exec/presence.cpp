@@ -167,7 +167,7 @@ TEST_CASE("what failed in one group bars nobody from the buffers of another") {
         std::vector<int> const input(count, 1);
         std::vector<int> output(count);
         // Any failure: rank 3 has given up on `pair`, and says so to rank 2 only.
-        if (comm.rank() == 3) pair.engine().endpoint().outlast_peers(0);
+        if (comm.rank() == 3) pair.engine().endpoint().reclaim(0);
         if (comm.rank() >= 2) {
           collx::barrier(other);
           if (comm.rank() == 2 && pair.engine().endpoint().approach()) throw std::runtime_error("not barred");

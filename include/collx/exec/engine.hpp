@@ -222,9 +222,8 @@ class engine {
       endpoint_.space().abort(outcome, endpoint_.world_rank(endpoint_.rank()), culprit);
     }
     // The caller may free his buffers.
-    if constexpr (Endpoint::fetches) endpoint_.space().wait_for_writers();
-    if constexpr (lends_private<Endpoint>)
-      if (lends) endpoint_.outlast_peers(timeout_us_);
+    if constexpr (requires { endpoint_.reclaim(timeout_us_); })
+      if (lends) endpoint_.reclaim(timeout_us_);
     if (failure_.code == status::ok) failure_ = report;
   }
 
@@ -247,6 +246,7 @@ class engine {
       std::uint64_t const moves = moves_;
       if (in_flight_ != 0) progress_(*this);
       else endpoint_.progress();
+      if (COLLX_UNLIKELY(failure_.code != status::ok)) return failure_.code;  // of a request, meanwhile
       if (!executor.still_waits()) {
         status const outcome = go_on();
         if (outcome != status::pending) return outcome;
@@ -339,10 +339,10 @@ class engine {
   // False: the request is not in flight.
   bool give_turn(flight_type& slot) noexcept {
     if (!slot.in_flight()) return false;
+    // The first failure ends all that is in flight: peers may be gone, and what had come is dropped.
+    if (COLLX_UNLIKELY(failure_.code != status::ok)) return complete(slot, failure_.code), true;
     if (slot.machine == nullptr) {
       if (&ahead_of(slot) != &slot) return false;
-      // One that has waited behind a failed one fails as it did: its peers may be gone.
-      if (COLLX_UNLIKELY(failure_.code != status::ok)) return complete(slot, failure_.code), true;
       slot.begin(slot);
       slot.machine->yields(true);
     }

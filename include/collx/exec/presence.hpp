@@ -19,8 +19,7 @@ namespace collx::inline abi_1::exec {
 //   approach()            this rank may be at its peers' buffers from now on; false: it must not be, since
 //                         one of them has given up
 //   withdraw()            it is not any more; after approach() that returned true
-//   outlast_peers(t_us)   this rank gives up: returns when no peer is at its buffers, nor will be, or
-//                         after t_us
+//   reclaim(t_us)         this rank gives up: see transport/concept.hpp
 template <class Endpoint>
 inline constexpr bool lends_private = [] {
   if constexpr (requires { Endpoint::lends_private; }) return Endpoint::lends_private;

@@ -65,6 +65,9 @@ enum class handover : std::uint8_t {
 //   staging_bytes()            what vectors are cut by: half of it per fragment. stage() has at least so much
 //   scratch(lane)              memory for place::scratch, staging_bytes() / 2 of it
 //   progress()                 moves bytes along; called while waiting
+//   reclaim(at_most_us)        optional: after a failure, and the alarm about it. When it returns nobody
+//                              reads or writes buffers of any call that was made on this endpoint, but those
+//                              in flight; or so much time has passed
 //   suspect(peer)              optional: the rank of the world to blame when a wait for that peer is too long
 //   interrupted(peer)          ok, or why waiting for that peer is pointless. Slow; called rarely.
 // One whose ranks can wake each other is an exec::sleeping_place besides.

@@ -29,6 +29,8 @@ class composite_endpoint {
   static_assert(near_endpoint::lane_count == far_endpoint::lane_count);
   static_assert(near_endpoint::is_mapped && !far_endpoint::is_mapped,
                 "collx: composite<Near, Far> wants a near transport that maps and a far one of messages");
+  static_assert(!near_endpoint::lends_private,
+                "collx: composite<Near, Far> wants a near transport between processes");
 
   // `members`: ranks of the far world, `rank` this one's place among them. `near_members`: those of them that
   // are here, as ranks of the near world, with the blocks that each contributes, and this one's place among
@@ -123,6 +125,9 @@ class composite_endpoint {
     return near != no_rank ? member_of_[static_cast<std::size_t>(near)] : far_.unread_by(lane);
   }
   [[nodiscard]] std::byte* scratch(int lane) noexcept { return near_.scratch(lane); }
+
+  // The far transport drops everything when the alarm is raised.
+  COLLX_COLD void reclaim(std::uint64_t at_most_us) noexcept { near_.reclaim(at_most_us); }
 
   // Those of this host move their bytes themselves.
   void progress() noexcept {

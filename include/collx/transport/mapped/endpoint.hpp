@@ -92,8 +92,9 @@ class endpoint {
     return presence_in(own_block_).approach(space_->fenced());
   }
   COLLX_ALWAYS_INLINE void withdraw() noexcept { presence_in(own_block_).withdraw(); }
-  COLLX_COLD void outlast_peers(std::uint64_t at_most_us) noexcept {
-    outlast(rank_, size(), space_->fenced(), at_most_us,
+  COLLX_COLD void reclaim(std::uint64_t at_most_us) noexcept {
+    if constexpr (fetches) space_->wait_for_writers();
+    if constexpr (lends_private) outlast(rank_, size(), space_->fenced(), at_most_us,
             [&](rank_t peer) -> presence& { return presence_in(block_of(peer)); });
   }
 
