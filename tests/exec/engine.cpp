@@ -16,6 +16,7 @@
 #include "collx/collective/all_reduce.hpp"
 #include "collx/collective/barrier.hpp"
 #include "collx/collective/broadcast.hpp"
+#include "collx/collective/reduce.hpp"
 #include "watched.hpp"
 
 namespace {
@@ -102,6 +103,20 @@ TEST_CASE("a request that waits behind one that fails does not begin, and fails 
     require(told.find("all_reduce<direct_one_shot> #0 on rank 0: timeout") != std::string::npos, told);
     require(beside.try_wait() != status::ok, "the one beside it ended well");
   });
+}
+
+TEST_CASE("mailbox: what a failed request was given is not delivered any more") {
+  using flat = collx::algo::direct_one_shot;
+  collx::bootstrap::mailbox_ranks<> world(2, 1);
+  std::vector<int> in(2000, 1), out(2000, 0), none;
+  auto sends = collx::start::reduce<flat>(world[0], in, none, collx::sum, 1);
+  world[0].abort();
+  CHECK(sends.try_wait() == status::aborted);
+  in.assign(in.size(), 1000);  // whatever its owner does with it now
+  std::vector<int> const own(2000, 1);
+  auto receives = collx::start::reduce<flat>(world[1], own, out, collx::sum, 1);
+  CHECK(receives.try_wait() == status::aborted);
+  CHECK(out == std::vector<int>(2000, 0));
 }
 
 TEST_CASE("more requests than there is room for: start waits for the oldest") {

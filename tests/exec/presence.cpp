@@ -20,7 +20,26 @@ namespace {
 
 using collx::rank_t;
 using collx::status;
-using communicator = collx::communicator<collx::transport::threads>;
+
+// Tells when its rank has learnt that somebody gave up: from then on its call fails.
+template <class Endpoint>
+class noticing_endpoint : public Endpoint {
+ public:
+  using Endpoint::Endpoint;
+  std::atomic<bool>* noticed = nullptr;
+
+  [[nodiscard]] status interrupted(rank_t peer) noexcept {
+    status const why = Endpoint::interrupted(peer);
+    if (why != status::ok && noticed != nullptr) *noticed = true;
+    return why;
+  }
+};
+struct noticing_threads {
+  using world = collx::transport::threads::world;
+  using endpoint = noticing_endpoint<collx::transport::threads::endpoint>;
+  using membership = collx::transport::threads::membership_of<noticing_threads>;
+};
+using communicator = collx::communicator<noticing_threads>;
 
 // Large enough to be lent, not staged.
 constexpr std::size_t count = 16 * 1024;
@@ -28,7 +47,7 @@ constexpr std::size_t count = 16 * 1024;
 // Told by value what to do while it is at the peer's memory, so that it can be an operator.
 struct scene {
   communicator* reader = nullptr;
-  std::atomic<bool> inside{false}, returned{false}, too_early{false};
+  std::atomic<bool> inside{false}, noticed{false}, returned{false}, too_early{false};
   std::atomic<int> combined{0};
   void (*meanwhile)(scene&) = nullptr;
 };
@@ -46,6 +65,7 @@ using flat = collx::algo::direct_one_shot;
 // looks decides only how surely a fault is found.
 void fail_the_other_and_look(scene& s) {
   s.reader->abort();
+  while (!s.noticed.load()) std::this_thread::yield();
   auto const end = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
   while (std::chrono::steady_clock::now() < end && !s.returned.load()) std::this_thread::yield();
   if (s.returned.load()) s.too_early = true;
@@ -66,7 +86,9 @@ void stay_until_it_returned(scene& s) {
 [[nodiscard]] status lend_and_free(communicator& comm, scene& s, bool started) {
   auto input = std::make_unique<std::vector<int>>(count, 1);
   std::vector<int> none;
+  comm.engine().endpoint().noticed = &s.noticed;
   status const outcome = reduce_on(comm, *input, none, s, started);
+  comm.engine().endpoint().noticed = nullptr;
   s.returned = true;
   input.reset();
   return outcome;
@@ -81,7 +103,7 @@ TEST_CASE("a call that fails does not return while a peer reads the buffers it w
     CAPTURE(started);
     scene s;
     s.meanwhile = &fail_the_other_and_look;
-    watched::on_threads(
+    watched::on_threads<noticing_threads>(
         2,
         [&](communicator& comm) {
           if (comm.rank() == 0) {
@@ -106,7 +128,7 @@ TEST_CASE("who comes after a peer has given up does not touch what that peer len
     scene s;
     std::atomic<bool> sent{false};
     status late = status::ok;
-    watched::on_threads(
+    watched::on_threads<noticing_threads>(
         2,
         [&](communicator& comm) {
           if (comm.rank() == 0) {
@@ -134,7 +156,7 @@ TEST_CASE("a call that fails waits for a peer at its buffers no longer than its 
   scene s;
   s.meanwhile = &stay_until_it_returned;
   status failed = status::ok;
-  watched::on_threads(
+  watched::on_threads<noticing_threads>(
       2,
       [&](communicator& comm) {
         if (comm.rank() == 0) {
@@ -159,7 +181,7 @@ TEST_CASE("a call that fails waits for a peer at its buffers no longer than its 
 }
 
 TEST_CASE("what failed in one group bars nobody from the buffers of another") {
-  watched::on_threads(
+  watched::on_threads<noticing_threads>(
       4,
       [&](communicator& comm) {
         communicator pair = comm.split(comm.rank() / 2, comm.rank());

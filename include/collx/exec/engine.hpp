@@ -199,10 +199,11 @@ class engine {
     return report;
   }
 
-  // Keeps a failure, if it is the first, and tells the other ranks.
+  // Keeps a failure, if it is the first, tells the other ranks, and takes all buffers back.
   // `lends`: peers may still be at this rank's buffers.
   COLLX_COLD void record(status outcome, failure_report report, cursor const& at,
-                         [[maybe_unused]] bool lends = true) noexcept {
+                         bool lends = true) noexcept {
+    if (failure_.code != status::ok && reclaimed_) return;
     report.code = outcome;
     report.rank = endpoint_.rank();
     report.peer = at.waits_for;
@@ -224,6 +225,7 @@ class engine {
     // The caller may free his buffers.
     if constexpr (requires { endpoint_.reclaim(timeout_us_); })
       if (lends) endpoint_.reclaim(timeout_us_);
+    reclaimed_ = reclaimed_ || lends;
     if (failure_.code == status::ok) failure_ = report;
   }
 
@@ -377,6 +379,7 @@ class engine {
   kept_memory memory_;
   flight<Endpoint> flights_[request_count];
   failure_report failure_{};
+  bool reclaimed_ = false;  // all buffers, once and for all
   std::uint64_t timeout_us_;
   std::uint64_t waited_us_ = 0;
   std::uint64_t sequence_ = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a rank is at its peers' buffers. Where private memory is lent to peers, who read and write it in
-// place, a call that fails must not return while one of them is at it: the caller may free it at once.
+// When a rank is at its peers' buffers. Where memory is lent to peers, who read and write it in place or have
+// the system do it, a call that fails must not return while one of them is at it: the caller may free it at
+// once, or write to it what a peer that is late would take for the message.
 //
 //   a rank at work:     say that it is there;   has a peer given up?    then touch nothing
 //   one that gives up:  say so to each peer;    is one of them there?   then wait until it is not
@@ -15,21 +16,21 @@
 
 namespace collx::inline abi_1::exec {
 
-// An endpoint whose peers read and write memory that is private to a rank. It offers
+// An endpoint whose peers read and write memory that a rank has lent them. It offers
 //   approach()            this rank may be at its peers' buffers from now on; false: it must not be, since
 //                         one of them has given up
 //   withdraw()            it is not any more; after approach() that returned true
 //   reclaim(t_us)         this rank gives up: see transport/concept.hpp
 template <class Endpoint>
-inline constexpr bool lends_private = [] {
-  if constexpr (requires { Endpoint::lends_private; }) return Endpoint::lends_private;
+inline constexpr bool lends_memory = [] {
+  if constexpr (requires { Endpoint::lends_memory; }) return Endpoint::lends_memory;
   else return false;
 }();
 
 // Does `work()`, which touches peers' buffers and returns a status; aborted: nothing was done.
 template <class Endpoint, class Work>
 [[nodiscard]] COLLX_ALWAYS_INLINE status at_peers(Endpoint& endpoint, Work const& work) noexcept {
-  if constexpr (lends_private<Endpoint>) {
+  if constexpr (lends_memory<Endpoint>) {
     if (COLLX_UNLIKELY(!endpoint.approach())) return status::aborted;
     status const outcome = work();
     endpoint.withdraw();

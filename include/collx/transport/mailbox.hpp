@@ -71,6 +71,23 @@ struct group {
     return c;
   }
 
+  // Nothing that a rank has sent, and not yet been rid of, or waits for is delivered any more.
+  void give_up(rank_t rank) noexcept {
+    std::size_t const n = static_cast<std::size_t>(size);
+    for (int lane = 0; lane < static_cast<int>(channels.size() / (n * n)); ++lane)
+      for (rank_t peer = 0; peer < size; ++peer) {
+        channel& out = between(lane, rank, peer);
+        out.sent = out.delivered;
+        out.in_place_sent = 0;
+        channel& in = between(lane, peer, rank);
+        in.expected = in.delivered;
+      }
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < ready_count; ++i)
+      if (ready[i]->listed = ready[i]->deliverable(); ready[i]->listed) ready[kept++] = ready[i];
+    ready_count = kept;
+  }
+
   rank_t size;
   array<channel> channels;
   array<channel*> ready;  // those whose next message is deliverable: a scan of all is far dearer
@@ -250,6 +267,7 @@ class mailbox_endpoint {
   }
 
   [[nodiscard]] std::byte* scratch(int lane) noexcept { return of_lane(lane) + staging_bytes(); }
+  void reclaim(std::uint64_t) noexcept { group_->give_up(rank_); }
   void progress() noexcept { (void)world_->deliver_one(); }
   [[nodiscard]] status interrupted(rank_t) noexcept { return world_->interrupted(); }
 

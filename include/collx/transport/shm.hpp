@@ -18,6 +18,7 @@ class shm_world {
  public:
   static constexpr char const* transport_name = "shm";
   static constexpr bool fetches = true;
+  static constexpr bool lends_memory = true;
 
   // Joins as `rank`. Returns when all ranks have joined; throws error (timeout) naming those that
   // have not. `fd` is the caller's.
@@ -133,6 +134,9 @@ class shm_world {
     // Asked again, because the alarm may have been raised between the two questions.
     return segment_.head().alarm.raised() ? status::aborted : status::peer_lost;
   }
+
+  // Whether a rank's process has ended: it does nothing any more, whatever it was at.
+  [[nodiscard]] COLLX_COLD bool has_ended(rank_t rank) noexcept { return lost(rank); }
 
   void abort(status code, rank_t reporter, rank_t culprit) noexcept {
     segment_.head().alarm.raise({code, reporter, culprit});

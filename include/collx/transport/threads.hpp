@@ -17,7 +17,7 @@ namespace collx::inline abi_1::transport {
 class threads_world {
  public:
   static constexpr char const* transport_name = "threads";
-  static constexpr bool lends_private = true;
+  static constexpr bool lends_memory = true;
 
   threads_world(rank_t size, settings const& chosen)
       : settings_(chosen), layout_{size, chosen.staging_bytes}, blocks_(static_cast<std::size_t>(size)),

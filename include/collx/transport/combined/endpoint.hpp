@@ -22,6 +22,7 @@ class composite_endpoint {
   static constexpr bool is_mapped = false;  // not everybody's memory is
   static constexpr bool fetches = false;
   static constexpr bool finishes_sends = true;
+  static constexpr bool lends_memory = near_endpoint::lends_memory;
   static constexpr char const* transport_name = "composite";
   static constexpr std::size_t inline_bytes = near_endpoint::inline_bytes < far_endpoint::inline_bytes
                                                   ? near_endpoint::inline_bytes
@@ -29,8 +30,6 @@ class composite_endpoint {
   static_assert(near_endpoint::lane_count == far_endpoint::lane_count);
   static_assert(near_endpoint::is_mapped && !far_endpoint::is_mapped,
                 "collx: composite<Near, Far> wants a near transport that maps and a far one of messages");
-  static_assert(!near_endpoint::lends_private,
-                "collx: composite<Near, Far> wants a near transport between processes");
 
   // `members`: ranks of the far world, `rank` this one's place among them. `near_members`: those of them that
   // are here, as ranks of the near world, with the blocks that each contributes, and this one's place among
@@ -126,6 +125,9 @@ class composite_endpoint {
   }
   [[nodiscard]] std::byte* scratch(int lane) noexcept { return near_.scratch(lane); }
 
+  // See exec/presence.hpp: the far peers touch nothing of this rank's.
+  [[nodiscard]] bool approach() noexcept { return near_.approach(); }
+  void withdraw() noexcept { near_.withdraw(); }
   // The far transport drops everything when the alarm is raised.
   COLLX_COLD void reclaim(std::uint64_t at_most_us) noexcept { near_.reclaim(at_most_us); }
 

@@ -37,9 +37,9 @@ class endpoint {
     else return false;
   }();
 
-  // Whether peers read and write private memory in place (exec/presence.hpp).
-  static constexpr bool lends_private = [] {
-    if constexpr (requires { Space::lends_private; }) return Space::lends_private;
+  // Whether what failed calls were given must be guarded from peers (exec/presence.hpp).
+  static constexpr bool lends_memory = [] {
+    if constexpr (requires { Space::lends_memory; }) return Space::lends_memory;
     else return false;
   }();
 
@@ -94,8 +94,14 @@ class endpoint {
   COLLX_ALWAYS_INLINE void withdraw() noexcept { presence_in(own_block_).withdraw(); }
   COLLX_COLD void reclaim(std::uint64_t at_most_us) noexcept {
     if constexpr (fetches) space_->wait_for_writers();
-    if constexpr (lends_private) outlast(rank_, size(), space_->fenced(), at_most_us,
-            [&](rank_t peer) -> presence& { return presence_in(block_of(peer)); });
+    if constexpr (lends_memory)
+      outlast(
+          rank_, size(), space_->fenced(), at_most_us,
+          [&](rank_t peer) -> presence& { return presence_in(block_of(peer)); },
+          [&](rank_t peer) {
+            if constexpr (requires { space_->has_ended(peer); }) return space_->has_ended(world_rank(peer));
+            else return false;
+          });
   }
 
   void begin(int lane, std::byte* output) noexcept {

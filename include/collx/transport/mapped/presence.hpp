@@ -45,16 +45,17 @@ class alignas(line_bytes) presence {
 static_assert(sizeof(presence) == line_bytes);
 
 // Bars all peers, and returns when none of them is at this rank's buffers, or after so long. `of(peer)`: its
-// presence.
-template <class Of>
-COLLX_COLD void outlast(rank_t self, rank_t size, bool fenced, std::uint64_t at_most_us,
-                        Of const& of) noexcept {
+// presence; `gone(peer)`: whether it has ended, perhaps in the middle.
+template <class Of, class Gone>
+COLLX_COLD void outlast(rank_t self, rank_t size, bool fenced, std::uint64_t at_most_us, Of const& of,
+                        Gone const& gone) noexcept {
   for (rank_t peer = 0; peer < size; ++peer)
     if (peer != self) of(peer).bar();
   if (fenced) fence_everybody();
   std::uint64_t const begin_us = now_us();
   for (rank_t peer = 0; peer < size; ++peer)
-    while (peer != self && of(peer).is_at_peers() && now_us() - begin_us < at_most_us) sched_yield();
+    while (peer != self && of(peer).is_at_peers() && !gone(peer) && now_us() - begin_us < at_most_us)
+      sched_yield();
 }
 
 }  // namespace collx::inline abi_1::transport::mapped
