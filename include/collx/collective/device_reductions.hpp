@@ -20,10 +20,12 @@ namespace collx::inline abi_1::detail {
 }
 
 template <class T>
-void require_workspace(char const* collective, std::span<T> workspace, std::size_t needed) {
+void require_workspace(char const* collective, problem const& where, std::span<T> workspace,
+                       std::size_t needed) {
   if (workspace.size() < needed)
-    throw_refusal(collective, "the workspace must hold as many elements as the ranks share equally",
-                  static_cast<std::int64_t>(workspace.size()), static_cast<std::int64_t>(needed));
+    throw_wrong_argument(collective, where,
+                         "the workspace must hold as many elements as the ranks share equally",
+                         static_cast<std::int64_t>(workspace.size()), static_cast<std::int64_t>(needed));
 }
 
 // Block by block from the workspace to `out`: combine(out, sources, how many, elements) for what came from
@@ -42,9 +44,10 @@ void reduce_scatter_on_device(Driver& driver, std::span<T const> in, std::span<T
   problem const p{driver.rank(), driver.size(), 0};
   auto const ranks = static_cast<std::size_t>(p.size);
   if (in.size() != out.size() * ranks)
-    throw_refusal("reduce_scatter", "the input must have a block like the output for every rank",
-                  static_cast<std::int64_t>(in.size()), static_cast<std::int64_t>(out.size() * ranks));
-  require_workspace("reduce_scatter", workspace, in.size());
+    throw_wrong_argument("reduce_scatter", p, "the input must have a block like the output for every rank",
+                         static_cast<std::int64_t>(in.size()),
+                         static_cast<std::int64_t>(out.size() * ranks));
+  require_workspace("reduce_scatter", p, workspace, in.size());
   if (out.empty()) return;
   std::span<T> gathered = workspace.first(in.size());
   driver.template enqueue<automatic>(bind_all_to_all(p, in, gathered), where);
@@ -58,9 +61,10 @@ void all_reduce_on_device(Driver& driver, std::span<T const> in, std::span<T> ou
                           std::span<T> workspace, Combine const& combine, typename Driver::stream where) {
   problem const p{driver.rank(), driver.size(), 0};
   auto const checked = bind_all_reduce(p, in, out, op);
-  if (checked.fault != nullptr) throw_refusal("all_reduce", checked.fault, checked.given, checked.needed);
+  if (checked.fault != nullptr)
+    throw_wrong_argument("all_reduce", p, checked.fault, checked.given, checked.needed);
   std::size_t const shared = device_workspace(in.size(), p.size);
-  require_workspace("all_reduce", workspace, shared);
+  require_workspace("all_reduce", p, workspace, shared);
   if (std::size_t const each = shared / static_cast<std::size_t>(p.size); each != 0) {
     std::span<T const> const given = in.first(shared);
     std::span<T> gathered = workspace.first(shared), result = out.first(shared);
