@@ -121,3 +121,35 @@ TEST_CASE("a failure in a group names ranks of the group") {
     require(group.failure().rank == 0 && group.failure().peer == 1, "ranks of the group");
   });
 }
+
+TEST_CASE("shm: a group for which one rank has no memory fails on all its members, and takes none") {
+  collx::transport::settings chosen;
+  chosen.heap_bytes = 4 << 20;
+  chosen.staging_bytes = 1 << 16;
+  auto const codes = watched::on_processes(
+      3,
+      [](auto& comm) {
+        auto const fails = [&](std::int32_t color) {
+          try {
+            (void)comm.split(color, 0);
+          } catch (collx::error const& error) {
+            require(error.code() == status::out_of_memory, error.what());
+            require(std::string(error.what()).find("rank 1 has no memory left") != std::string::npos,
+                    error.what());
+            return true;
+          }
+          return false;
+        };
+        for (int round = 0; round < 20; ++round) {
+          auto most = comm.template allocate<std::byte>(comm.rank() == 1 ? (4 << 20) - (64 << 10) : 1);
+          require(fails(0), "one for all");
+          require(fails(comm.rank() == 2) == (comm.rank() != 2), "one for two, and one for the third");
+        }
+        require(comm.failure().code == status::ok, "the communicator failed");
+        auto const group = comm.split(0, 0);
+        require(group.size() == 3, "memory again");
+        return 0;
+      },
+      chosen);
+  for (int const code : codes) CHECK(code == 0);
+}

@@ -14,6 +14,19 @@ struct split_record {
   std::uint64_t token;
 };
 
+// In the place of a token: this rank has no memory for the group. Who waits for it must be told.
+inline constexpr std::uint64_t not_reserved = ~std::uint64_t{0};
+
+[[noreturn]] COLLX_COLD inline void throw_not_reserved(status own, rank_t rank, rank_t size, rank_t who) {
+  char text[240];
+  std::snprintf(
+      text, sizeof text,
+      "split on rank %d of %d: rank %d has no memory left for its part of the group; free buffers or "
+      "communicators there, or set COLLX_HEAP_BYTES to more on every rank",
+      rank, size, who);
+  throw error(own == status::ok ? status::out_of_memory : own, text);
+}
+
 // Ranks of the new group, in the order (key, old rank). Returns how many there are.
 [[nodiscard]] inline rank_t members_of(array<split_record> const& all, std::int32_t color,
                                        array<rank_t>& members) {
@@ -43,8 +56,21 @@ communicator<Transport> communicator<Transport>::split(std::int32_t color, std::
   rank_t const count = detail::members_of(all, color, old_ranks);
   rank_t my_rank = 0;
   while (old_ranks[static_cast<std::size_t>(my_rank)] != rank()) ++my_rank;
-  mine.token = Transport::membership::reserve(*engine_, my_rank, count);
+  status reserved = status::ok;
+  try {
+    mine.token = Transport::membership::reserve(*engine_, my_rank, count);
+  } catch (error const& failure) {
+    reserved = failure.code();
+    mine.token = detail::not_reserved;
+  }
   all_gather(*this, std::span(&mine, 1), all);
+  for (rank_t r = 0; r < count; ++r) {
+    rank_t const old_rank = old_ranks[static_cast<std::size_t>(r)];
+    if (all[static_cast<std::size_t>(old_rank)].token != detail::not_reserved) continue;
+    if constexpr (requires { Transport::membership::release(*engine_, mine.token, count); })
+      if (reserved == status::ok) Transport::membership::release(*engine_, mine.token, count);
+    detail::throw_not_reserved(reserved, rank(), size(), old_rank);
+  }
 
   array<rank_t> members(static_cast<std::size_t>(count));
   array<std::uint64_t> tokens(static_cast<std::size_t>(count));

@@ -35,6 +35,12 @@ struct membership {
       throw error(status::not_supported, "split: too many communicators in one run; at most 16 million");
     return block / line_bytes << number_bits | number;
   }
+  // See mapped/membership.hpp.
+  static void release(engine_type& parent, std::uint64_t token, rank_t) noexcept {
+    world_type& world = parent.endpoint().space();
+    std::byte* const block = world.near().at((token >> number_bits) * line_bytes);
+    world.near().deallocate(block, layout_for(world, world.near().size()).block_bytes());
+  }
   [[nodiscard]] static engine_type* assemble(engine_type& parent, array<rank_t> members, rank_t my_rank,
                                              array<std::uint64_t> const& tokens) {
     world_type& world = parent.endpoint().space();

@@ -31,6 +31,13 @@ struct membership {
     return world.address_of(world.allocate_block(layout.block_bytes()), 1);
   }
 
+  // Instead of the second half, of a reservation that nobody else has used: another member has none.
+  static void release(engine_type& parent, std::uint64_t token, rank_t count) noexcept {
+    world_type& world = parent.endpoint().space();
+    block_layout const layout{count, parent.endpoint().layout().staging_bytes};
+    world.deallocate(world.at(token), layout.block_bytes());
+  }
+
   // Second half: `members` are world ranks, `tokens` what each of them reserved.
   [[nodiscard]] static engine_type* assemble(engine_type& parent, array<rank_t> members, rank_t my_rank,
                                              array<std::uint64_t> const& tokens) {
