@@ -2,7 +2,7 @@
 // Two-level algorithms where their levels are what they are for: over sockets, and on hosts that share no
 // memory. (hierarchical.cpp: mailbox, threads and processes of one host.)
 // component: tcp
-// sanitizers: no
+// sanitizers: no, half a minute, for executors and transports that the matrices run under them
 #include <doctest/doctest.h>
 
 #include "collective/two_levels.hpp"

@@ -3,7 +3,7 @@
 // with COLLX_TEST_LARGE=1 (`COLLX_TEST_LARGE=1 ctest -L large`), and then skipped, in words, where there is
 // less memory.
 // compiled: as users do
-// sanitizers: no
+// sanitizers: no, they take several times the memory, of which there is none left
 // ctest: LABELS large
 // ctest: TIMEOUT 600
 // ctest: RUN_SERIAL ON

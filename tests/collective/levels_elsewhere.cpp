@@ -2,7 +2,7 @@
 // The level of reproducibility that says "the same bits on any transport", over sockets and across hosts:
 // what the mailbox gives. (levels.cpp: mailbox, threads and processes.)
 // component: tcp
-// sanitizers: no
+// sanitizers: no, half a minute, for code that types.cpp and the matrices run under them
 #include <doctest/doctest.h>
 
 #include "collective/rounded_sums.hpp"
