@@ -49,7 +49,7 @@ void require(bool holds, std::string const& what) {
 }  // namespace
 
 TEST_CASE("messages: every algorithm that takes uneven blocks, in every form") {
-  over_sockets({1, 2, 3, 4, 6}, uneven::every_pattern<collx::algo::all>);
+  over_sockets({1, 2, 3, 4, 6}, uneven::every_pattern<sample::algorithms>);
 }
 
 TEST_CASE("messages: exchanges, blocking and started") {

@@ -4,9 +4,9 @@
 #pragma once
 
 #include "collx/device/host_combine.hpp"
+#include "collx/exec/call.hpp"
 #include "collx/exec/erased_schedule.hpp"
 #include "collx/exec/operator_calls.hpp"
-#include "collx/exec/call.hpp"
 #include "collx/exec/workspace.hpp"
 
 namespace collx::inline abi_1::exec {
@@ -93,11 +93,13 @@ template <class Contract, class T, class Op>
   return pays ? device::fetched_bytes_max() : 0;
 }
 
-// What the memory map needs to know of a buffer; packed offsets are worked out into `offsets`.
-[[nodiscard]] inline block_table table_for(uneven_buffer const& b, array<std::size_t>& offsets) noexcept {
+// What the memory map needs to know of a buffer; packed offsets are worked out into `offsets`, which has room
+// for the ranks of the communicator: along an axis of it there are fewer, and fewer counts.
+[[nodiscard]] inline block_table table_for(uneven_buffer const& b, rank_t ranks,
+                                           array<std::size_t>& offsets) noexcept {
   if (!b.has_offsets || b.offsets != nullptr || b.counts == nullptr) return {b.counts, b.offsets};
   std::size_t begin = 0;
-  for (std::size_t r = 0; r < offsets.size(); ++r) {
+  for (std::size_t r = 0; r < static_cast<std::size_t>(ranks); ++r) {
     offsets[r] = begin;
     begin += b.counts[r];
   }
@@ -141,8 +143,9 @@ template <class Contract, class T>
   }
   user.numbers_peers = call.what.at.along.is_whole() || user.output_pitch == 0;
   user.block_pitch = call.block_pitch;
-  user.input_table = detail::table_for(call.tables.input, work.input_offsets);
-  user.output_table = detail::table_for(call.tables.output, work.output_offsets);
+  rank_t const ranks = call.what.at.where.size;
+  user.input_table = detail::table_for(call.tables.input, ranks, work.input_offsets);
+  user.output_table = detail::table_for(call.tables.output, ranks, work.output_offsets);
   user.skips_empty = call.skips_empty;
   return user;
 }
