@@ -2,6 +2,7 @@
 // Every schedule for 1 to 33 ranks on the mailbox transport, in one thread: counts around the number
 // of ranks, several fragments, every kind of buffer, against the sequential reference (sample.hpp: with
 // some of these numbers of ranks).
+// compiled: as users do
 // thread sanitizer: no
 #include <doctest/doctest.h>
 
