@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// While a job runs, a port scan and 10,000 connections that say anything: the same results, and nothing lost.
+// While a job runs, 10,000 connections that say anything: the same results, and nothing lost.
 // ctest: TIMEOUT 120
 // component: tcp
 #include <atomic>
@@ -90,7 +90,6 @@ TEST_CASE("tcp: 10,000 strangers at the gates of a running job change nothing") 
     all.ports[comm.rank()] = own_port();
     std::vector<std::int64_t> values(20'000);
     bool goes_on = true;
-    // Groups are made meanwhile: their ranks connect while strangers do.
     for (int round = 0; goes_on || round < 100; ++round) {
       for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int64_t>(i) + comm.rank();
       collx::all_reduce(comm, std::span(values), collx::sum);

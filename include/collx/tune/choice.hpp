@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The library's own choice of algorithm, as tables. A row holds while its bounds hold; the last row
-// of a table has none. Measured with collx_tune, for 2 ranks on 2 cores and 4 that share them; see
-// docs/choice.md.
+// of a table has none. Measured with collx_tune, for 2 ranks on 2 cores and 4 that share them, and those of
+// message transports with bench/compare over TCP; see docs/choice.md.
 #pragma once
 
 #include "collx/algo/chain.hpp"

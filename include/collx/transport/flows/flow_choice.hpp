@@ -12,7 +12,7 @@ namespace collx::inline abi_1::transport::flows {
 
 inline constexpr int flows_max = 16;
 
-// What a link between two ranks is used with: chosen by how far apart they are.
+// What a link between two ranks is used with; the same for all links of a rank.
 struct flow_limits {
   int flows = 1;
   std::uint32_t slice_bytes = 1 << 20;  // a message is cut into slices of so many bytes

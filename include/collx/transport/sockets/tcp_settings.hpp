@@ -19,7 +19,7 @@ struct tcp_settings {
   bool tls = false;             // COLLX_TLS: 1: connections are encrypted; needs a secret
 
   // Fragments are larger than between processes of one host: a system call costs as much as copying tens of
-  // kilobytes. Measured on loopback (docs/decisions.md).
+  // kilobytes. So it was on loopback.
   static constexpr std::size_t staging_default = std::size_t{4} << 20;
 
   // Throws error (bad_argument) naming the variable that is wrong.
