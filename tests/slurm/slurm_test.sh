@@ -126,7 +126,7 @@ check() {
 check train_digits "same model as 1 rank: yes \(bit for bit\)" \
   srun -n $ranks "$train_digits" --transport tcp --reproducible --epochs 3 --require-accuracy 0
 grep -qF "$ranks processes over TCP" "$scratch/train_digits.out" || fail "not $ranks processes over TCP"
-if [ -n "$pmix_rank" ] && srun --mpi=list 2>&1 | grep -qw pmix; then
+if [ -n "$pmix_rank" ] && grep -qw pmix <<<"$(srun --mpi=list 2>&1)"; then
   check pmix "^$ranks ranks: all right$" srun --mpi=pmix -n $ranks "$pmix_rank" tcp
 else
   echo "pmix: left out (no plugin of Slurm for it, or no libpmix)"

@@ -142,7 +142,10 @@ class text_gathering {
       ssize_t const sent = ::send(to.fd, what.data(), what.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
       if (sent > 0) what = what.subspan(static_cast<std::size_t>(sent));
       else if (errno == EAGAIN) wait(to, POLLOUT);
-      else if (errno != EINTR) lose(to);
+      else if (errno != EINTR) {
+        look_at(to);  // word of a failure outlives the connection
+        lose(to);
+      }
     }
   }
 

@@ -26,11 +26,12 @@ struct start_of<transport::ucx> {
   template <class As>
   [[nodiscard]] COLLX_COLD static communicator<As> connect_as(settings const& chosen) {
     net::refuse_tls("ucx");
-    std::uint64_t const deadline_us = now_us() + chosen.timeout_us;
     net::secret const shared = net::secret::from_environment();
     network_settings over = network_settings::from_environment();
     over.timeout_us = chosen.timeout_us;
     network_membership const all = meet_over_network(launch::from_environment(), over, shared);
+    // From the end of the meeting, which is about the same moment for all.
+    std::uint64_t const deadline_us = now_us() + chosen.timeout_us;
     rank_t const here = ranks_on_host_of(all.hosts, all.rank), each = ranks_per_host(all.hosts);
     transport::ucx_parts::worker own({all.size, here, chosen.timeout_us, shared.empty()});
     array<transport::ucx_parts::card> cards = exchange(all, own.address(), chosen.staging_bytes, deadline_us);

@@ -47,12 +47,16 @@ struct best_chain_of {
                                    Otherwise const& otherwise) {
     static_assert(offers<algo::pipelined_chain<1>, Contract>(),
                   "collx: a chain offers no schedule for this collective; docs/algorithms.md lists which do");
-    return with_number(type_list<algo::pipelined_chain<Counts>...>{}, index<Endpoint>(own, q), f, otherwise);
+    // A rank whose variables are wrong would choose by another table than its peers.
+    int const at = settings_of_environment().fault() != nullptr ? -1 : index<Endpoint>(own, q);
+    return with_number(type_list<algo::pipelined_chain<Counts>...>{}, at, f, otherwise);
   }
 
   // Chains run on any number of ranks, in rank order.
   template <class Contract, class Endpoint, bool Commutative>
-  static void refuse(settings const*, question const&) {}
+  [[noreturn]] static void refuse(settings const*, question const&) {
+    throw error(status::bad_argument, settings_of_environment().fault());
+  }
 
   template <class Contract, class Endpoint, bool Commutative>
   static decision explain(settings const* own, question const& q, message& text) {

@@ -104,7 +104,10 @@ class composite_endpoint {
   [[nodiscard]] std::byte* stage(int lane, std::size_t bytes) noexcept {
     return rings_[lane].allocate(bytes, [&](rank_t peer, std::uint64_t count) noexcept {
       rank_t const near = here(peer);
-      return near != no_rank ? near_.is_free(lane, near, count) : far_.is_free(lane, peer, count);
+      bool const is_free =
+          near != no_rank ? near_.is_free(lane, near, count) : far_.is_free(lane, peer, count);
+      if (!is_free) waits_near_ = near != no_rank;
+      return is_free;
     });
   }
   void send(int lane, rank_t peer, std::byte const* payload, std::size_t bytes, handover how) noexcept {
@@ -128,8 +131,12 @@ class composite_endpoint {
   // See exec/presence.hpp: the far peers touch nothing of this rank's.
   [[nodiscard]] bool approach() noexcept { return near_.approach(); }
   void withdraw() noexcept { near_.withdraw(); }
-  // The far transport drops everything when the alarm is raised.
-  COLLX_COLD void reclaim(std::uint64_t at_most_us) noexcept { near_.reclaim(at_most_us); }
+  // The far transport drops what it was given when its alarm is raised: here, since who gave up may have been
+  // seen on the near side only.
+  COLLX_COLD void reclaim(std::uint64_t at_most_us) noexcept {
+    (void)world_->interrupted(no_rank);
+    near_.reclaim(at_most_us);
+  }
 
   // Those of this host move their bytes themselves.
   void progress() noexcept {
