@@ -2,7 +2,7 @@
 // The type-erased communicator gives, bit for bit, what the static collectives give: every element type and
 // operator, every collective and algorithm, blocking and started. And says what it cannot do.
 // ctest: TIMEOUT 300
-// thread sanitizer: no
+// thread sanitizer: no, takes minutes, for code that any/calls.cpp runs under it
 #include <cstring>
 #include <stdexcept>
 #include <string>

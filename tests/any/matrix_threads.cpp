@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives x algorithms x element types, and operators, in place or not: 1 to 17 threads (any/matrix.hpp).
 // ctest: TIMEOUT 300
-// thread sanitizer: no
+// thread sanitizer: no, takes minutes, for code that any/calls.cpp runs under it
 #include <atomic>
 
 #include <doctest/doctest.h>

@@ -3,7 +3,7 @@
 // of ranks, several fragments, every kind of buffer, against the sequential reference (sample.hpp: with
 // some of these numbers of ranks).
 // compiled: as users do
-// thread sanitizer: no
+// thread sanitizer: no, one thread steps all ranks
 #include <doctest/doctest.h>
 
 #include "collective/cases.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks of different counts, calls set up once, and groups, on messages that a seed delivers in any order:
 // ranks of one thread. (Exchanges and graphs there: exchange.cpp, neighbours.cpp.)
-// thread sanitizer: no
+// thread sanitizer: no, one thread steps all ranks
 #include <memory>
 #include <vector>
 

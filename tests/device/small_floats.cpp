@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // combine() on numbers of 16 and 8 bits: every pattern goes through the vector loops as it goes through
 // op/small_float.hpp, and a pass over many sources rounds once.
-// thread sanitizer: no
+// thread sanitizer: no, there is one thread
 #include <cmath>
 #include <cstring>
 #include <vector>

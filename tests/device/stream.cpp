@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // copy(): every size around cache lines, every alignment, streamed or not; nothing beside it is touched.
-// thread sanitizer: no
+// thread sanitizer: no, there is one thread
 #include "collx/device/stream.hpp"
 
 #include <vector>

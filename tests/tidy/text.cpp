@@ -47,10 +47,11 @@ TEST_CASE("every source file opens with its licence, and says in its second line
 
 // clang-format joins them to the comment above, if that has a line too long for it.
 TEST_CASE("what a test's comments tell CMake begins a line") {
-  std::string const to_ctest = "ctest: ", to_sanitizers = "sanitizers: no", to_linker = "component: ";
+  std::string const to_ctest = "ctest: ", to_sanitizers = "sanitizers: no", to_linker = "component: ",
+                    to_compiler = "compiled: as users do";
   for (tidy::source_file const& file : tidy::files_with({".cpp"}))
     for (std::size_t i = 0; i < file.lines.size() && file.lines[i].starts_with("//"); ++i)
-      for (std::string const& word : {to_ctest, to_sanitizers, to_linker}) {
+      for (std::string const& word : {to_ctest, to_sanitizers, to_linker, to_compiler}) {
         std::size_t const found = file.lines[i].find(word);
         CHECK_MESSAGE((!file.path.starts_with("tests/") || found == std::string::npos || found == 3),
                       at(file, i) << " holds \"" << word << "\" further on, where CMake does not see it");
@@ -58,11 +59,13 @@ TEST_CASE("what a test's comments tell CMake begins a line") {
 }
 
 TEST_CASE("a test that sanitizers do not see says why") {
-  std::string const marker = std::string("// sanitizers") + ": no";
-  for (tidy::source_file const& file : tidy::files_with({".cpp"}))
-    for (std::size_t i = 0; i < file.lines.size(); ++i)
-      CHECK_MESSAGE((!file.lines[i].starts_with(marker) || file.lines[i].starts_with(marker + ", ")),
-                    at(file, i) << ": \"" << marker << ", REASON\"");
+  std::string const all = std::string("// sanitizers") + ": no";
+  std::string const threads = std::string("// thread sanitizer") + ": no";
+  for (std::string const& marker : {all, threads})
+    for (tidy::source_file const& file : tidy::files_with({".cpp"}))
+      for (std::size_t i = 0; i < file.lines.size(); ++i)
+        CHECK_MESSAGE((!file.lines[i].starts_with(marker) || file.lines[i].starts_with(marker + ", ")),
+                      at(file, i) << ": \"" << marker << ", REASON\"");
 }
 
 TEST_CASE("headers are guarded by #pragma once") {
