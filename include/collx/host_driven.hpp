@@ -63,8 +63,9 @@ class host_driven {
     static_assert(!detail::is_uneven<Contract> && !detail::is_apart<Contract>,
                   "collx: calls that the host drives take blocks that are all alike");
     static_assert(sizeof(arguments) <= sizeof(command::arguments) && std::is_trivially_copyable_v<arguments>);
-    if (args.fault != nullptr)
-      detail::throw_wrong_argument(Contract::name, {rank_, size_, 0}, args.fault, args.given, args.needed);
+    arguments of_this_rank = args;
+    of_this_rank.at.where = {rank_, size_, args.root};
+    if (of_this_rank.is_wrong()) detail::throw_wrong(of_this_rank);
     throw_if_failed();
     if (detail::needs_elements<Contract> && args.count == 0) return;
     require_piece<Contract, T>();

@@ -214,5 +214,10 @@ TEST_CASE("staged_all_to_all_v: blocks that do not fit are refused by name") {
     require(refused(large, memory, fits, "the input must hold its blocks"), "too large a block");
     require(refused(fits, small, fits, "`packed`"), "too small a buffer");
     require(refused(fits, memory, large, "the output must hold"), "too large an output");
+    // The blocks count, not the buffer around them.
+    counts_t const less{1, 1};
+    std::vector<int> two(2), none;
+    require(refused(less, none, fits, "`packed`"), "no buffer");
+    require(!refused(less, two, less, "`packed`"), "a larger input than its blocks");
   });
 }

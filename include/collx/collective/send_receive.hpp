@@ -43,10 +43,12 @@ template <class Transport>
 template <class Transport>
 void run_one_or_throw(communicator<Transport>& comm, exec::message const& what) {
   if (char const* const fault = fault_of(where(comm), what); fault != nullptr) {
-    bool const of_memory = fault == fault_of_memory(what);
+    bool const of_memory = fault == fault_of_memory(what), absurd = fault == absurd_count;
     throw_wrong_argument(what.outgoing ? "send" : "receive", where(comm), fault,
-                         of_memory ? static_cast<std::int64_t>(what.bytes) : what.peer,
-                         of_memory ? PTRDIFF_MAX : comm.size());
+                         !of_memory ? what.peer : absurd ? static_cast<std::int64_t>(what.bytes) : 0,
+                         !of_memory ? comm.size()
+                         : absurd   ? PTRDIFF_MAX
+                                    : static_cast<std::int64_t>(what.bytes));
   }
   if (run_one(comm.engine(), comm.standing(), what) != status::ok) throw error(comm.failure());
 }

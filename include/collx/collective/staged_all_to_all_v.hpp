@@ -41,6 +41,7 @@ void require_packed_blocks(problem const& where, char const* what, blocks<T> con
       refuse("must hold its blocks, one behind the other", given.data.size(), end + count);
     end += count;
   }
+  if (end != 0 && given.data.data() == nullptr) refuse("must have memory", 0, end);
 }
 
 }  // namespace detail
@@ -92,10 +93,13 @@ void staged_all_to_all_v(communicator<Transport>& near, communicator<Transport>&
   detail::require_packed_blocks(whole, "`gathered`", gathered);
   detail::require_packed_blocks(whole, "`produced`", produced);
   detail::require_packed_blocks(whole, "the output", out);
-  if (packed.size() < in.data.size())
-    detail::throw_wrong_argument("staged_all_to_all_v", whole, "`packed` must be as large as the input",
-                                 static_cast<std::int64_t>(packed.size()),
-                                 static_cast<std::int64_t>(in.data.size()));
+  std::size_t elements = 0;
+  for (std::size_t const count : in.counts) elements += count;
+  if (packed.size() < elements || (packed.data() == nullptr && elements != 0))
+    detail::throw_wrong_argument(
+        "staged_all_to_all_v", whole, "`packed` must hold as many elements as the blocks of the input",
+        packed.data() == nullptr ? 0 : static_cast<std::int64_t>(packed.size()),
+        static_cast<std::int64_t>(elements));
   // What goes to one rank of this host lies apart, a block for each other host.
   array<std::size_t> to_local(l_count);
   std::size_t end = 0;

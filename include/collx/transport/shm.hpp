@@ -114,14 +114,14 @@ class shm_world {
   }
 
   // After the alarm, before a failed call returns: nobody writes to private memory of this rank any more.
-  // One who is held up in the middle is waited for no longer than for anything else.
-  COLLX_COLD void wait_for_writers() noexcept {
+  // One who is held up in the middle is waited for no longer than that.
+  COLLX_COLD void wait_for_writers(std::uint64_t at_most_us) noexcept {
     std::uint64_t const begin_us = now_us();
     if (!segment_.head().alarm.raised_by_now()) return;
     for (rank_t r = 0; r < size(); ++r)
       // Sequentially consistent: see write_private(); and what was written there is over.
       while (r != rank_ && segment_.of(r).writing.load(std::memory_order_seq_cst) != 0 && !lost(r) &&
-             now_us() - begin_us < chosen().timeout_us)
+             now_us() - begin_us < at_most_us)
         sched_yield();
   }
 

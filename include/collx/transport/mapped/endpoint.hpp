@@ -78,7 +78,7 @@ class endpoint {
     farewell& mine = *reinterpret_cast<farewell*>(own_block_ + layout_.end_of_use());
     mine.members = static_cast<std::uint64_t>(size());
     mine.block = own_block_;
-    mine.bytes = layout_.block_bytes();
+    mine.bytes = layout_.bytes_taken();
     for (rank_t peer = 0; peer < size(); ++peer) {
       // Release: whatever this rank did with the block comes before.
       reinterpret_cast<farewell*>(block_of(peer) + layout_.end_of_use())
@@ -93,10 +93,13 @@ class endpoint {
   }
   COLLX_ALWAYS_INLINE void withdraw() noexcept { presence_in(own_block_).withdraw(); }
   COLLX_COLD void reclaim(std::uint64_t at_most_us) noexcept {
-    if constexpr (fetches) space_->wait_for_writers();
+    std::uint64_t const begin_us = now_us();
+    if constexpr (fetches) space_->wait_for_writers(at_most_us);
+    std::uint64_t const waited_us = now_us() - begin_us;
+    std::uint64_t const rest_us = waited_us < at_most_us ? at_most_us - waited_us : 0;
     if constexpr (lends_memory)
       outlast(
-          rank_, size(), space_->fenced(), at_most_us,
+          rank_, size(), space_->fenced(), rest_us,
           [&](rank_t peer) -> presence& { return presence_in(block_of(peer)); },
           [&](rank_t peer) {
             if constexpr (requires { space_->has_ended(peer); }) return space_->has_ended(world_rank(peer));

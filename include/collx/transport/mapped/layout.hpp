@@ -66,6 +66,7 @@ struct alignas(line_bytes) farewell {
 struct block_layout {
   rank_t size = 1;
   std::size_t staging_bytes = 0;  // what vectors are cut by; a multiple of the page
+  std::size_t taken_bytes = 0;    // of a block that was taken for more ranks than there are; else 0
 
   [[nodiscard]] constexpr std::size_t inbox(int lane, rank_t sender) const {
     return (static_cast<std::size_t>(lane) * static_cast<std::size_t>(size) +
@@ -92,6 +93,10 @@ struct block_layout {
   // Reserved, not used: pages are taken by the system when first touched.
   [[nodiscard]] constexpr std::size_t landing() const { return staging(lane_count); }
   [[nodiscard]] constexpr std::size_t block_bytes() const { return landing() + landing_bytes; }
+  // What is given back.
+  [[nodiscard]] constexpr std::size_t bytes_taken() const {
+    return taken_bytes != 0 ? taken_bytes : block_bytes();
+  }
 };
 
 }  // namespace collx::inline abi_1::transport::mapped
