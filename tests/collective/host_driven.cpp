@@ -150,9 +150,8 @@ TEST_CASE("wrong arguments are refused at the call") {
           gpu.template enqueue<automatic>(detail::bind_all_reduce(problem{0, 1}, data, other, sum), &stream),
           error);
       std::span<int> const nothing(static_cast<int*>(nullptr), 10);
-      CHECK_THROWS_AS(
-          gpu.template enqueue<automatic>(detail::bind_all_reduce(problem{0, 1}, nothing, data, sum), &stream),
-          error);
+      auto const of_nothing = detail::bind_all_reduce(problem{0, 1}, nothing, data, sum);
+      CHECK_THROWS_AS(gpu.template enqueue<automatic>(of_nothing, &stream), error);
     }
     driven gpu(comm, tiny);
     CHECK_THROWS_AS(
