@@ -2,6 +2,7 @@
 // One rank of hosts_test.sh. `collectives`: calls them all and compares with what must come out.
 // `until_it_fails`: goes round and round, and prints how that ended. `words`: sends the words of its third
 // argument to all.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <numeric>
@@ -11,6 +12,8 @@
 
 #include <unistd.h>
 
+#include "collx/algo/binomial_tree.hpp"
+#include "collx/algo/direct.hpp"
 #include "collx/algo/hierarchical.hpp"
 #include "collx/algo/ring.hpp"
 #include "collx/bootstrap/composite.hpp"
@@ -51,10 +54,20 @@ struct walk {
   std::vector<std::int64_t> out = std::vector<std::int64_t>(count);
   std::vector<std::int64_t> all = std::vector<std::int64_t>(count * blocks);
 
-  [[nodiscard]] std::int64_t total(std::size_t i) const {
+  [[nodiscard]] std::int64_t total(std::size_t i) const { return total_of(n, i); }
+  [[nodiscard]] std::int64_t total_of(rank_t ranks, std::size_t i) const {
     std::int64_t sum = 0;
-    for (rank_t r = 0; r < n; ++r) sum += given(r, i);
+    for (rank_t r = 0; r < ranks; ++r) sum += given(r, i);
     return sum;
+  }
+  // `all` has everybody's contribution; `out`, what `root` has for this rank.
+  void check_rows(char const* what) const {
+    for (std::size_t i = 0; i < all.size(); ++i)
+      require(all[i] == given(static_cast<rank_t>(i / count), i % count), what, count);
+  }
+  void check_row_of(rank_t root, char const* what) const {
+    std::size_t const own = static_cast<std::size_t>(me) * count;
+    for (std::size_t i = 0; i < count; ++i) require(out[i] == given(root, own + i), what, count);
   }
   void check_sums(char const* what, std::size_t offset = 0) const {
     for (std::size_t i = 0; i < count; ++i) require(out[i] == total(offset + i), what, count);
@@ -77,8 +90,7 @@ struct walk {
     collx::reduce_scatter(world, std::span(std::as_const(wide)), std::span(out));
     check_sums("reduce_scatter", static_cast<std::size_t>(me) * count);
     collx::all_gather(world, std::span(std::as_const(mine)), std::span(all));
-    for (std::size_t i = 0; i < all.size(); ++i)
-      require(all[i] == given(static_cast<rank_t>(i / count), i % count), "all_gather", count);
+    check_rows("all_gather");
     collx::all_to_all(world, std::span(std::as_const(wide)), std::span(all));
     std::size_t const own = static_cast<std::size_t>(me) * count;
     for (std::size_t i = 0; i < all.size(); ++i)
@@ -90,7 +102,84 @@ struct walk {
     out.assign(count, -1);
     collx::reduce(world, std::span(std::as_const(mine)), std::span(out), collx::sum, root);
     if (me == root) check_sums("reduce");
+    rooted_and_scans(root / 2);
+    uneven(root / 2);
+    if (world.ranks_per_group() > 1) on_two_levels(root);
     collx::barrier(world);
+  }
+
+  void rooted_and_scans(rank_t root) {
+    std::fill(all.begin(), all.end(), -1);
+    collx::gather(world, std::span(std::as_const(mine)), std::span(all), root);
+    if (me == root) check_rows("gather");
+    out.assign(count, -1);
+    collx::scatter(world, std::span(std::as_const(wide)), std::span(out), root);
+    check_row_of(root, "scatter");
+    out.assign(count, -1);
+    collx::scan(world, std::span(std::as_const(mine)), std::span(out));
+    for (std::size_t i = 0; i < count; ++i) require(out[i] == total_of(me + 1, i), "scan", count);
+    out.assign(count, 0);
+    collx::exclusive_scan(world, std::span(std::as_const(mine)), std::span(out));
+    if (me != 0)
+      for (std::size_t i = 0; i < count; ++i) require(out[i] == total_of(me, i), "exclusive_scan", count);
+  }
+
+  // As many as rank r sends, or is sent: some have none.
+  [[nodiscard]] std::size_t some(rank_t r) const { return count * static_cast<std::size_t>(r % 3) / 2; }
+
+  void uneven(rank_t root) {
+    std::vector<std::size_t> of_rank, of_mine(blocks, some(me)), begins;
+    std::size_t end = 0;
+    for (rank_t r = 0; r < n; ++r) {
+      of_rank.push_back(some(r));
+      begins.push_back(end);
+      end += some(r);
+    }
+    std::span<std::int64_t const> const sent = std::span(std::as_const(wide)).first(some(me));
+    std::vector<std::int64_t> got(end, -1), taken(some(me), -1);
+    auto const check_all = [&](char const* what) {
+      for (rank_t r = 0; r < n; ++r)
+        for (std::size_t i = 0; i < some(r); ++i)
+          require(got[begins[static_cast<std::size_t>(r)] + i] == given(r, i), what, count);
+    };
+    collx::all_gather_v(world, sent, collx::blocks<std::int64_t>{got, of_rank});
+    check_all("all_gather_v");
+    std::fill(got.begin(), got.end(), -1);
+    if (me == root) collx::gather_v(world, sent, collx::blocks<std::int64_t>{got, of_rank}, root);
+    else collx::gather_v(world, sent, collx::blocks<std::int64_t>{}, root);
+    if (me == root) check_all("gather_v");
+    collx::blocks<std::int64_t const> const everybodys{std::span(std::as_const(wide)).first(end), of_rank};
+    auto const begin = begins[static_cast<std::size_t>(me)];
+    if (me == root) collx::scatter_v(world, everybodys, std::span(taken), root);
+    else collx::scatter_v(world, collx::blocks<std::int64_t const>{}, std::span(taken), root);
+    for (std::size_t i = 0; i < taken.size(); ++i)
+      require(taken[i] == given(root, begin + i), "scatter_v", count);
+    collx::reduce_scatter_v(world, everybodys, std::span(taken));
+    for (std::size_t i = 0; i < taken.size(); ++i)
+      require(taken[i] == total(begin + i), "reduce_scatter_v", count);
+    // Everybody sends rank r as many as r has: rank r's blocks all have its own length.
+    std::vector<std::int64_t> columns(some(me) * blocks, -1);
+    collx::all_to_all_v(world, everybodys, collx::blocks<std::int64_t>{columns, of_mine});
+    for (std::size_t i = 0; i < columns.size(); ++i)
+      require(columns[i] == given(static_cast<rank_t>(i / some(me)), begin + i % some(me)), "all_to_all_v",
+              count);
+  }
+
+  void on_two_levels(rank_t root) {
+    using two_levels = collx::algo::hierarchical<collx::algo::direct_one_shot, collx::algo::ring>;
+    using trees = collx::algo::hierarchical<collx::algo::direct_one_shot, collx::algo::binomial_tree>;
+    collx::reduce_scatter<two_levels>(world, std::span(std::as_const(wide)), std::span(out));
+    check_sums("reduce_scatter<hierarchical>", static_cast<std::size_t>(me) * count);
+    std::fill(all.begin(), all.end(), -1);
+    collx::all_gather<two_levels>(world, std::span(std::as_const(mine)), std::span(all));
+    check_rows("all_gather<hierarchical>");
+    out = me == root ? mine : std::vector<std::int64_t>(count, -1);
+    collx::broadcast<trees>(world, std::span(out), root);
+    for (std::size_t i = 0; i < count; ++i)
+      require(out[i] == given(root, i), "broadcast<hierarchical>", count);
+    out.assign(count, -1);
+    collx::reduce<trees>(world, std::span(std::as_const(mine)), std::span(out), collx::sum, root);
+    if (me == root) check_sums("reduce<hierarchical>");
   }
 };
 
