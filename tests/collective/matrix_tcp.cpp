@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every schedule over sockets: ranks that are threads with worlds of their own. Also with several connections
-// per pair, small slices and checksums.
+// per pair, small slices and checksums; and between processes that meet at ports.
 // ctest: TIMEOUT 300
+// component: tcp
 #include <doctest/doctest.h>
 
 #include "collective/each_rank.hpp"
+#include "collx/bootstrap/tcp_processes.hpp"
 #include "collx/bootstrap/threads.hpp"
 #include "sample.hpp"
 #include "transport/wired.hpp"
+#include "watched_tcp.hpp"
 
 using namespace each_rank;
 using collx::transport::tcp;
@@ -39,4 +42,22 @@ TEST_CASE("tcp: and over three connections per pair, in slices of 1 KiB, with ch
   chosen.limits = {.flows = 3, .slice_bytes = 1024, .slices_per_flow = 2};
   chosen.checks = true;
   for (rank_t size = 2; size <= (sample::is_sample ? 3 : 4); ++size) walk_all(size, chosen);
+}
+
+TEST_CASE("tcp: and between processes, over connections that are made when they are needed") {
+  (void)oracle::reference::get();
+  for (rank_t const size : {3, 4}) {
+    if (size == 4 && sample::is_sample) continue;
+    tcp_settings chosen;
+    chosen.common.staging_bytes = cases::staging_bytes;
+    auto const codes = watched::on_tcp_processes(
+        size,
+        [&](collx::communicator<tcp>& comm) {
+          std::vector<oracle::element> memory(memory_count(size));
+          if (walk<forms::blocking>(comm, memory.data(), [](oracle::setting const&) { return true; }) == 0)
+            throw std::runtime_error("walked nothing");
+        },
+        chosen);
+    for (int const code : codes) CHECK(code == 0);
+  }
 }
