@@ -155,6 +155,11 @@ struct invocation {
   }
 };
 
+// -elements, also of absurd counts, which wrap around: they are refused, but not before.
+[[nodiscard]] constexpr std::ptrdiff_t negative(std::size_t elements) noexcept {
+  return static_cast<std::ptrdiff_t>(0 - elements);
+}
+
 [[nodiscard]] COLLX_ALWAYS_INLINE problem where(auto const& comm) noexcept {
   return {comm.rank(), comm.size(), 0};
 }

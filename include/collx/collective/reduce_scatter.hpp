@@ -24,7 +24,7 @@ template <buffer_like In, buffer_like Out, class Op = sum_t>
   args.require_count("the input must have as many elements as all outputs together", in.size(),
                      size * out.size());
   args.refuse_overlap(in.size(), out.size(),
-                      -static_cast<std::ptrdiff_t>(static_cast<std::size_t>(p.rank) * out.size()));
+                      negative(static_cast<std::size_t>(p.rank) * out.size()));
   return args;
 }
 

@@ -28,7 +28,7 @@ template <class T, buffer_like Out, class Op = sum_t>
   args.require_count("the output must have as many elements as the own block of the input", out.size(),
                      in.counts[static_cast<std::size_t>(p.rank)]);
   args.require_memory(null_output, args.output, out.size());
-  args.refuse_overlap(in.data.size(), out.size(), -static_cast<std::ptrdiff_t>(offset_of(in, p.rank)));
+  args.refuse_overlap(in.data.size(), out.size(), negative(offset_of(in, p.rank)));
   args.tables = {table_of(in), own_block(in.counts)};
   return args;
 }

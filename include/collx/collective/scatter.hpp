@@ -26,7 +26,7 @@ template <buffer_like In, buffer_like Out>
     args.require_count("the root's input must have as many elements as all outputs together", in.size(),
                        static_cast<std::size_t>(p.size) * out.size());
     args.refuse_overlap(in.size(), out.size(),
-                        -static_cast<std::ptrdiff_t>(static_cast<std::size_t>(p.rank) * out.size()));
+                        negative(static_cast<std::size_t>(p.rank) * out.size()));
   } else {
     args.input = nullptr;
   }

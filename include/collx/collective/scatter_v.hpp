@@ -33,7 +33,7 @@ template <class T, buffer_like Out>
   args.count = largest_of(in.counts);
   args.require_count("the root's output must have as many elements as its own block of the input", out.size(),
                      in.counts[static_cast<std::size_t>(p.rank)]);
-  args.refuse_overlap(in.data.size(), out.size(), -static_cast<std::ptrdiff_t>(offset_of(in, p.rank)));
+  args.refuse_overlap(in.data.size(), out.size(), negative(offset_of(in, p.rank)));
   args.tables = {table_of(in), own_block(in.counts)};
   return args;
 }
