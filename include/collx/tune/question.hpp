@@ -58,7 +58,9 @@ struct question {
 
   // In how many pieces a block moves.
   [[nodiscard]] constexpr double fragments() const {
-    return staging_bytes < 2 ? 1.0 : static_cast<double>(bytes / (staging_bytes / 2) + 1);
+    if (staging_bytes < 2) return 1;
+    std::size_t const full = bytes / (staging_bytes / 2);
+    return static_cast<double>(full) + 1;
   }
 };
 

@@ -80,7 +80,8 @@ COLLX_COLD inline void walk(walked_schedule const& s, cost const& documented, do
     f.far.rounds = all.longest.far;
     f.near_links = {all.near.busiest * blocks_per_chunk, all.near.longest * blocks_per_chunk};
     f.far_links = {all.far.busiest * blocks_per_chunk, all.far.longest * blocks_per_chunk};
-  } catch (std::bad_alloc const&) {  // then what is documented does
+  } catch (std::bad_alloc const&) {
+    f.far.rounds = documented.rounds;  // as for many ranks
   }
 }
 

@@ -107,7 +107,7 @@ class chain_walk {
   }
   [[nodiscard]] link& link_of(rank_t rank, bool is_far, bool inward) {
     rank_t const owner = is_far ? rank / s_.group : rank;
-    return (is_far ? far_links_ : near_links_)[static_cast<std::size_t>(2 * owner + inward)];
+    return (is_far ? far_links_ : near_links_)[2 * static_cast<std::size_t>(owner) + (inward ? 1 : 0)];
   }
 
   bool take_step(rank_t r) {
