@@ -11,27 +11,17 @@ namespace detail {
 // What both share: in every host the rank with the root's place has the blocks of all its ranks for a while,
 // in scratch between that of the near part and that of the far one. The root has them where its caller does.
 template <class Contract, class Intra, class Inter>
-struct through_leaders {
-  using contract = Contract;
-  using near = schedule_for<Contract, Intra>;
-  using far = schedule_for<Contract, Inter>;
-
-  static constexpr bool cost_is_bound = true;
+struct through_leaders : two_parts_with_root<Contract, Intra, Inter> {
+  using parts = two_parts_with_root<Contract, Intra, Inter>;
+  using typename parts::far;
+  using typename parts::near;
 
   static constexpr COLLX_HD bool supports(shape n) {
-    return divides(n) && collx::supports<near>(n.inner) && collx::supports<far>(n.size / n.inner) &&
-           chunks_per_block<near>(n.inner) == 1 && chunks_per_block<far>(n.size / n.inner) == 1;
+    return parts::parts_support(n) && parts::parts_cut_no_block(n);
   }
   static constexpr COLLX_HD std::int32_t chunk_count(shape n) { return n.size; }
   static constexpr COLLX_HD std::int32_t scratch_chunks(shape n) {
     return n.size == 1 ? 0 : far_scratch(n) + collx::scratch_chunks<far>(n.size / n.inner) * n.inner;
-  }
-  static constexpr COLLX_HD std::int32_t depth(shape n) {
-    return collx::detail::larger(collx::depth<near>(n.inner), collx::depth<far>(n.size / n.inner));
-  }
-  static constexpr COLLX_HD std::int32_t step_count(problem p) {
-    two_levels const at(p);
-    return near_steps(at) + far_steps(at);
   }
 
   static constexpr COLLX_HD cost documented_cost(shape n) {
@@ -43,14 +33,6 @@ struct through_leaders {
   }
 
  protected:
-  static constexpr COLLX_HD std::int32_t near_steps(two_levels const& at) {
-    return at.ranks > 1 ? near::step_count(at.intra()) : 0;
-  }
-  static constexpr COLLX_HD std::int32_t far_steps(two_levels const& at) {
-    bool const takes_part = at.local == at.root_local && (at.hosts > 1 || at.ranks == 1);
-    return takes_part ? far::step_count(at.inter()) : 0;
-  }
-
   // The host's blocks as the near part numbers them, and as one block of the far part. At the root they lie
   // in `whole`, a buffer of all blocks; elsewhere in scratch.
   static constexpr COLLX_HD placement in_host(problem p, two_levels const& at, place whole) {

@@ -58,24 +58,61 @@ template <class Part>
   return chunk_count<Part>(size) / Part::contract::blocks(size);
 }
 
-// What schedules share that run one schedule of the same collective on each level: all but the steps. To
-// the near one a chunk is a block for each host; to the far one it is `far_unit` blocks.
+// What schedules are that run one schedule of the same collective on each level.
 template <class Contract, class Intra, class Inter>
-struct same_on_both_levels {
+struct two_parts {
   using contract = Contract;
   using near = schedule_for<Contract, Intra>;
   using far = schedule_for<Contract, Inter>;
 
   static constexpr bool cost_is_bound = true;
 
-  static constexpr COLLX_HD bool supports(shape n) {
-    return divides(n) && collx::supports<near>(n.inner) && collx::supports<far>(n.size / n.inner) &&
-           chunks_per_block<near>(n.inner) == 1 && chunks_per_block<far>(n.size / n.inner) == 1;
-  }
-  static constexpr COLLX_HD std::int32_t chunk_count(shape n) { return Contract::blocks(n.size); }
   static constexpr COLLX_HD std::int32_t depth(shape n) {
     return collx::detail::larger(collx::depth<near>(n.inner), collx::depth<far>(n.size / n.inner));
   }
+
+ protected:
+  static constexpr COLLX_HD bool parts_support(shape n) {
+    return divides(n) && collx::supports<near>(n.inner) && collx::supports<far>(n.size / n.inner);
+  }
+  static constexpr COLLX_HD bool parts_cut_no_block(shape n) {
+    return chunks_per_block<near>(n.inner) == 1 && chunks_per_block<far>(n.size / n.inner) == 1;
+  }
+};
+
+// Those with a root: on the far level, the ranks with the root's place in their hosts take part.
+template <class Contract, class Intra, class Inter>
+struct two_parts_with_root : two_parts<Contract, Intra, Inter> {
+  using typename two_parts<Contract, Intra, Inter>::near;
+  using typename two_parts<Contract, Intra, Inter>::far;
+
+  static constexpr COLLX_HD std::int32_t step_count(problem p) {
+    two_levels const at(p);
+    return near_steps(at) + far_steps(at);
+  }
+
+ protected:
+  static constexpr COLLX_HD std::int32_t near_steps(two_levels const& at) {
+    return at.ranks > 1 ? near::step_count(at.intra()) : 0;
+  }
+  static constexpr COLLX_HD std::int32_t far_steps(two_levels const& at) {
+    bool const takes_part = at.local == at.root_local && (at.hosts > 1 || at.ranks == 1);
+    return takes_part ? far::step_count(at.inter()) : 0;
+  }
+};
+
+// Those in which all ranks take part in both: all but the steps. To the near one a chunk is a block for each
+// host; to the far one it is `far_unit` blocks.
+template <class Contract, class Intra, class Inter>
+struct same_on_both_levels : two_parts<Contract, Intra, Inter> {
+  using parts = two_parts<Contract, Intra, Inter>;
+  using typename parts::far;
+  using typename parts::near;
+
+  static constexpr COLLX_HD bool supports(shape n) {
+    return parts::parts_support(n) && parts::parts_cut_no_block(n);
+  }
+  static constexpr COLLX_HD std::int32_t chunk_count(shape n) { return Contract::blocks(n.size); }
   static constexpr COLLX_HD std::int32_t step_count(problem p) {
     two_levels const at(p);
     return near::step_count(at.intra()) + far::step_count(at.inter());

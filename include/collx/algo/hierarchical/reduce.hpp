@@ -11,18 +11,17 @@ namespace detail {
 // In every host the rank with the root's place reduces, and on its lane these reduce to the root. Only the
 // root has an output: the others keep their host's result in scratch, between the scratch of both parts.
 template <class Intra, class Inter>
-struct hierarchical_reduce {
-  using contract = collx::contract::reduce;
-  using near = schedule_for<contract, Intra>;
-  using far = schedule_for<contract, Inter>;
+struct hierarchical_reduce : two_parts_with_root<collx::contract::reduce, Intra, Inter> {
+  using parts = two_parts_with_root<collx::contract::reduce, Intra, Inter>;
+  using typename parts::far;
+  using typename parts::near;
 
-  static constexpr bool cost_is_bound = true;
   static constexpr reproducibility reproduces = lower_level<near, far>();
   static constexpr bool keeps_rank_order = collx::keeps_rank_order<near>() && collx::keeps_rank_order<far>();
 
   // Parts keep a chunk in the slot of its number, so that scratch of one vector each is enough.
   static constexpr COLLX_HD bool supports(shape n) {
-    return divides(n) && collx::supports<near>(n.inner) && collx::supports<far>(n.size / n.inner) &&
+    return parts::parts_support(n) &&
            collx::scratch_chunks<near>(n.inner) <= collx::chunk_count<near>(n.inner) &&
            collx::scratch_chunks<far>(n.size / n.inner) <= collx::chunk_count<far>(n.size / n.inner);
   }
@@ -33,17 +32,10 @@ struct hierarchical_reduce {
   static constexpr COLLX_HD std::int32_t scratch_chunks(shape n) {
     return n.size == 1 ? 0 : 3 * chunk_count(n);
   }
-  static constexpr COLLX_HD std::int32_t depth(shape n) {
-    return collx::detail::larger(collx::depth<near>(n.inner), collx::depth<far>(n.size / n.inner));
-  }
-  static constexpr COLLX_HD std::int32_t step_count(problem p) {
-    two_levels const at(p);
-    return near_steps(at) + far_steps(at);
-  }
 
   static constexpr COLLX_HD primitive step(problem p, std::int32_t index) {
     two_levels const at(p);
-    std::int32_t const chunks = chunk_count(p.shape()), first = near_steps(at);
+    std::int32_t const chunks = chunk_count(p.shape()), first = parts::near_steps(at);
     place const kept = p.rank == p.root ? place::output : place::scratch;
     std::int32_t const kept_at = p.rank == p.root ? 0 : chunks;
     if (index < first) {
@@ -79,13 +71,6 @@ struct hierarchical_reduce {
   }
 
  private:
-  static constexpr COLLX_HD std::int32_t near_steps(two_levels const& at) {
-    return at.ranks > 1 ? near::step_count(at.intra()) : 0;
-  }
-  static constexpr COLLX_HD std::int32_t far_steps(two_levels const& at) {
-    bool const takes_part = at.local == at.root_local && (at.hosts > 1 || at.ranks == 1);
-    return takes_part ? far::step_count(at.inter()) : 0;
-  }
   static constexpr COLLX_HD cost sum(shape n, cost first, cost next) {
     std::int32_t const chunks = chunk_count(n);
     return {first.rounds + next.rounds, first.messages + next.messages,
