@@ -63,8 +63,7 @@ class host_driven {
     static_assert(!detail::is_uneven<Contract> && !detail::is_apart<Contract>,
                   "collx: calls that the host drives take blocks that are all alike");
     static_assert(sizeof(arguments) <= sizeof(command::arguments) && std::is_trivially_copyable_v<arguments>);
-    arguments of_this_rank = args;
-    of_this_rank.at.where = {rank_, size_, args.root};
+    arguments const of_this_rank = detail::called_by({rank_, size_, args.root}, args);
     if (of_this_rank.is_wrong()) detail::throw_wrong(of_this_rank);
     throw_if_failed();
     if (detail::needs_elements<Contract> && args.count == 0) return;

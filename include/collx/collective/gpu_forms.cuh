@@ -147,9 +147,7 @@ template <class Contract, class T, class Op>
   if (args.fault != nullptr) throw_wrong_argument(Contract::name, p, args.fault, args.given, args.needed);
   require_stream(Contract::name, where, gpu.device(), gpu.shares_device());
   // Who has no element may have peers that do: then all record graphs, and all lanes count the call.
-  invocation<Contract, T, Op> of_this_group = args;
-  of_this_group.at.where = p;
-  if (moves_nothing(of_this_group)) return false;
+  if (moves_nothing(called_by(p, args))) return false;
   require_buffers(args, p, gpu.device());
   return true;
 }

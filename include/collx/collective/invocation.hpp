@@ -172,6 +172,13 @@ template <class Invocation>
   return args;
 }
 
+// Bound arguments, of a call that no communicator's executor makes: whose it is.
+template <class Invocation>
+[[nodiscard]] Invocation called_by(problem const& p, Invocation args) noexcept {
+  args.at.where = p;
+  return args;
+}
+
 // Binds the buffers, and checks by name what their types are.
 template <class Contract, class In, class Out, class Op>
 [[nodiscard]] auto bind_buffers(In& in, Out& out, Op const& op) noexcept {

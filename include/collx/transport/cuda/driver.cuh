@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA's own word on an address, for memory_kinds.hpp. The driver's functions are got from the runtime
-// library, so that nobody has to link -lcuda, and a program starts on a machine without a driver.
+// CUDA's own word on an address, for memory_kinds.hpp.
 #pragma once
 
 #include <cuda.h>
 #include <cudaTypedefs.h>
 #include <cuda_runtime_api.h>
 
+#include "collx/transport/cuda/entry_point.cuh"
 #include "collx/transport/cuda/memory_kinds.hpp"
 
 namespace collx::inline abi_1::transport::cuda_parts {
@@ -24,16 +24,10 @@ struct driver_functions {
   }
 
  private:
-  // `version`: of the CUDA that brought this form of the function.
   template <class Function>
   void get(char const* symbol, unsigned version, Function& function) noexcept {
-    void* found = nullptr;
-    cudaDriverEntryPointQueryResult outcome = cudaDriverEntryPointSymbolNotFound;
-    cudaError_t const code =
-        cudaGetDriverEntryPointByVersion(symbol, &found, version, cudaEnableDefault, &outcome);
-    if (code == cudaSuccess && outcome == cudaDriverEntryPointSuccess)
-      function = reinterpret_cast<Function>(found);
-    else if (failure == cudaSuccess) failure = code != cudaSuccess ? code : cudaErrorSymbolNotFound;
+    cudaError_t const outcome = find_entry_point(symbol, version, function);
+    if (failure == cudaSuccess) failure = outcome;
   }
 
   [[nodiscard]] static driver_functions load() noexcept {
@@ -41,8 +35,6 @@ struct driver_functions {
     functions.get("cuPointerGetAttribute", 4000, functions.attribute);
     functions.get("cuPointerGetAttributes", 7000, functions.attributes);
     functions.get("cuMemGetAddressRange", 3020, functions.range);
-    // What failed here is told by `failure`; it is not to meet the program in its own cudaGetLastError().
-    if (functions.failure != cudaSuccess) (void)cudaGetLastError();
     return functions;
   }
 };

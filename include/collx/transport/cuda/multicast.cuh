@@ -8,6 +8,7 @@
 #include <cudaTypedefs.h>
 
 #include "collx/core/array.hpp"
+#include "collx/transport/cuda/entry_point.cuh"
 #include "collx/transport/cuda/memory.cuh"
 
 namespace collx::inline abi_1::transport::cuda_parts {
@@ -37,14 +38,7 @@ struct multicast_functions {
  private:
   template <class Function>
   void get(char const* symbol, unsigned version, Function& function) noexcept {
-    void* found = nullptr;
-    cudaDriverEntryPointQueryResult outcome = cudaDriverEntryPointSymbolNotFound;
-    cudaError_t const code =
-        cudaGetDriverEntryPointByVersion(symbol, &found, version, cudaEnableDefault, &outcome);
-    if (code == cudaSuccess && outcome == cudaDriverEntryPointSuccess)
-      function = reinterpret_cast<Function>(found);
-    else whole = false;
-    if (code != cudaSuccess) (void)cudaGetLastError();
+    whole = find_entry_point(symbol, version, function) == cudaSuccess && whole;
   }
 
   [[nodiscard]] static multicast_functions load() noexcept {

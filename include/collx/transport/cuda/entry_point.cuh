@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of the driver, got from the runtime library: so nobody has to link -lcuda, and a program starts
+// on a machine without a driver.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "collx/core/config.hpp"
+
+namespace collx::inline abi_1::transport::cuda_parts {
+
+// `version`: of the CUDA that brought this form of the function. Where there is none it says why, leaves
+// `function` as it is, and nothing of it meets the program in its own cudaGetLastError().
+template <class Function>
+[[nodiscard]] cudaError_t find_entry_point(char const* symbol, unsigned version,
+                                           Function& function) noexcept {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult outcome = cudaDriverEntryPointSymbolNotFound;
+  cudaError_t const code =
+      cudaGetDriverEntryPointByVersion(symbol, &found, version, cudaEnableDefault, &outcome);
+  if (code != cudaSuccess) return (void)cudaGetLastError(), code;
+  if (outcome != cudaDriverEntryPointSuccess) return cudaErrorSymbolNotFound;
+  function = reinterpret_cast<Function>(found);
+  return cudaSuccess;
+}
+
+}  // namespace collx::inline abi_1::transport::cuda_parts
