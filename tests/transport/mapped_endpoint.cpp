@@ -60,7 +60,7 @@ TEST_CASE("mapped: letters arrive in order, of every size, many times around the
   std::vector<std::vector<std::byte>> payloads(4096);
   while (received < payloads.size()) {
     if (random.below(2) == 0 && sent < payloads.size() && from.can_send(0, 1)) {
-      payloads[sent] = bytes_of(sent, random.below(80));
+      payloads[sent] = bytes_of(sent, random.below(200));
       from.send(0, 1, payloads[sent].data(), payloads[sent].size(), handover::in_place);
       ++sent;
     }
@@ -156,25 +156,47 @@ TEST_CASE("mapped: lanes and directions are independent") {
   CHECK(to.can_send(0, 0));
 }
 
-TEST_CASE("mapped: a small payload is copied at once, a large one is read where it lies") {
+TEST_CASE("mapped: payloads of every size that letters hold, whatever lay in their lines before") {
   two_ends pair;
   endpoint &from = *pair.ends[0], &to = *pair.ends[1];
-  std::vector<std::byte> small = bytes_of(1, endpoint::inline_bytes),
-                         large = bytes_of(2, endpoint::inline_bytes + 1);
-  std::vector<std::byte> const small_before = small;
-  from.send(0, 1, small.data(), small.size(), handover::in_place);
-  from.send(0, 1, large.data(), large.size(), handover::in_place);
-  small.assign(small.size(), std::byte{0});
+  collx::replayable_random random(2);
   arrival what;
-  REQUIRE(to.arrived(0, 0, what));
-  CHECK(std::memcmp(what.data, small_before.data(), what.bytes) == 0);
-  to.consume(0, 0);
-  CHECK(from.unread_by(0) == 1);
-  REQUIRE(to.arrived(0, 0, what));
-  CHECK(what.data == large.data());
-  CHECK(from.unread_by(0) == 1);
-  to.consume(0, 0);
-  CHECK(from.unread_by(0) == collx::no_rank);
+  for (std::size_t round = 0; round < 3 * mapped::letters_per_inbox; ++round)
+    for (std::size_t bytes = 0; bytes <= endpoint::short_bytes + 1; ++bytes) {
+      std::vector<std::byte> const sent = bytes_of(random.next(), bytes);
+      std::vector<std::byte> passing = sent;
+      CHECK_FALSE(to.arrived(0, 0, what));
+      REQUIRE(from.can_send(0, 1));
+      from.send(0, 1, passing.data(), bytes, handover::in_place);
+      if (bytes <= endpoint::short_bytes) passing.assign(bytes, std::byte{0});
+      REQUIRE(to.arrived(0, 0, what));
+      REQUIRE(what.bytes == bytes);
+      if (bytes != 0) REQUIRE(std::memcmp(what.data, sent.data(), bytes) == 0);
+      to.consume(0, 0);
+    }
+}
+
+TEST_CASE("mapped: a small payload is copied at once, a large one is read where it lies") {
+  for (int const lane : {0, 1}) {
+    two_ends pair;
+    endpoint &from = *pair.ends[0], &to = *pair.ends[1];
+    std::size_t const most = lane == 0 ? endpoint::short_bytes : endpoint::inline_bytes;
+    std::vector<std::byte> small = bytes_of(1, most), large = bytes_of(2, most + 1);
+    std::vector<std::byte> const small_before = small;
+    from.send(lane, 1, small.data(), small.size(), handover::in_place);
+    from.send(lane, 1, large.data(), large.size(), handover::in_place);
+    small.assign(small.size(), std::byte{0});
+    arrival what;
+    REQUIRE(to.arrived(lane, 0, what));
+    CHECK(std::memcmp(what.data, small_before.data(), what.bytes) == 0);
+    to.consume(lane, 0);
+    CHECK(from.unread_by(lane) == 1);
+    REQUIRE(to.arrived(lane, 0, what));
+    CHECK(what.data == large.data());
+    CHECK(from.unread_by(lane) == 1);
+    to.consume(lane, 0);
+    CHECK(from.unread_by(lane) == collx::no_rank);
+  }
 }
 
 TEST_CASE("mapped: staging is given back once its readers are done with a fragment") {
@@ -206,7 +228,7 @@ TEST_CASE("mapped: staging is given back once its readers are done with a fragme
 TEST_CASE("mapped: a peer's output can be stored to once a payload of this collective has come from it") {
   two_ends pair;
   endpoint &from = *pair.ends[0], &to = *pair.ends[1];
-  std::vector<std::byte> output(100), payload(100);
+  std::vector<std::byte> output(200), payload(200);
   to.begin(0, nullptr);
   CHECK(to.push_target(0, 0) == nullptr);
   from.begin(0, output.data());

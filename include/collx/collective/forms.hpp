@@ -91,7 +91,7 @@ status compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run_chosen(eng
     if (status const agreed = engine.checker()(engine, describe(args, how.name)); agreed != status::ok)
       return agreed;
   if constexpr (!is_uneven<Contract> && !is_apart<Contract> && exec::may_be_short<S, T, Op, Endpoint>)
-    if (args.count * sizeof(T) <= Endpoint::inline_bytes && args.at.along.is_whole())
+    if (args.count * sizeof(T) <= Endpoint::short_bytes && args.at.along.is_whole())
       return engine.run_shortly(do_shortly<S>(engine, args), [&](exec::stopped_at at) noexcept {
         return run_executor(engine, how, args, at);
       });

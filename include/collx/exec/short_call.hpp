@@ -59,7 +59,7 @@ template <schedule S, class T, class Op, class Endpoint>
 inline constexpr bool may_be_short =
     Endpoint::is_mapped && detail::is_short<S>() && !(S::contract::from_all && prepares<Op, T>);
 
-// One call. `block_bytes`: of each of the contract's blocks, Endpoint::inline_bytes at most.
+// One call. `block_bytes`: of each of the contract's blocks, Endpoint::short_bytes at most.
 template <schedule S, class T, class Op, class Endpoint>
 class short_call {
   using contract = typename S::contract;

@@ -37,6 +37,7 @@ enum class handover : std::uint8_t {
 //   finishes_sends             optional: unread_by() names those too who have not been sent everything yet,
 //                              and a call ends only when it names nobody
 //   inline_bytes               payloads of up to so many bytes are copied by send() itself
+//   short_bytes                of mapped ones: the same in lane 0, at least as much; what short calls send
 //   depth()                    messages to one peer on one lane that may be in flight at least
 //   begin(lane, output)        a collective starts on this lane; its output buffer (or null)
 //   expect(lane, peer, p, n)   the next message from peer has n bytes and is wanted at p, or

@@ -11,6 +11,7 @@
 #include "collx/device/copy_few.hpp"
 #include "collx/transport/concept.hpp"
 #include "collx/transport/mapped/doorbell.hpp"
+#include "collx/transport/mapped/pair.hpp"
 #include "collx/transport/mapped/presence.hpp"
 #include "collx/transport/staging_ring.hpp"
 
@@ -32,6 +33,7 @@ class endpoint {
     else return "mapped";
   }();
   static constexpr std::size_t inline_bytes = mapped::inline_bytes;
+  static constexpr std::size_t short_bytes = mapped::short_bytes;
   static constexpr bool fetches = [] {
     if constexpr (requires { Space::fetches; }) return Space::fetches;
     else return false;
@@ -126,7 +128,7 @@ class endpoint {
     with.owes_receipt = next.payload != 0;
     if (next.payload == 0) {
       what.data = next.inlined;
-      return true;
+      return COLLX_LIKELY(what.bytes <= inline_bytes) || further_arrived(with, next, what);
     }
     what.data = fetches && COLLX_UNLIKELY(next.payload >= in_receiver) ? in_private(next.payload)
                                                                        : space_->at(next.payload);
@@ -201,17 +203,12 @@ class endpoint {
 
   COLLX_ALWAYS_INLINE void send(int lane, rank_t peer, std::byte const* payload, std::size_t bytes,
                                 handover how) noexcept {
-    if (COLLX_UNLIKELY(bytes > inline_bytes || how >= handover::pushed))
-      return send_where_it_lies(lane, peer, payload, bytes, how);
     pair& to = at(lane, peer);
-    letter& next = to.outbox[to.sent % letters_per_inbox];
     bool const unanswered = to.acknowledged == to.received;
-    next.bytes = static_cast<std::uint32_t>(bytes);
-    next.consumed = static_cast<std::uint32_t>(to.acknowledged = to.received);
-    next.payload = 0;
-    device::copy_few(next.inlined, payload, bytes);
-    // Release: the letter is written before the receiver can see its number.
-    next.sequence.store(++to.sent, std::memory_order_release);
+    if (COLLX_LIKELY(bytes <= inline_bytes && how < handover::pushed))
+      write_letter(to, payload, bytes, bytes);
+    else if (lane == 0 && bytes <= short_bytes && how < handover::pushed) write_lines(to, payload, bytes);
+    else return send_where_it_lies(lane, peer, payload, bytes, how);
     to.bell->ring_if_asleep();
     // One of a stream: the next follows before this one has arrived, and need not wait for its line. Where
     // letters alternate with the peer's there is time enough.
@@ -225,13 +222,13 @@ class endpoint {
     next.bytes = static_cast<std::uint32_t>(bytes);
     next.consumed = static_cast<std::uint32_t>(to.acknowledged = to.received);
     // Of a greeting, any address will do that is one.
-    next.payload = how == handover::greeting ? space_->address_of(own_block_, 1)
-                                             : space_->address_of(payload, bytes);
+    next.payload =
+        how == handover::greeting ? space_->address_of(own_block_, 1) : space_->address_of(payload, bytes);
     next.target = target_[lane] == nullptr ? 0 : space_->address_of(target_[lane], 1);
     if constexpr (fetches) {
       if (next.payload == 0)
-        next.payload = reinterpret_cast<std::uintptr_t>(payload) |
-                       (how == handover::posted ? in_receiver : in_sender);
+        next.payload =
+            reinterpret_cast<std::uintptr_t>(payload) | (how == handover::posted ? in_receiver : in_sender);
       if (next.target == 0 && offers_[lane])
         next.target = reinterpret_cast<std::uintptr_t>(target_[lane]) | in_sender;
     }
@@ -295,23 +292,6 @@ class endpoint {
   static constexpr std::size_t demoted_bytes_max = 512;
   static constexpr std::size_t hinted_bytes_max = 16384;
 
-  // One lane between this rank and one peer, both directions. Used by this rank only.
-  struct alignas(line_bytes) pair {
-    letter* inbox = nullptr;                    // in this rank's block
-    letter* outbox = nullptr;                   // in the peer's block
-    acknowledgement* receipts = nullptr;        // this rank writes: letters it has consumed
-    acknowledgement const* returned = nullptr;  // the peer writes: letters of ours it has consumed
-    doorbell* bell = nullptr;                   // the peer's
-    std::uint64_t sent = 0;
-    std::uint64_t received = 0;
-    std::uint64_t known_consumed = 0;  // last value read from `returned`
-    std::uint64_t in_place_sent = 0;   // number of the last letter that refers to the user's memory
-    std::uint64_t staged_sent = 0;     // and of the last that refers to staging
-    std::uint64_t acknowledged = 0;    // last value written to `receipts`
-    bool owes_receipt = false;         // the letter being read has a payload elsewhere
-    std::uint64_t push_target = 0;
-    std::uint64_t push_collective = 0;
-  };
   struct alignas(line_bytes) small_line {
     std::byte bytes[line_bytes];
   };
@@ -325,6 +305,9 @@ class endpoint {
     with.receipts = reinterpret_cast<acknowledgement*>(own_block_ + layout_.acknowledgement_of(lane, peer));
     with.returned =
         reinterpret_cast<acknowledgement const*>(theirs + layout_.acknowledgement_of(lane, rank_));
+    if (lane != 0) return;
+    with.further_inbox = reinterpret_cast<further_line*>(own_block_ + layout_.further(peer));
+    with.further_outbox = reinterpret_cast<further_line*>(theirs + layout_.further(rank_));
   }
 
   [[nodiscard]] std::byte* block_of(rank_t peer) noexcept {
@@ -369,8 +352,8 @@ class endpoint {
 
   // A letter says how many of ours its sender had consumed: of those in flight, so that 32 bits will do.
   static void learn(pair& with, letter const& from_peer) noexcept {
-    auto const more = static_cast<std::int32_t>(
-        from_peer.consumed - static_cast<std::uint32_t>(with.known_consumed));
+    auto const more =
+        static_cast<std::int32_t>(from_peer.consumed - static_cast<std::uint32_t>(with.known_consumed));
     if (more > 0) with.known_consumed += static_cast<std::uint64_t>(more);
   }
 
