@@ -14,6 +14,7 @@
 #include "collx/bootstrap/local.hpp"
 #include "collx/collective/all_reduce_fixed_tree.hpp"
 #include "collx/core/random.hpp"
+#include "meeting.hpp"
 #include "watched.hpp"
 
 namespace {
@@ -176,7 +177,8 @@ TEST_CASE("an average is that of the leaves") {
 }
 
 TEST_CASE("many in flight; one that is dropped waits; what fails, fails the request") {
-  watched::on_threads(3, [](collx::communicator<collx::transport::threads>& comm) {
+  meeting after_many(3);
+  watched::on_threads(3, [&](collx::communicator<collx::transport::threads>& comm) {
     fixed_tree const tree{3};
     std::vector<int> in(7, 1);
     std::vector<std::vector<int>> out(12, std::vector<int>(7));
@@ -186,7 +188,7 @@ TEST_CASE("many in flight; one that is dropped waits; what fails, fails the requ
     }
     for (auto const& each : out)
       if (each != std::vector<int>(7, 3)) throw std::runtime_error("many");
-    comm.timeout_us(20'000'000);
+    after_many.attend(comm);
     if (comm.rank() == 0) return comm.abort();
     auto request = collx::start::all_reduce_fixed_tree(comm, tree, in, out[0]);
     if (request.try_wait() != collx::status::aborted) throw std::runtime_error("not aborted");

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "collx/collx.hpp"
+#include "meeting.hpp"
 #include "watched.hpp"
 
 namespace {
@@ -100,10 +101,12 @@ TEST_CASE("shm: many groups, one after the other, out of little symmetric memory
 }
 
 TEST_CASE("a group inherits the deadline, and an abort of the world reaches it") {
-  watched::on_threads(2, [](auto& world) {
-    world.timeout_us(7'000'000);
+  meeting after_split(2);
+  watched::on_threads(2, [&](auto& world) {
+    world.timeout_us(37'000'000);
     auto group = world.split(0, 0);
-    require(group.timeout_us() == 7'000'000, "timeout");
+    require(group.timeout_us() == 37'000'000, "timeout");
+    after_split.attend(world);
     if (world.rank() == 0) return world.abort();
     std::vector<int> v(10);
     require(collx::try_all_reduce(group, v) == status::aborted, "aborted");
@@ -111,9 +114,11 @@ TEST_CASE("a group inherits the deadline, and an abort of the world reaches it")
 }
 
 TEST_CASE("a failure in a group names ranks of the group") {
-  watched::on_threads(3, [](auto& world) {
+  meeting after_split(3);
+  watched::on_threads(3, [&](auto& world) {
     // Ranks 2 and 1 of the world are ranks 0 and 1 of the group.
     auto group = world.split(world.rank() != 0, -world.rank());
+    after_split.attend(world);
     group.timeout_us(30'000);
     if (world.rank() != 2) return;
     std::vector<int> v(10);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include "collx/bootstrap/processes.hpp"
 #include "collx/collective/all_reduce.hpp"
@@ -76,7 +77,7 @@ TEST_CASE("a name that cannot be obeyed is refused by its variable's name") {
 }
 
 TEST_CASE("COLLX_TUNING names a table, which a communicator's own goes before") {
-  std::string const path = "environment_test_table.json";
+  std::string const path = "environment_test_table_" + std::to_string(getpid()) + ".json";
   std::FILE* const file = std::fopen(path.c_str(), "w");
   REQUIRE(file != nullptr);
   std::fputs(R"({"rules": [{"collective": "all_reduce", "algorithm": "ring", "transport": "shm"}]})", file);
