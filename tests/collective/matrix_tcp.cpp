@@ -28,6 +28,16 @@ void walk_all(rank_t size, tcp_settings chosen) {
   MESSAGE(size << " ranks: collectives, counted on every rank: " << done.load());
 }
 
+// Containers may have none.
+bool has_ipv6() {
+  try {
+    (void)collx::net::listen_at(collx::net::address::loopback(0, 6), {});
+    return true;
+  } catch (collx::error const&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 TEST_CASE("tcp: every schedule of 1 to 6 ranks gives what the reference gives") {
@@ -46,6 +56,8 @@ TEST_CASE("tcp: and over three connections per pair, in slices of 1 KiB, with ch
 
 TEST_CASE("tcp: and between processes, over connections that are made when they are needed") {
   (void)oracle::reference::get();
+  std::uint8_t const newest = has_ipv6() ? 6 : 4;
+  WARN_MESSAGE(newest == 6, "this host has no IPv6: over IPv4 only");
   for (rank_t const size : {3, 4}) {
     if (size == 4 && sample::is_sample) continue;
     tcp_settings chosen;
@@ -57,7 +69,7 @@ TEST_CASE("tcp: and between processes, over connections that are made when they 
           if (walk<forms::blocking>(comm, memory.data(), [](oracle::setting const&) { return true; }) == 0)
             throw std::runtime_error("walked nothing");
         },
-        chosen, size == 3 ? 6 : 4);
+        chosen, size == 3 ? newest : std::uint8_t{4});
     for (int const code : codes) CHECK(code == 0);
   }
 }
