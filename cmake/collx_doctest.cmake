@@ -52,7 +52,8 @@ function(collx_add_test name)
 endfunction()
 
 # Every DIRECTORY/NAME.cpp becomes test_DIRECTORY_NAME. A line "// ctest: PROPERTY VALUE" in the source
-# sets a property of the test (RUN_SERIAL ON for one that measures time, say). A line "// thread sanitizer: no"
+# sets a property of the test (RUN_SERIAL ON for one that measures time, say; a TIMEOUT below COLLX_TEST_TIMEOUT_S, which
+# is long for sanitizers, does not count). A line "// thread sanitizer: no"
 # keeps a test that takes minutes under it, and gains nothing, out of that stage; "// sanitizers: no, REASON" one that takes
 # half a minute to compile and runs no code that others do not run under them. A line "// component: NAME" links
 # collx::NAME; where that is missing, the test is skipped, visibly. Tests compile unoptimised, which takes half the

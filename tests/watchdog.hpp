@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -35,9 +36,17 @@ inline void read_what_others_write() { AnnotateIgnoreReadsBegin(__FILE__, __LINE
 inline void read_what_others_write() {}
 #endif
 
+// For the test of watchdogs, which knows when its ranks hang: once what this points to is true, all bark,
+// whatever the clock says. It may lie in memory that processes share.
+inline std::atomic<bool> const* hanging = nullptr;
+
 class watchdog {
  public:
-  static constexpr int spare_s = 12;
+  static constexpr int spare_s = 14;
+  // So long ranks that wait may take to notice that they are aborted.
+  static constexpr std::chrono::seconds time_to_notice{6};
+  // Of who waits for processes that have watchdogs of their own: by then those have told.
+  static constexpr int spare_of_parent_s = 4;
 
   explicit watchdog(std::chrono::seconds patience = time_left(spare_s))
       : patience_(patience), thread_([this] { watch(); }) {}
@@ -82,20 +91,28 @@ class watchdog {
       if (rank.comm == comm && expired_) rank.print(comm);  // it leaves because it was aborted
       return rank.comm == comm;
     });
+    changed_.notify_one();
+  }
+
+  // Whether the ranks ended in time.
+  bool end_in_time(std::unique_lock<std::mutex>& lock) {
+    auto const end = std::chrono::steady_clock::now() + patience_;
+    if (hanging == nullptr) return changed_.wait_until(lock, end, [&] { return done_; });
+    while (!changed_.wait_for(lock, std::chrono::milliseconds(10), [&] { return done_; }))
+      if (*hanging || std::chrono::steady_clock::now() >= end) return false;
+    return true;
   }
 
   void watch() {
     std::unique_lock lock(mutex_);
-    if (changed_.wait_for(lock, patience_, [&] { return done_; })) return;
+    if (end_in_time(lock)) return;
     std::fprintf(
         stderr,
         "watchdog: ranks have not ended after %lld s; where those that this process runs stand (%zu):\n",
         static_cast<long long>(patience_.count()), ranks_.size());
     expired_ = true;
     for (entry const& rank : ranks_) rank.abort(rank.comm);
-    lock.unlock();
-    std::this_thread::sleep_for(std::chrono::seconds(2));  // for the ranks to notice
-    lock.lock();
+    changed_.wait_for(lock, time_to_notice, [&] { return ranks_.empty(); });
     read_what_others_write();
     for (entry const& rank : ranks_) rank.print(rank.comm);
     std::fflush(stderr);

@@ -44,7 +44,7 @@ class limit_of_parent {
       abort();
     };
     sigaction(SIGALRM, &at_limit, &before_);
-    alarm(static_cast<unsigned>(time_left(watchdog::spare_s / 2).count()));
+    alarm(static_cast<unsigned>(time_left(watchdog::spare_of_parent_s).count()));
   }
   limit_of_parent(limit_of_parent const&) = delete;
   ~limit_of_parent() {

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 namespace {
 
@@ -17,7 +18,9 @@ using tuning::state;
 cell_key const cell{{"shm", "private", 4}, "all_reduce", 64};
 
 struct file {
-  std::string path = (std::filesystem::temp_directory_path() / "collx_tune_state_test.jsonl").string();
+  std::string path =
+      (std::filesystem::temp_directory_path() / ("collx_tune_state_" + std::to_string(getpid()) + ".jsonl"))
+          .string();
   file() = default;
   file(file const&) = delete;
   file& operator=(file const&) = delete;

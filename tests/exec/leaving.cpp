@@ -48,7 +48,7 @@ struct leaving_threads {
 using communicator = collx::communicator<leaving_threads>;
 
 // 8 pieces of an exchange are staged at once: 5 leave without their sender waiting.
-collx::transport::settings const small_staging{.timeout_us = 5'000'000, .staging_bytes = 64 * 1024};
+collx::transport::settings const small_staging{.timeout_us = 60'000'000, .staging_bytes = 64 * 1024};
 std::vector<int> numbers(std::size_t count) {
   std::vector<int> v(count);
   std::iota(v.begin(), v.end(), 0);

@@ -13,30 +13,54 @@
 #include "collx/algo/ring.hpp"
 #include "collx/collective/all_reduce.hpp"
 #include "collx/collective/barrier.hpp"
+#include "shared_with_forks.hpp"
 #include "watched.hpp"
 
 namespace {
 
 constexpr collx::rank_t size = 4, missing = 2;
 
+// What the ranks of one process, or of several, tell each other.
+struct stage {
+  arrivals begun;
+  std::atomic<bool> hangs{false};
+};
+
+// Whether a rank that has begun its last call waits in it, asleep: it is made to say so again.
+template <class Communicator>
+void see_it_sleep(Communicator& comm, collx::rank_t rank) {
+  auto& bell = comm.world().bell(rank);
+  bell.asleep = 0;
+  bell.ring();
+  while (bell.asleep == 0) sched_yield();
+}
+
 // Rank `missing` does not come to collective number 3; the deadline of the others is far away.
 template <class Communicator>
-void hang(Communicator& comm) {
+void hang(Communicator& comm, stage& s) {
   comm.timeout_us(3'600'000'000);
   std::vector<int> values(1000, 1);
   for (int i = 0; i < 3; ++i) collx::all_reduce(comm, values);
-  if (comm.rank() == missing)
+  if (comm.rank() == missing) {
+    s.begun.wait_for(size - 1);
+    for (collx::rank_t const waiting : {0, 1}) see_it_sleep(comm, waiting);
+    s.hangs = true;
     for (;;) pause();
-  if (comm.rank() != 3) collx::all_reduce<collx::algo::ring>(comm, values);
+  }
+  if (comm.rank() != 3) {
+    s.begun.come();
+    collx::all_reduce<collx::algo::ring>(comm, values);
+  }
   auto started = collx::start::all_reduce<collx::algo::ring>(comm, values);
+  s.begun.come();
   for (;;) pause();
 }
 
-// A process that runs what hangs, with little more time than `spare_s` before its limit.
+// A process that runs what hangs; with so little time before its limit, if that is how it is to end.
 class hanging_process {
  public:
   template <class Hangs>
-  hanging_process(int spare_s, Hangs const& hangs) {
+  explicit hanging_process(Hangs const& hangs, int limit_s = 0) {
     int ends[2];
     REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
     pid_ = fork();
@@ -46,8 +70,8 @@ class hanging_process {
       dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);
       signal(SIGABRT, SIG_DFL);  // doctest's handler would report a crash of this test
       auto const gone = std::chrono::steady_clock::now() - test_began;
-      auto const limit_s = std::chrono::duration_cast<std::chrono::seconds>(gone).count() + spare_s + 5;
-      setenv("COLLX_TEST_TIMEOUT_S", std::to_string(limit_s).c_str(), 1);
+      auto const gone_s = std::chrono::duration_cast<std::chrono::seconds>(gone).count();
+      if (limit_s != 0) setenv("COLLX_TEST_TIMEOUT_S", std::to_string(gone_s + limit_s).c_str(), 1);
       hangs();
       _exit(0);
     }
@@ -101,31 +125,46 @@ void check_text(std::string const& text) {
 TEST_CASE("ranks that hang are ended, and say where they stand") {
   // All at once: they take seconds. A process whose rank another one's watchdog aborts ends by its
   // exception.
-  hanging_process threads(watchdog::spare_s,
-                          [] { watched::on_threads(size, [](auto& comm) { hang(comm); }); });
-  hanging_process processes(watchdog::spare_s, [] {
-    for (int const code : watched::on_processes(size, [](auto& comm) { hang(comm); }))
+  shared_with_forks<stage> of_threads, of_processes;
+  hanging_process threads([&] {
+    hanging = &of_threads->hangs;
+    watched::on_threads(size, [&](auto& comm) { hang(comm, *of_threads); });
+  });
+  hanging_process processes([&] {
+    hanging = &of_processes->hangs;
+    for (int const code : watched::on_processes(size, [&](auto& comm) { hang(comm, *of_processes); }))
       if (code == 0) _exit(0);
     abort();
   });
-  hanging_process without_watchdogs(watchdog::spare_s / 2, [] {
-    watched::limit_of_parent const limit;
-    // unwatched: as if their watchdogs hung as well
-    (void)collx::bootstrap::on_processes(2, [](auto&) {
-      for (;;) pause();
-    });
-  });
   check_text(threads.said());
   check_text(processes.said());
-  CHECK(without_watchdogs.said().find("watchdog: processes that are ranks have not ended") !=
-        std::string::npos);
+}
+
+TEST_CASE("what hangs is ended before ctest ends it") {
+  hanging_process by_watchdog(
+      [] {
+        watchdog const dog;
+        for (;;) pause();
+      },
+      watchdog::spare_s + 1);
+  hanging_process by_its_parent(
+      [] {
+        watched::limit_of_parent const limit;
+        // unwatched: as if their watchdogs hung as well
+        (void)collx::bootstrap::on_processes(2, [](auto&) {
+          for (;;) pause();
+        });
+      },
+      watchdog::spare_of_parent_s + 1);
+  CHECK(by_watchdog.said().find("watchdog: ranks have not ended after 1 s") != std::string::npos);
+  CHECK(by_its_parent.said().find("watchdog: processes that are ranks have not ended") != std::string::npos);
 }
 
 TEST_CASE("a watchdog is patient as long as ctest is, and no longer") {
   setenv("COLLX_TEST_TIMEOUT_S", "10000", 1);
   CHECK(time_left(watchdog::spare_s).count() > 9000);
   CHECK(time_left(watchdog::spare_s).count() <= 10000 - watchdog::spare_s);
-  CHECK(time_left(watchdog::spare_s / 2) > time_left(watchdog::spare_s));
+  CHECK(time_left(watchdog::spare_of_parent_s) > time_left(watchdog::spare_s));
   setenv("COLLX_TEST_TIMEOUT_S", "1", 1);  // it is late already
   CHECK(time_left(watchdog::spare_s).count() == 1);
 }

@@ -32,7 +32,7 @@ def count(program):
         run = subprocess.run(
             ["valgrind", "--tool=callgrind", "--toggle-collect=counted_*", "--zero-before=end_of_warm_up",
              "--dump-after=end_of_calls", f"--callgrind-out-file={out}", program],
-            capture_output=True, text=True, timeout=60, check=False)
+            capture_output=True, text=True, check=False)
         if run.returncode != 0:
             sys.exit(f"{program} under callgrind: exit status {run.returncode}\n{run.stdout}{run.stderr}")
         made = [line.split() for line in run.stdout.splitlines()]

@@ -2,6 +2,7 @@
 // Private payloads that receivers, or their senders, have the system copy: the same results as staged
 // ones, whatever their size and alignment; staged where it refuses; an error and no wait for ever where a
 // peer dies.
+// ctest: TIMEOUT 300
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -10,7 +11,9 @@
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "collx/algo/bruck.hpp"
 #include "collx/algo/direct.hpp"
@@ -27,6 +30,7 @@
 #include "collx/collective/split.hpp"
 #include "collx/transport/faulty.hpp"
 #include "sample.hpp"
+#include "shared_with_forks.hpp"
 #include "watched.hpp"
 
 namespace {
@@ -64,11 +68,9 @@ using communicator = collx::communicator<fetching>;
 collx::transport::settings const always{.staging_bytes = 64 * 1024, .single_copy_bytes = 33};
 collx::transport::settings const never{.staging_bytes = 64 * 1024, .single_copy_bytes = 0};
 
-// Until all ranks know that all can read.
+// Whether all ranks can read is found out by each as it joins, and so known to all that are in a barrier.
 template <class Transport>
 void wait_until_permitted(collx::communicator<Transport>& comm) {
-  auto& world = comm.engine().endpoint().space();
-  for (int i = 0; i < 5000 && world.fetched_bytes_min() == static_cast<std::size_t>(-1); ++i) usleep(1000);
   collx::barrier(comm);
 }
 
@@ -236,13 +238,14 @@ TEST_CASE("single copy: a communicator of some of the ranks, and memory of both 
 
 TEST_CASE("single copy: where the system refuses, payloads are staged") {
   if (getuid() != 0) return;  // only root can become somebody who may not read
+  constexpr int cannot = 77;  // root of a container that has no other users
   int const fd = collx::transport::shared_memory::segment::create(2, always);
   pid_t ranks[2];
   for (rank_t r = 0; r < 2; ++r) {
     ranks[r] = fork();
     REQUIRE(ranks[r] >= 0);
     if (ranks[r] != 0) continue;
-    int code = 1;
+    int code = cannot;
     if (setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0 &&
         prctl(PR_SET_DUMPABLE, 0) == 0) {
       try {
@@ -263,13 +266,21 @@ TEST_CASE("single copy: where the system refuses, payloads are staged") {
     int how = 0;
     REQUIRE(waitpid(rank, &how, 0) == rank);
     CHECK(WIFEXITED(how));
-    CHECK(WEXITSTATUS(how) == 0);
+    if (WEXITSTATUS(how) == cannot) MESSAGE("SKIPPED: root cannot become another user here");
+    else CHECK(WEXITSTATUS(how) == 0);
   }
 }
 
 TEST_CASE("single copy: memory that the system does not read for others is not offered to them") {
   collx::transport::shared_memory::own_memory memory;
   std::vector<std::byte> const ordinary(100'000);
+  iovec one{const_cast<std::byte*>(ordinary.data()), 1};
+  std::byte copy;
+  iovec const to{&copy, 1};
+  if (process_vm_readv(getpid(), &to, 1, &one, 1, 0) != 1) {
+    MESSAGE("SKIPPED: this system lets nobody read memory of processes");
+    return;
+  }
   CHECK(memory.readable(ordinary.data(), ordinary.size()));
   CHECK(memory.readable(ordinary.data(), 1));
   std::size_t const bytes = std::size_t{8} << 20;
@@ -321,7 +332,9 @@ TEST_CASE("single copy: nothing is written to a rank that has given up") {
         if (permitted(comm) && comm.rank() == 0 && write(2) != status::ok) return 1;
         collx::barrier(comm);
         if (permitted(comm) && comm.rank() == 1 && word != 2) return 2;
-        collx::barrier(comm);
+        // Whoever is through may have given up before the other one is.
+        status const met = collx::try_barrier(comm);
+        if (met != status::ok && met != status::aborted) return 5;
         comm.abort();
         world.wait_for_writers(world.chosen().timeout_us);
         if (comm.rank() == 0) return write(3) == status::aborted ? 0 : 3;
@@ -336,12 +349,16 @@ TEST_CASE("single copy: a rank killed at any of its sends, with payloads unread,
   for (std::uint64_t at_send = 1; at_send <= 16; ++at_send) {
     CAPTURE(at_send);
     bool const posts = at_send > 10;
+    shared_with_forks<arrivals> through;
     auto const codes = watched::on_processes<faulty_shm>(
         3,
         [&](collx::communicator<faulty_shm>& comm) {
           wait_until_permitted(comm);
-          if (comm.rank() == 1)
+          through->come();
+          if (comm.rank() == 1) {
+            through->wait_for(3);  // nobody is to fail in that barrier
             comm.engine().endpoint().inject({.stop_at_send = at_send, .kill_process = true});
+          }
           std::vector<int> in(3 * 60'000), out(3 * 60'000);
           for (;;) {
             status const outcome =
@@ -352,7 +369,7 @@ TEST_CASE("single copy: a rank killed at any of its sends, with payloads unread,
             return named && (outcome == status::peer_lost || outcome == status::aborted) ? 0 : 1;
           }
         },
-        {.timeout_us = 20'000'000, .staging_bytes = 64 * 1024, .single_copy_bytes = 33});
+        {.timeout_us = 60'000'000, .staging_bytes = 64 * 1024, .single_copy_bytes = 33});
     CHECK(codes[0] == 0);
     CHECK(codes[1] == 128 + SIGKILL);
     CHECK(codes[2] == 0);

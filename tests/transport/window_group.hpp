@@ -69,6 +69,10 @@ class group {
       views_[r].heap_end = views_[r].heap_begin + bytes;
     }
   }
+  // How long this rank, unlike the others, waits.
+  void timeout_ns(rank_t rank, std::uint64_t value) {
+    views_[static_cast<std::size_t>(rank)].limits.timeout_ns = value;
+  }
   void stop() { collx::device::store_relaxed(&stopped_, 1u); }
 
   // Calls f(rank, lane, team) on every thread of every lane of the ranks that `takes_part(rank)` names.

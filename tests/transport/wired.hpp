@@ -27,7 +27,7 @@ class cables;
 class plug : public sockets::connector {
  public:
   plug(cables& all, rank_t rank) : all_(all), rank_(rank), bell_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
-  ~plug() override { close(bell_); }
+  ~plug() override;
   void dial(rank_t peer, int first, int end) noexcept override;
   bool poll(sockets::connection& next) noexcept override {
     std::lock_guard const held(mutex_);
@@ -65,17 +65,32 @@ class cables {
   }
   // Each belongs to the world that takes it.
   plug* operator[](rank_t r) { return plugs_[static_cast<std::size_t>(r)]; }
+  // To a rank that may have left: then nobody holds that end, and it is closed.
+  void give(rank_t to, sockets::connection c) {
+    std::lock_guard const held(mutex_);
+    if (plug* const there = plugs_[static_cast<std::size_t>(to)]) there->give(std::move(c));
+  }
+  void leave(rank_t r) {
+    std::lock_guard const held(mutex_);
+    plugs_[static_cast<std::size_t>(r)] = nullptr;
+  }
 
  private:
+  std::mutex mutex_;
   std::vector<plug*> plugs_;
 };
+
+inline plug::~plug() {
+  all_.leave(rank_);
+  close(bell_);
+}
 
 inline void plug::dial(rank_t peer, int first, int end) noexcept {
   for (int f = first; f < end; ++f) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) return;
     give({peer, f, collx::net::owned_fd(ends[0])});
-    all_[peer]->give({rank_, f, collx::net::owned_fd(ends[1])});
+    all_.give(peer, {rank_, f, collx::net::owned_fd(ends[1])});
   }
 }
 
