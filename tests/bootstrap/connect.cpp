@@ -26,13 +26,10 @@ namespace {
 using collx::rank_t;
 using environment = std::map<std::string, std::string>;
 
-constexpr char const* variables[] = {"RANK",
-                                     "WORLD_SIZE",
-                                     "LOCAL_RANK",
-                                     "COLLX_RENDEZVOUS",
-                                     "COLLX_TIMEOUT_US",
-                                     "COLLX_HEAP_BYTES",
-                                     "COLLX_STAGING_BYTES"};
+constexpr char const* variables[] = {"COLLX_LAUNCHER",   "RANK",
+                                     "WORLD_SIZE",       "LOCAL_RANK",
+                                     "COLLX_RENDEZVOUS", "COLLX_TIMEOUT_US",
+                                     "COLLX_HEAP_BYTES", "COLLX_STAGING_BYTES"};
 
 // A process that connects, and what became of it.
 class process {
@@ -101,7 +98,7 @@ class process {
 };
 
 environment of_rank(rank_t rank, rank_t size, std::string const& path,
-                    std::string const& timeout_us = "20000000") {
+                    std::string const& timeout_us = "100000000") {
   return {{"RANK", std::to_string(rank)},
           {"WORLD_SIZE", std::to_string(size)},
           {"LOCAL_RANK", std::to_string(rank)},

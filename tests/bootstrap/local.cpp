@@ -110,11 +110,15 @@ TEST_CASE("processes: exit codes tell exceptions, exits, signals and success apa
     switch (comm.rank()) {
       case 1: throw std::runtime_error("expected: rank 1 throws");
       case 2: _exit(7);
-      case 3: kill(getpid(), SIGKILL); break;
+      case 3:
+        kill(getpid(), SIGKILL);
+        pause();
+        break;
       case 4: throw 42;
       case 5:
         signal(SIGTERM, SIG_DFL);  // doctest's handler would report it
         kill(getpid(), SIGTERM);
+        pause();  // it may be the watchdog's thread that hears of it
         break;
       default: break;
     }
@@ -128,18 +132,17 @@ TEST_CASE("processes: exit codes tell exceptions, exits, signals and success apa
 }
 
 TEST_CASE("processes: when one throws, the others end with an error instead of waiting") {
-  std::uint64_t const began = collx::now_us();
   auto const codes = on_processes(3, [](auto& comm) {
     watchdog dog;
     if (comm.rank() == 0) throw std::runtime_error("expected: rank 0 throws");
     std::vector<int> values(10);
+    // Not a time-out.
     if (collx::try_all_reduce(comm, values) != status::aborted) _exit(9);
     if (comm.failure().reported_by != 0) _exit(10);
   });
   CHECK(codes[0] == 1);
   CHECK(codes[1] == 0);
   CHECK(codes[2] == 0);
-  CHECK(collx::now_us() - began < 10'000'000);
 }
 
 TEST_CASE("worlds inside worlds: threads in threads, threads in processes, processes in processes") {
@@ -174,10 +177,10 @@ TEST_CASE("worlds one after the other know nothing of each other, even after a f
 
 TEST_CASE("settings reach every rank") {
   auto const check = [](auto& comm) {
-    require(comm.timeout_us() == 123'456, "timeout");
+    require(comm.timeout_us() == 123'456'789, "timeout");
     require(comm.engine().endpoint().staging_bytes() == 128 * 1024, "staging");
   };
-  collx::transport::settings const chosen{.timeout_us = 123'456, .staging_bytes = 128 * 1024};
+  collx::transport::settings const chosen{.timeout_us = 123'456'789, .staging_bytes = 128 * 1024};
   on_threads(2, check, chosen);
   for (int const code : on_processes(2, check, chosen)) CHECK(code == 0);
 }

@@ -24,13 +24,14 @@ using collx::rank_t;
 using collx::status;
 
 inline constexpr char const* the_secret = "the secret of these tests";
+inline constexpr std::uint64_t long_us = 60'000'000;
 
 // How a process differs from an ordinary rank.
 struct plan {
   rank_t rank = 0, size = 1;
   std::string place;                // COLLX_RENDEZVOUS
   std::string secret = the_secret;  // empty: none
-  std::uint64_t timeout_us = 20'000'000;
+  std::uint64_t timeout_us = long_us;
   net::protection protects = net::protection::none;
 };
 
@@ -54,7 +55,7 @@ inline rank_t sum_up_the_tree(bootstrap::network_membership& all) {
   rank_t sum = all.rank;
   for (net::owned_fd const& each : all.children) {
     rank_t below = 0;
-    require(net::ready_before(each.get(), POLLIN, now_us() + 20'000'000), "a child is silent");
+    require(net::ready_before(each.get(), POLLIN, now_us() + long_us), "a child is silent");
     require(recv(each.get(), &below, sizeof below, 0) == sizeof below, "a child has gone");
     sum += below;
   }
@@ -68,7 +69,7 @@ inline void shake_hands(bootstrap::network_membership& all, bootstrap::network_s
   rank_t const next = (all.rank + 1) % all.size, before = (all.rank + all.size - 1) % all.size;
   net::caller call(all.addresses[static_cast<std::size_t>(next)],
                    {net::purpose::link, all.rank, next, all.size, 0, chosen.protects}, all.credentials,
-                   chosen.sockets, now_us() + 20'000'000, net::unanswered::means_lost);
+                   chosen.sockets, now_us() + long_us, net::unanswered::means_lost);
   net::guest who;
   bool came = false;
   status reached = status::pending;
@@ -97,7 +98,7 @@ inline net::owned_fd reach(net::caller call) {
 template <class Message>
 Message heard(net::owned_fd const& from) {
   std::byte text[Message::bytes_count];
-  require(net::ready_before(from.get(), POLLIN, now_us() + 20'000'000), "silence");
+  require(net::ready_before(from.get(), POLLIN, now_us() + long_us), "silence");
   require(recv(from.get(), text, sizeof text, MSG_WAITALL) == static_cast<ssize_t>(sizeof text),
           "the other end has gone");
   Message what;
@@ -119,7 +120,7 @@ inline net::owned_fd register_by_hand(rank_t rank, rank_t size, std::string cons
                          {net::purpose::store, rank, 0, size, 0},
                          keys(),
                          {},
-                         now_us() + 20'000'000});
+                         now_us() + long_us});
   require(send(to_store.get(), said, sizeof said, MSG_NOSIGNAL) == sizeof said, "rank 0 has gone");
   return to_store;
 }
@@ -133,7 +134,7 @@ inline net::owned_fd enter_tree(rank_t rank, rank_t size, std::string const& pla
                 {net::purpose::tree, rank, bootstrap::tree_parent(rank), size, 0},
                 keys().for_job(session),
                 {},
-                now_us() + 20'000'000});
+                now_us() + long_us});
 }
 
 // A process that meets the others, and what became of it.
@@ -172,7 +173,7 @@ class process {
  private:
   [[noreturn]] static void live(plan const& its, int out) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    alarm(60);
+    alarm(300);
     std::string text;
     try {
       setenv("COLLX_RENDEZVOUS", its.place.c_str(), 1);

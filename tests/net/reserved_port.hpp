@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ports for tests: kept from being given to others, while nobody listens.
+// Ports for tests: kept from being given to others, while nobody listens. And whether there is IPv6.
 #pragma once
+
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -22,3 +24,10 @@ class reserved_port {
  private:
   collx::net::owned_fd fd_;
 };
+
+// The versions of the internet protocol that this host can talk to itself with: a container may have no IPv6.
+inline std::vector<std::uint8_t> versions_here() {
+  if (collx::net::try_listen_at(collx::net::address::loopback(0, 6), {})) return {4, 6};
+  MESSAGE("no IPv6 on this host: left out");
+  return {4};
+}

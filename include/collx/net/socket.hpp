@@ -143,12 +143,13 @@ struct congestion_name {
 
 // Of a socket of begin_connect: 0 connected, EINPROGRESS not yet, else why not.
 [[nodiscard]] inline int connect_outcome(int fd) noexcept {
+  // First whether it has ended, then how: a refusal that came in between would be taken for a connection.
+  pollfd what{fd, POLLOUT, 0};
+  if (::poll(&what, 1, 0) < 1) return EINPROGRESS;
   int why = 0;
   socklen_t length = sizeof why;
   if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &length) != 0) return errno;
   if (why != 0) return why;
-  pollfd what{fd, POLLOUT, 0};
-  if (::poll(&what, 1, 0) < 1) return EINPROGRESS;
   // Connected to itself: a port of the ephemeral range on which nobody listens may be given to the caller.
   return local_address(fd) == peer_address(fd) ? ECONNREFUSED : 0;
 }
