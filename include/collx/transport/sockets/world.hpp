@@ -153,6 +153,8 @@ class tcp_world {
  private:
   static constexpr std::uint32_t looks_per_round = 16;
   static constexpr std::uint64_t patience_after_failure_us = 200'000;
+  // So long word of a failure may take to come round by other ranks.
+  static constexpr std::uint64_t word_patience_us = 1'000'000;
   // A rank that sleeps looks up so often, whatever happens: a deadline of another thread's may be near.
   static constexpr std::uint64_t nap_ms_max = 20, nap_ms_dialling = 1;
 
@@ -180,7 +182,18 @@ class tcp_world {
     if (with != nullptr && with->is_over()) return status::peer_lost;
     if (with != nullptr && with->is_up())
       return with->is_cut_off() ? status::peer_lost : status::ok;  // what it has sent is read first
-    return lost_[static_cast<std::size_t>(peer)] ? status::peer_lost : board_.connections().outlook(peer);
+    if (lost_[static_cast<std::size_t>(peer)]) return status::peer_lost;
+    status const dialled = board_.connections().outlook(peer);
+    return dialled == status::peer_lost && others_may_know(peer) ? status::ok : dialled;
+  }
+
+  // Nobody listens any more where a peer did. If it has left because another was lost, word of that is on its
+  // way here, by those who were connected with both; whoever called it lost before would blame the wrong one.
+  [[nodiscard]] COLLX_COLD bool others_may_know(rank_t peer) noexcept {
+    std::uint64_t const now = now_us(), quarter_us = chosen().timeout_us / 4;
+    if (std::exchange(refused_by_, peer) != peer) refused_us_ = now;
+    std::uint64_t const patience_us = quarter_us < word_patience_us ? quarter_us : word_patience_us;
+    return size() > 2 && now - refused_us_ < patience_us;
   }
 
   COLLX_COLD void ask_after(rank_t peer) noexcept {
@@ -344,6 +357,8 @@ class tcp_world {
   tcp_settings chosen_;
   sockets::switchboard board_;
   array<bool> lost_;  // whose processes are known to be gone
+  rank_t refused_by_ = no_rank;  // the last peer that did not listen any more when it was dialled
+  std::uint64_t refused_us_ = 0;
   channel_group* groups_ = nullptr;
   std::uint32_t round_ = 0;
   std::atomic<bool> dials_{false};
