@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # doctest (the system's, else fetched) and the way every test is declared.
 
-set(COLLX_TEST_TIMEOUT_S 120 CACHE STRING "Seconds after which ctest ends a test")
+# Ten times what the longest take on a machine that does nothing else.
+set(COLLX_TEST_TIMEOUT_S 300 CACHE STRING "Seconds after which ctest ends a test")
 
 find_package(doctest 2.4 QUIET CONFIG)
 if(NOT doctest_FOUND)

@@ -20,6 +20,8 @@ class held_ends : public collx::transport::sockets::connector {
     for (int f = 0; f < 2; ++f) {
       int both[2];
       REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, both) == 0);
+      int const little = 64 * 1024;  // whatever this system gives to all
+      REQUIRE(setsockopt(both[0], SOL_SOCKET, SO_SNDBUF, &little, sizeof little) == 0);
       ours_[f].reset(both[0]);
       theirs[f] = both[1];
     }

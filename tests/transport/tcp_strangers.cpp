@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // While a job runs, 10,000 connections that say anything: the same results, and nothing lost.
-// ctest: TIMEOUT 120
 // component: tcp
 #include <atomic>
 #include <new>
@@ -8,7 +7,9 @@
 
 #include <doctest/doctest.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -54,7 +55,9 @@ void besiege(shared& all) {
   for (int& fd : open) fd = -1;
   for (int i = 0; i < strangers; ++i) {
     int& fd = open[i % 50];
-    if (fd >= 0) close(fd);
+    // Most end without a trace: a system remembers others for a minute, and may have no more ports.
+    linger const at_once{i % 10 != 0, 0};
+    if (fd >= 0) (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), close(fd);
     fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in at{};
     at.sin_family = AF_INET;
@@ -80,6 +83,7 @@ TEST_CASE("tcp: 10,000 strangers at the gates of a running job change nothing") 
   shared& all = shared_by_processes();
   pid_t const siege = fork();
   if (siege == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (auto const& port : all.ports)
       while (port == 0) sched_yield();
     besiege(all);
@@ -101,8 +105,9 @@ TEST_CASE("tcp: 10,000 strangers at the gates of a running job change nothing") 
     }
     return 0;
   });
-  int how = 0;
-  waitpid(siege, &how, 0);
+  int how = -1;
+  while (waitpid(siege, &how, 0) < 0 && errno == EINTR) {
+  }
   CHECK(how == 0);
   for (int const code : codes) CHECK(code == 0);
   CHECK(all.refused == 0);
