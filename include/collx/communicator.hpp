@@ -15,8 +15,9 @@ class symmetric_buffer {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
+  // Throws error (out_of_memory).
   symmetric_buffer(World& world, std::size_t count)
-      : world_(&world), data_(reinterpret_cast<T*>(world.allocate(count * sizeof(T)))), count_(count) {}
+      : world_(&world), data_(reinterpret_cast<T*>(world.allocate(bytes_of(count)))), count_(count) {}
   symmetric_buffer(symmetric_buffer&& other) noexcept
       : world_(other.world_),
         data_(std::exchange(other.data_, nullptr)),
@@ -39,6 +40,15 @@ class symmetric_buffer {
   [[nodiscard]] std::span<T> span() const noexcept { return {data_, count_}; }
 
  private:
+  [[nodiscard]] static std::size_t bytes_of(std::size_t count) {
+    if (count <= PTRDIFF_MAX / sizeof(T)) return count * sizeof(T);
+    char text[160];
+    std::snprintf(text, sizeof text,
+                  "allocate: %zu elements of %zu bytes fit into no memory; is the count negative?", count,
+                  sizeof(T));
+    throw error(status::out_of_memory, text);
+  }
+
   World* world_;
   T* data_;
   std::size_t count_;

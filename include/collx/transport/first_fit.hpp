@@ -31,6 +31,7 @@ class first_fit {
 
   // Where the part begins; `nothing` if no free one is large enough.
   [[nodiscard]] std::size_t take(std::size_t bytes) noexcept {
+    if (bytes > nothing - unit_bytes_) return nothing;  // rounded() would begin at 0 again
     std::size_t const wanted = rounded(bytes);
     posix_lock const only_me(mutex_);
     for (part** link = &free_; *link != nullptr; link = &(*link)->next) {
