@@ -11,8 +11,10 @@
 #include "collx/algo/ring.hpp"
 #include "collx/collective/all_gather_v.hpp"
 #include "collx/collective/all_to_all_v.hpp"
+#include "collx/collective/gather_v.hpp"
 #include "collx/collective/lane_call.hpp"
 #include "collx/collective/reduce_scatter_v.hpp"
+#include "collx/collective/scatter_v.hpp"
 #include "collx/exec/lane_machine.hpp"
 #include "transport/window_group.hpp"
 
@@ -73,8 +75,9 @@ bool succeeds(window_group::traits const& chosen, Bind const& bind) {
   all.run(
       [](rank_t) { return true; },
       [&](rank_t r, int lane, team_t& team) {
-        problem const p{r, chosen.size};
+        problem p{r, chosen.size};
         auto const args = bind(p);
+        p.root = args.root;
         using args_t = std::remove_const_t<decltype(args)>;
         if (args.fault != nullptr) FAIL_CHECK(args.fault);
         auto told = detail::lane_tables_of(args, p.size);
@@ -171,6 +174,54 @@ void exchanges(window_group::traits const& chosen, pattern how, bool packed) {
   for (std::size_t r = 0; r < out.size(); ++r) CHECK(out[r].data == expected[r].data);
 }
 
+// The root knows all counts, the others their own.
+template <class Algorithm>
+void collects(window_group::traits const& chosen, pattern how, bool packed, rank_t root) {
+  rank_t const n = chosen.size;
+  counts_t counts;
+  for (rank_t r = 0; r < n; ++r) counts.push_back(count_of(how, n, r, root));
+  auto in = of_all(
+      n, [&](rank_t r) { return counts_t{counts[static_cast<std::size_t>(r)]}; }, true);
+  memory out(counts, packed), expected(counts, packed);
+  expected.fill([&](rank_t r, std::size_t i) { return value(r, root, i); });
+  for (rank_t r = 0; r < n; ++r)
+    in[static_cast<std::size_t>(r)].fill([&](rank_t, std::size_t i) { return value(r, root, i); });
+  CHECK(succeeds<typename Algorithm::gather>(chosen, [&](problem p) {
+    auto const at = static_cast<std::size_t>(p.rank);
+    auto const args =
+        detail::bind_gather_v(p, in[at].data, p.rank == root ? out.view() : blocks<int>{}, root);
+    p.root = root;
+    CHECK(detail::input_extent(p, args) == counts[at]);
+    CHECK((detail::output_extent(p, args) != 0) == (p.rank == root && !out.data.empty() && args.count != 0));
+    return args;
+  }));
+  CHECK(out.data == expected.data);
+}
+
+template <class Algorithm>
+void hands_out(window_group::traits const& chosen, pattern how, bool packed, rank_t root) {
+  rank_t const n = chosen.size;
+  counts_t counts;
+  for (rank_t r = 0; r < n; ++r) counts.push_back(count_of(how, n, root, r));
+  memory in(counts, packed);
+  in.fill([&](rank_t r, std::size_t i) { return value(root, r, i); });
+  auto out = of_all(
+      n, [&](rank_t r) { return counts_t{counts[static_cast<std::size_t>(r)]}; }, true);
+  CHECK(succeeds<typename Algorithm::scatter>(chosen, [&](problem p) {
+    auto const at = static_cast<std::size_t>(p.rank);
+    auto const args =
+        detail::bind_scatter_v(p, p.rank == root ? in.view() : blocks<int>{}, out[at].data, root);
+    p.root = root;
+    CHECK(detail::output_extent(p, args) == counts[at]);
+    return args;
+  }));
+  std::size_t wrong = 0;
+  for (rank_t r = 0; r < n; ++r)
+    for (std::size_t i = 0; i < counts[static_cast<std::size_t>(r)]; ++i)
+      wrong += out[static_cast<std::size_t>(r)].data[i] != value(root, r, i);
+  CHECK(wrong == 0);
+}
+
 void try_all(window_group::traits const& chosen) {
   CAPTURE(chosen.size);
   CAPTURE(chosen.lanes);
@@ -186,6 +237,8 @@ void try_all(window_group::traits const& chosen) {
       scatters<algo::ring>(chosen, how, packed);
       exchanges<algo::direct_one_shot>(chosen, how, packed);
       exchanges<algo::pairwise>(chosen, how, packed);
+      collects<algo::direct_one_shot>(chosen, how, packed, chosen.size - 1);
+      hands_out<algo::direct_one_shot>(chosen, how, packed, chosen.size / 2);
     }
 }
 

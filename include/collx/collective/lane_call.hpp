@@ -11,6 +11,8 @@ namespace collx::inline abi_1::detail {
 
 inline void tell_lanes(exec::lane_tables::one& told, uneven_buffer const& b, rank_t size) noexcept {
   told.has_offsets = b.has_offsets;
+  told.has_counts = b.counts != nullptr;
+  if (!told.has_counts) return;
   std::size_t end = 0;
   for (std::size_t r = 0; r < static_cast<std::size_t>(size); ++r) {
     told.counts[r] = b.counts[r];
@@ -51,8 +53,9 @@ template <schedule S, class Contract, class T, class Op>
   return exec::map_lanes<S>(p, user, args.count, sizeof(T), staging_bytes, lanes);
 }
 
+// Of a buffer that has counts.
 [[nodiscard]] inline std::size_t uneven_extent(problem p, uneven_buffer const& b) noexcept {
-  if (!b.has_offsets) return b.counts == nullptr ? 0 : b.counts[p.rank];
+  if (!b.has_offsets) return b.counts[p.rank];
   std::size_t behind = 0, end = 0;
   for (std::size_t r = 0; r < static_cast<std::size_t>(p.size); ++r) {
     end = (b.offsets != nullptr ? b.offsets[r] : end) + b.counts[r];
@@ -61,19 +64,22 @@ template <schedule S, class Contract, class T, class Op>
   return behind;
 }
 
-// Elements from where a buffer begins to behind its last block.
+// Elements from where a buffer begins to behind its last block. Without counts it is the one block that a
+// rank which is no root knows of.
 template <class Contract, class T, class Op>
 [[nodiscard]] std::size_t input_extent(problem p, invocation<Contract, T, Op> const& args) noexcept {
   if constexpr (is_uneven<Contract>)
-    return Contract::input(p).count == 0 ? 0 : uneven_extent(p, args.tables.input);
-  else return static_cast<std::size_t>(Contract::input(p).count) * args.count;
+    if (Contract::input(p).count != 0 && args.tables.input.counts != nullptr)
+      return uneven_extent(p, args.tables.input);
+  return static_cast<std::size_t>(Contract::input(p).count) * args.count;
 }
 
 template <class Contract, class T, class Op>
 [[nodiscard]] std::size_t output_extent(problem p, invocation<Contract, T, Op> const& args) noexcept {
   if constexpr (is_uneven<Contract>)
-    return Contract::output(p).count == 0 ? 0 : uneven_extent(p, args.tables.output);
-  else return static_cast<std::size_t>(Contract::output(p).count) * args.count;
+    if (Contract::output(p).count != 0 && args.tables.output.counts != nullptr)
+      return uneven_extent(p, args.tables.output);
+  return static_cast<std::size_t>(Contract::output(p).count) * args.count;
 }
 
 }  // namespace collx::inline abi_1::detail

@@ -19,9 +19,10 @@ struct lane_tables {
     std::size_t counts[lane_peers_max];
     std::size_t offsets[lane_peers_max];
     bool has_offsets;
+    bool has_counts;  // else this rank knows its own block only, which is as long as the call's
 
     [[nodiscard]] COLLX_HD block_table table() const noexcept {
-      return {counts, has_offsets ? offsets : nullptr};
+      return {has_counts ? counts : nullptr, has_offsets ? offsets : nullptr};
     }
   };
   one sides[2];
