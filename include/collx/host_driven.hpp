@@ -50,9 +50,12 @@ class host_driven {
     // Acquire: the communicator's report was written before.
     status const code = failed_.load(std::memory_order_acquire);
     if (COLLX_LIKELY(code == status::ok)) return;
-    if (comm_.failure().code != status::ok) throw error(comm_.failure());
+    // What has failed here aborted the communicator, whose report says no more than that.
+    if (comm_.failure().code == code) throw error(comm_.failure());
     throw error(
-        code, "host-driven collective: a copy between the GPU and the host failed; look at CUDA's own error");
+        code,
+        "host-driven collective: a copy between the GPU and the host failed, or a stream stands still "
+        "for good; look at CUDA's own error");
   }
 
   // For collectives (host_driven_forms below): puts a call into a stream. Throws error for bad arguments, for
@@ -130,13 +133,12 @@ class host_driven {
         rest();
       }
       std::uint32_t const number = number_of(call);
-      // Acquire: what the stream did before it wrote the word is done. What runs before in the stream may
-      // take long, so this wait has no deadline; it is the stream's.
-      while (std::atomic_ref(*reached(call)).load(std::memory_order_acquire) != number) rest();
+      status const come = await_stream(call, number);
       command const& mine = commands_[call % depth];
       // After a failure streams go on all the same, with undefined results: nobody hangs.
       if (failed_.load(std::memory_order_relaxed) == status::ok)  // relaxed: written by this thread only
-        if (status const outcome = mine.perform(*this, mine); outcome != status::ok) {
+        if (status const outcome = come == status::ok ? mine.perform(*this, mine) : come;
+            outcome != status::ok) {
           comm_.abort();  // where only a copy of this rank has failed the others would wait for it
           failed_.store(outcome, std::memory_order_release);  // release: see throw_if_failed()
         }
@@ -145,6 +147,19 @@ class host_driven {
       std::atomic_ref(*finished(call)).store(number, std::memory_order_release);
       done_.store(call + 1, std::memory_order_release);  // release: the command has been read
     }
+  }
+
+  // What runs before in the stream may take long, so this wait has no deadline but the stream's own end: a
+  // stream that stands still for good never comes.
+  [[nodiscard]] status await_stream(std::uint64_t call, std::uint32_t number) noexcept {
+    constexpr std::uint32_t looks_between_checks = 256;
+    // Acquire: what the stream did before it wrote the word is done.
+    while (std::atomic_ref(*reached(call)).load(std::memory_order_acquire) != number) {
+      rest();
+      if (idle_ % looks_between_checks != 0) continue;
+      if (status const state = copies_.state(); state != status::ok) return state;
+    }
+    return status::ok;
   }
 
   // Looks often for a while, then seldom: a rank that has nothing to do leaves its processor to others.

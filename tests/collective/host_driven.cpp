@@ -96,6 +96,37 @@ TEST_CASE("a call waits for its stream, and its stream for the call") {
   });
 }
 
+TEST_CASE("a stream that stands still for good ends its calls, and those of the peers") {
+  watched::on_threads(2, [](auto& comm) {
+    copier copies(4096);
+    queue stream;
+    std::atomic<bool> goes_on{false};
+    std::vector<int> data(500, -1);
+    bool told = false;
+    {
+      driven gpu(comm, copies);
+      if (comm.rank() == 0)  // "a kernel" that is never done
+        stream.put([&] {
+          while (!goes_on.load(std::memory_order_relaxed)) sched_yield();
+        });
+      for (int call = 0; call < 2; ++call)
+        gpu.template enqueue<automatic>(detail::bind_all_reduce(problem{comm.rank(), 2}, data, sum), &stream);
+      if (comm.rank() == 0) copies.die();
+      while (!told) {
+        sched_yield();
+        try {
+          gpu.throw_if_failed();
+        } catch (error const& e) {
+          told = comm.rank() == 1 || e.code() != status::ok;
+        }
+      }
+    }  // does not wait for the stream
+    // Relaxed: a flag. What the stream still does, it does to words that are there.
+    goes_on.store(true, std::memory_order_relaxed);
+    stream.wait();
+  });
+}
+
 TEST_CASE("copies serve one after another, who does not take the last one's words for his") {
   watched::on_threads(2, [](auto& comm) {
     copier copies(4096);

@@ -86,6 +86,13 @@ class copier {
   [[nodiscard]] status fetched(int half) noexcept { return state(fetches_, half); }
   [[nodiscard]] status stored(int half) noexcept { return state(stores_, half); }
 
+  // Relaxed: a flag, nothing more.
+  [[nodiscard]] status state() const noexcept {
+    return died_.load(std::memory_order_relaxed) ? status::system_failure : status::ok;
+  }
+  // Streams stand still from here on, or are about to: the test sees to that.
+  void die() noexcept { died_.store(true, std::memory_order_relaxed); }
+
   void mark(stream where, std::uint32_t* word, std::uint32_t value) {
     where->put([=] { std::atomic_ref(*word).store(value, std::memory_order_release); });
   }
@@ -130,6 +137,7 @@ class copier {
   std::uint32_t words_[64] = {};
   direction fetches_, stores_;
   int fails_after_ = -1;
+  std::atomic<bool> died_{false};
 };
 
 static_assert(transport::copier<copier>);

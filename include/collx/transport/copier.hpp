@@ -29,16 +29,25 @@ struct copied_rows {
 //   fetched(half), stored(half)     ok when all such copies of this half are done; pending; or system_failure
 //   mark(stream, word, value)       in stream order: *word = value
 //   hold(stream, word, value)       in stream order: goes on when *word is value or a later one (they wrap)
+//   state()                         ok; or system_failure where streams stand still for good, as those of a
+//   GPU
+//                                   do after a kernel's error. By the thread that drives, while it waits
 template <class C>
 concept copier = requires(C& c, typename C::stream where, int half, copied_rows const& rows,
                           std::uint32_t* word, std::uint32_t value) {
   { c.half_bytes() } -> std::convertible_to<std::size_t>;
   { c.staging(half) } -> std::same_as<std::byte*>;
   { c.word(half) } -> std::same_as<std::uint32_t*>;
-  { c.fetch(half, rows) } noexcept -> std::same_as<status>;
-  { c.store(half, rows) } noexcept -> std::same_as<status>;
-  { c.fetched(half) } noexcept -> std::same_as<status>;
-  { c.stored(half) } noexcept -> std::same_as<status>;
+  { c.fetch(half, rows) }
+  noexcept->std::same_as<status>;
+  { c.store(half, rows) }
+  noexcept->std::same_as<status>;
+  { c.fetched(half) }
+  noexcept->std::same_as<status>;
+  { c.stored(half) }
+  noexcept->std::same_as<status>;
+  { c.state() }
+  noexcept->std::same_as<status>;
   c.mark(where, word, value);
   c.hold(where, word, value);
 };

@@ -35,6 +35,8 @@ class host_copies {
   [[nodiscard]] status fetched(int) const noexcept { return status::ok; }
   [[nodiscard]] status stored(int) const noexcept { return status::ok; }
 
+  [[nodiscard]] status state() const noexcept { return status::ok; }
+
   void mark(stream, std::uint32_t* word, std::uint32_t value) const noexcept {
     // Release: the thread that drives sees what this one did before.
     std::atomic_ref(*word).store(value, std::memory_order_release);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of this program that wait for others. CUDA loads a kernel when it is first launched, and may
-// wait for the device to be idle then: with a kernel of another rank that waits for this one, for ever. The
-// same happens when a kernel needs more local memory than any before it. So they are loaded, and the memory
-// is set aside, before.
+// The library's kernels in this program: those that wait for others, and those that others wait for. CUDA
+// loads a kernel when it is first launched, and may wait for the device to be idle then: with a kernel of
+// another rank that waits for this one, for ever. The same happens when a kernel needs more local memory than
+// any before it. So they are loaded, and the memory is set aside, before.
 #pragma once
 
 #include <cstddef>

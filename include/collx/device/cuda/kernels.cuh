@@ -6,6 +6,7 @@
 #include "collx/device/combine.hpp"
 #include "collx/device/cuda/block_team.cuh"
 #include "collx/device/cuda/grid.cuh"
+#include "collx/device/cuda/kernel_list.cuh"
 
 namespace collx::inline abi_1::device {
 
@@ -44,7 +45,7 @@ namespace detail {
 // Blocks are cut between lines of the second-level cache.
 inline constexpr std::size_t cut_bytes_min = 128;
 template <class T>
-inline constexpr std::size_t cut_elements = cut_bytes_min / vector_bytes * pack_elements<T>;
+inline constexpr std::size_t cut_elements = cut_bytes_min / vector_bytes* pack_elements<T>;
 
 }  // namespace detail
 
@@ -73,16 +74,22 @@ __global__ void __launch_bounds__(kernel_threads, kernel_blocks_min)
                      mine.count);
 }
 
+// Listed: they are put behind waits of streams, too (collective/gpu_reductions.cuh), and to load one then may
+// wait for all streams.
+template <class T, class Op>
+inline listed_kernel const listed_combine{reinterpret_cast<void const*>(&combine_kernel<T, Op>)};
+template <class T>
+inline listed_kernel const listed_copy{reinterpret_cast<void const*>(&copy_kernel<T>)};
+
 namespace detail {
 
 // As many blocks as the device runs at once, or fewer: one vector for each thread is the least that a block
 // is for. `Arguments` names the kernel, of which it is remembered how many blocks that is.
 template <class Arguments>
-[[nodiscard]] launch_result launch_over(std::size_t bytes, void (*kernel)(Arguments const),
-                                        Arguments const& given, cudaStream_t stream) noexcept {
+[[nodiscard]] launch_result launch_over(std::size_t bytes, void const* function, Arguments const& given,
+                                        cudaStream_t stream) noexcept {
   static resident_blocks resident;
   constexpr std::size_t block_bytes = kernel_threads * vector_bytes;
-  void const* const function = reinterpret_cast<void const*>(kernel);
   int most = 0;
   if (cudaError_t const error = resident.find(function, kernel_threads, most); error != cudaSuccess)
     return launch_outcome(error);
@@ -110,7 +117,7 @@ template <class T, class Op>
   combine_arguments<T, Op> given{{}, destination_count, source_count, count, op, finish, size, prepared};
   for (int j = 0; j < destination_count; ++j) given.pointers[j] = destinations[j];
   for (int k = 0; k < source_count; ++k) given.pointers[destination_count + k] = const_cast<T*>(sources[k]);
-  return detail::launch_over(count * sizeof(T), &combine_kernel<T, Op>, given, stream);
+  return detail::launch_over(count * sizeof(T), listed_combine<T, Op>.function(), given, stream);
 }
 
 // copy() (team_copy.hpp). Refused with bad_argument: kernel_pointers_max destinations or more.
@@ -122,7 +129,7 @@ template <class T>
   if (count == 0 || destination_count == 0) return {};
   copy_arguments<T> given{{}, destination_count, source, count};
   for (int j = 0; j < destination_count; ++j) given.destinations[j] = destinations[j];
-  return detail::launch_over(count * sizeof(T), &copy_kernel<T>, given, stream);
+  return detail::launch_over(count * sizeof(T), listed_copy<T>.function(), given, stream);
 }
 
 }  // namespace collx::inline abi_1::device

@@ -6,6 +6,7 @@
 #include <cuda.h>
 #include <cudaTypedefs.h>
 
+#include "collx/device/cuda/kernel_list.cuh"
 #include "collx/transport/copier.hpp"
 #include "collx/transport/cuda/memory.cuh"
 
@@ -43,9 +44,13 @@ class copy_engine {
  public:
   using stream = cudaStream_t;
 
-  // For the current device. `half_bytes`: of pinned memory, twice.
+  // For the current device. `half_bytes`: of pinned memory, twice. Throws error.
   explicit copy_engine(std::size_t half_bytes = std::size_t{4} << 20) : half_bytes_(half_bytes) {
     require(cudaGetDevice(&device_), "the current device", "host-driven collectives need a GPU");
+    // Reductions on the GPU are put behind streams that wait, when it is too late to load them.
+    require(device::listed_kernel::load_all(), "loading the kernels of this program");
+    if (half_bytes > PTRDIFF_MAX / 2)
+      throw error(status::bad_argument, "copy_engine: so much staging memory there is not");
     void* memory = nullptr;
     require(cudaHostAlloc(&memory, 2 * half_bytes, cudaHostAllocPortable), "pinned memory");
     staging_ = static_cast<std::byte*>(memory);
@@ -86,6 +91,12 @@ class copy_engine {
   [[nodiscard]] status fetched(int half) const noexcept { return state(in_, half); }
   [[nodiscard]] status stored(int half) const noexcept { return state(out_, half); }
 
+  [[nodiscard]] status state() const noexcept {
+    enter();
+    cudaError_t const code = cudaStreamQuery(in_.queue);
+    return code == cudaSuccess || code == cudaErrorNotReady ? status::ok : status::system_failure;
+  }
+
   void mark(stream where, std::uint32_t* word, std::uint32_t value) const {
     // The default: what came before in the stream is visible before the word is.
     require_driver(words_of_streams_.write(where, address(word), value, CU_STREAM_WRITE_VALUE_DEFAULT));
@@ -106,15 +117,19 @@ class copy_engine {
   // What a copy of several rows may have between them.
   static constexpr std::size_t pitch_max = (std::size_t{1} << 31) - 1;
 
-  [[nodiscard]] status copy(direction const& way, int half, copied_rows const& r,
-                            cudaMemcpyKind kind) noexcept {
-    // The thread that drives has not chosen a device, and other threads may be capturing.
-    cudaError_t code = cudaSetDevice(device_);
+  // The thread that drives has not chosen a device, and other threads may be capturing.
+  cudaError_t enter() const noexcept {
     static thread_local bool const relaxed = [] {
       cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
       return cudaThreadExchangeStreamCaptureMode(&mode) == cudaSuccess;
     }();
     (void)relaxed;
+    return cudaSetDevice(device_);
+  }
+
+  [[nodiscard]] status copy(direction const& way, int half, copied_rows const& r,
+                            cudaMemcpyKind kind) noexcept {
+    cudaError_t code = enter();
     if (r.rows != 0 && r.width_bytes != 0 && code == cudaSuccess) {
       if (r.to_pitch <= pitch_max && r.from_pitch <= pitch_max) {
         code =
