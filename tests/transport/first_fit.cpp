@@ -54,7 +54,7 @@ TEST_CASE("parts are whole units, taken in order and merged when they come back"
 
 TEST_CASE("sizes that wrap around when they are rounded are not there") {
   first_fit all(1024, 256);
-  for (std::size_t const less : {0, 1, 254, 255, 256, 4096})
+  for (std::size_t const less : {0u, 1u, 254u, 255u, 256u, 4096u})
     CHECK(all.take(~std::size_t{0} - less) == first_fit::nothing);
   CHECK(all.take(1024) == 0);
 }
