@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives driven by kernels, on as many ranks as share this machine's GPU, threads of one process and
 // processes: against what the host computes, replayed by a graph, and misused.
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,16 +10,13 @@
 #include <collx/gpu.cuh>
 
 #include "gpu.hpp"
+#include "misuse.cuh"
 #include "watched.hpp"
 
 namespace {
 
 using namespace collx;
-using gpu_test::buffer, gpu_test::require, gpu_test::stream;
-
-void check(bool holds, std::string const& what) {
-  if (!holds) throw std::runtime_error(what);
-}
+using gpu_test::buffer, gpu_test::check, gpu_test::require, gpu_test::stream;
 
 // The longest vector. Tools that make kernels many times slower get short ones.
 std::size_t longest = std::size_t{1} << 20;
@@ -55,6 +51,35 @@ void try_all_reduce(gpu_communicator& gpu, stream const& s, char const* name) {
   }
 }
 
+// Blocks to every root and from it. `part(v, r)`: the r-th block of a vector.
+template <class Part>
+void try_rooted(gpu_communicator& gpu, stream const& s, Part const& part) {
+  std::size_t const count = 3000, all = count * static_cast<std::size_t>(gpu.size());
+  std::vector<float> const mine = content_of(gpu.rank(), all);
+  buffer<float> in(mine), one(part(mine, gpu.rank()));
+  for (rank_t root = 0; root < gpu.size(); ++root) {
+    buffer<float> large(std::vector<float>(all, -1.0f)), small(std::vector<float>(count, -1.0f));
+    if (gpu.rank() == root) {
+      gather(gpu, one, large, root, on(s.id));
+      scatter(gpu, in, small, root, on(s.id));
+    } else {
+      gather(gpu, one, std::span<float>(), root, on(s.id));
+      scatter(gpu, std::span<float const>(), small, root, on(s.id));
+    }
+    gpu.synchronize(on(s.id));
+    check(small.content() == part(content_of(root, all), gpu.rank()), "scatter");
+    for (rank_t r = 0; gpu.rank() == root && r < gpu.size(); ++r)
+      check(part(large.content(), r) == part(content_of(r, all), r), "gather");
+  }
+  // Partial sums: rank r has those of the ranks up to itself, or before it.
+  buffer<float> sums(std::vector<float>(all, -1.0f)), before(std::vector<float>(all, -1.0f));
+  scan(gpu, in, sums, sum, on(s.id));
+  exclusive_scan(gpu, in, before, sum, on(s.id));
+  gpu.synchronize(on(s.id));
+  check(sums.content() == sum_of(gpu.rank() + 1, all), "scan");
+  if (gpu.rank() != 0) check(before.content() == sum_of(gpu.rank(), all), "exclusive_scan");
+}
+
 void try_the_others(gpu_communicator& gpu, stream const& s) {
   std::size_t const count = 3000, all = count * static_cast<std::size_t>(gpu.size());
   std::vector<float> const mine = content_of(gpu.rank(), all), total = sum_of(gpu.size(), all);
@@ -83,6 +108,7 @@ void try_the_others(gpu_communicator& gpu, stream const& s) {
   std::vector<float> expected = one.content();
   for (float& x : expected) x *= static_cast<float>(gpu.size());
   if (gpu.rank() == 0) check(small.content() == expected, "reduce");
+  try_rooted(gpu, s, part);
 }
 
 // Blocks with counts of their own: rank s has 1000 + 100 s + 10 d elements for rank d.
@@ -106,10 +132,23 @@ void try_uneven(gpu_communicator& gpu, stream const& s) {
   buffer<float> back(std::vector<float>(own.size(), -1.0f));
   all_to_all_v(gpu, blocks{in, sent}, blocks{out, taken}, on(s.id));
   all_gather_v(gpu, mine, blocks{gathered, all}, on(s.id));
+  // To the last rank and back: the others know their own counts only.
+  rank_t const root = n - 1;
+  buffer<float> collected(std::vector<float>(everything.size(), -1.0f));
+  buffer<float> returned(std::vector<float>(own.size(), -1.0f));
+  if (me == root) {
+    gather_v(gpu, mine, blocks{collected, all}, root, on(s.id));
+    scatter_v(gpu, blocks{collected, all}, returned, root, on(s.id));
+  } else {
+    gather_v(gpu, mine, blocks<float>{}, root, on(s.id));
+    scatter_v(gpu, blocks<float>{}, returned, root, on(s.id));
+  }
   reduce_scatter_v(gpu, blocks{gathered, all}, back, sum, on(s.id));
   gpu.synchronize(on(s.id));
   check(out.content() == expected, "all_to_all_v");
   check(gathered.content() == everything, "all_gather_v");
+  if (me == root) check(collected.content() == everything, "gather_v");
+  check(returned.content() == own, "scatter_v");
   std::vector<float> const total(own.size(), static_cast<float>(10 * me * n));
   check(back.content() == total, "reduce_scatter_v");
 }
@@ -135,6 +174,7 @@ void try_graph(communicator<Transport>& host, gpu_communicator& gpu, stream cons
   barrier(host);
   (void)cudaGraphExecDestroy(ready);
   (void)cudaGraphDestroy(graph);
+  barrier(host);  // the same of one that destroys its own
 }
 
 // Started ones, of which several are under way, and a persistent one, replayed.
@@ -196,6 +236,19 @@ void try_wide_packets(communicator<Transport>& host, stream const& s) {
   }
 }
 
+// Calls in turn in two streams run in the order in which they were made.
+void try_two_streams(gpu_communicator& gpu, stream const& s, stream const& other) {
+  buffer<float> data(std::vector<float>(5000, 1.0f));
+  float expected = 1;
+  for (int i = 0; i < 6; ++i) {
+    all_reduce(gpu, data, sum, on(i % 2 == 0 ? s.id : other.id));
+    expected *= static_cast<float>(gpu.size());
+  }
+  gpu.synchronize(on(s.id));
+  gpu.synchronize(on(other.id));
+  check(data.content() == std::vector<float>(5000, expected), "calls in two streams");
+}
+
 void try_heap(gpu_communicator& gpu, stream const& s) {
   std::size_t const count = 100'000;
   auto mine = gpu.allocate<float>(count);
@@ -237,47 +290,15 @@ void try_host_driven(communicator<Transport>& host, stream const& s) {
   }
 }
 
-template <class Call>
-void expect_refusal(char const* what, Call const& call) {
-  try {
-    call();
-  } catch (error const& e) {
-    check(e.code() == status::bad_argument, std::string(what) + ": " + e.what());
-    return;
-  }
-  throw std::runtime_error(std::string(what) + " was not refused");
-}
-
-template <class Transport>
-void try_misuse(communicator<Transport>& host, gpu_communicator& gpu, stream const& s) {
-  std::vector<float> of_the_host(100);
-  buffer<float> good(of_the_host);
-  expect_refusal("memory of the host", [&] { all_reduce(gpu, of_the_host, sum, on(s.id)); });
-  barrier(host);
-  // One rank alone: another one's memory could come to lie there.
-  if (gpu.rank() == 0) {
-    void* freed = nullptr;
-    require(cudaMalloc(&freed, 1 << 22), "cudaMalloc");
-    require(cudaFree(freed), "cudaFree");
-    std::span<float> const gone(static_cast<float*>(freed), 100);
-    expect_refusal("freed memory", [&] { all_reduce(gpu, gone, sum, on(s.id)); });
-  }
-  barrier(host);
-  std::span<float> const too_long(good.data(), std::size_t{1} << 40);
-  expect_refusal("memory that ends too soon", [&] { all_reduce(gpu, too_long, sum, on(s.id)); });
-  expect_refusal("a wrong count", [&] { all_gather(gpu, good, good, on(s.id)); });
-  all_reduce(gpu, good, sum, on(s.id));  // nothing of this has done harm
-  gpu.synchronize(on(s.id));
-}
-
 template <class Transport>
 void one_rank(communicator<Transport>& host) {
   require(cudaSetDevice(0), "cudaSetDevice");
   gpu_test::arena memory(std::size_t{64} << 20);
-  stream const s;
+  stream const s, other;
   gpu_settings chosen = gpu_settings::from_environment();
   chosen.heap_bytes = 1 << 20;
   try_wide_packets(host, s);
+  gpu_test::try_abort(host, s);
   gpu_communicator gpu(host, chosen);
   try_all_reduce<algo::direct_one_shot>(gpu, s, "direct_one_shot");
   try_all_reduce<algo::direct_two_shot>(gpu, s, "direct_two_shot");
@@ -292,7 +313,10 @@ void one_rank(communicator<Transport>& host) {
   try_graph(host, gpu, s);
   try_requests(gpu, s);
   barrier(host);
-  try_misuse(host, gpu, s);
+  try_two_streams(gpu, s, other);
+  barrier(host);
+  gpu_test::try_refused_together(host, gpu, s);
+  gpu_test::try_misuse(host, gpu, s);
   try_host_driven(host, s);
 }
 

@@ -14,6 +14,7 @@ namespace {
 
 using namespace collx;
 using window_group::team_t;
+namespace windows = transport::windows;
 
 constexpr std::size_t count_max = 40000;
 
@@ -124,6 +125,43 @@ TEST_CASE("a call ends when nobody reads its buffers any more") {
             std::fill(data.begin(), data.end(), -1.0f);
           });
   CHECK(got == std::vector<float>(count_max, 7.0f));
+}
+
+TEST_CASE("who comes to a group that has failed does nothing, and says so for that call") {
+  window_group::group all({.size = 3, .lanes = 2, .threads = 2, .timeout_ns = 50'000'000});
+  REQUIRE_FALSE(any_succeeds<algo::ring>(all, {count_max, 0, 0}));
+  REQUIRE(code_of(all, 0) == status::timeout);
+  CHECK(code_of(all, 1) == status::ok);  // had not come yet, and nobody else can tell its host
+  windows::view late = all.view(1);
+  late.collective = "a late one", late.sequence = 7;
+  std::vector<exec::lane_workspace> lanes(2);
+  std::atomic<int> began{0};
+  all.run([](rank_t r) { return r == 1; },
+          [&](rank_t, int lane, team_t& team) {
+            transport::windows::lane_port const port(late, lane);
+            if (exec::may_begin(team, port, lanes[static_cast<std::size_t>(lane)]))
+              began.fetch_add(1, std::memory_order_relaxed);  // relaxed: read after all threads have ended
+          });
+  CHECK(began.load(std::memory_order_relaxed) == 0);
+  CHECK(code_of(all, 1) == status::aborted);
+  CHECK(all.report(1).stopped_by == 1);
+  CHECK(std::string(all.report(1).collective) == "a late one");
+  CHECK(all.report(1).sequence == 7);
+}
+
+TEST_CASE("a group that has not failed may begin, on all threads") {
+  window_group::group all({.size = 2, .threads = 3});
+  std::vector<exec::lane_workspace> lanes(2);
+  for (auto& each : lanes) each.failed = each.stopped = 1;  // whatever is left there of another call
+  std::atomic<int> began{0};
+  all.run([](rank_t) { return true; },
+          [&](rank_t r, int lane, team_t& team) {
+            transport::windows::lane_port const port(all.view(r), lane);
+            if (exec::may_begin(team, port, lanes[static_cast<std::size_t>(r)]))
+              began.fetch_add(1, std::memory_order_relaxed);  // relaxed: read after all threads have ended
+          });
+  CHECK(began.load(std::memory_order_relaxed) == 6);
+  for (auto const& each : lanes) CHECK(each.failed == 0);
 }
 
 TEST_CASE("a host that gives up ends its kernels, and those of its peers") {

@@ -15,6 +15,7 @@
 #include "collx/collective/broadcast.hpp"
 #include "collx/collective/exclusive_scan.hpp"
 #include "collx/collective/gather.hpp"
+#include "collx/collective/gather_v.hpp"
 #include "collx/collective/gpu_request.cuh"
 #include "collx/collective/lane_call.hpp"
 #include "collx/collective/reduce.hpp"
@@ -22,6 +23,7 @@
 #include "collx/collective/reduce_scatter_v.hpp"
 #include "collx/collective/scan.hpp"
 #include "collx/collective/scatter.hpp"
+#include "collx/collective/scatter_v.hpp"
 #include "collx/device/cuda/kernels.cuh"
 #include "collx/exec/device_executor.cuh"
 #include "collx/gpu_communicator.cuh"
@@ -103,11 +105,31 @@ inline void require_stream(char const* collective, on where, int device, bool sh
   throw error(status::bad_argument, text);
 }
 
+// What kernels of a call are told. Peers on other devices of this process read and write memory where it
+// lies; what they have no access to goes through staging memory instead.
+template <class Contract, class T, class Op>
+[[nodiscard]] transport::windows::view view_of(gpu_communicator& gpu,
+                                               invocation<Contract, T, Op> const& args) {
+  transport::windows::view group = gpu.view_for(Contract::name);
+  if (!gpu.spans_devices()) return group;
+  auto& driver = transport::cuda_parts::kinds_of_this_process().driver();
+  auto const reached = [&](void const* memory) { return memory == nullptr || driver.is_plain(memory); };
+  if (!reached(args.input) || !reached(args.output)) group.heap_begin = group.heap_end = 0;
+  return group;
+}
+
+// Of the calls that the host drives.
+inline void refuse_capture_by_host(on where) {
+  gpu_communicator::refuse_capture(where,
+                                   "what the host does for a collective it does once, and would not notice "
+                                   "that a graph is replayed; capture collectives of a gpu_communicator");
+}
+
 template <schedule S, class Contract, class T, class Op, class After>
 void launch_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args, After const& after,
                    on where) {
   problem const p{gpu.rank(), gpu.size(), args.root};
-  transport::windows::view const& group = gpu.view();
+  transport::windows::view const group = view_of(gpu, args);
   std::int64_t const staged = exec::largest_staged<S>(p.shape());
   std::size_t const least = (sizeof(T) + 63) / 64 * 64 + 128;
   if (!supports<S>(p.shape()) || depth<S>(p.shape()) > transport::windows::depth ||
@@ -185,7 +207,7 @@ template <class Algorithm, class Contract, class T, class Op, class After = exec
 void run_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args, on where,
                 After const& after = {}) {
   if (!check_on_gpu(gpu, args, where)) return;
-  gpu.begin(Contract::name, where);
+  gpu.begin(where);
   put_on_gpu<Algorithm>(gpu, args, where, after);
   gpu.end(where);
 }
@@ -201,10 +223,9 @@ template <class Algorithm, class Contract, class T, class Op>
 template <class Algorithm, class Contract, class T, class Op>
 [[nodiscard]] gpu_persistent prepare_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args,
                                             on where) {
-  gpu.throw_if_failed();
-  bool const due = check_on_gpu(gpu, args, where);
+  auto const due = [&] { return check_on_gpu(gpu, args, where); };
   auto const put = [&](on aside) { put_on_gpu<Algorithm>(gpu, args, aside); };
-  return {gpu, Contract::name, due ? gpu.record(put) : nullptr, where};
+  return {gpu, Contract::name, gpu.record(Contract::name, due, put), where};
 }
 
 // The same over the network, or whatever the host's communicator stands on, without a kernel.
@@ -213,6 +234,7 @@ void run_on_gpu(gpu_driven_by_host<Transport>& gpu, invocation<Contract, T, Op> 
   problem const p{gpu.rank(), gpu.size(), args.root};
   int const device = gpu.copies().device();
   require_stream(Contract::name, where, device);
+  refuse_capture_by_host(where);
   if (args.fault == nullptr) require_buffers(args, p, device);
   gpu.template enqueue<Algorithm>(args, where.stream);
 }
@@ -266,11 +288,13 @@ COLLX_DETAIL_GPU_FORMS(all_to_all_v, driven_by_kernels)
 COLLX_DETAIL_GPU_FORMS(broadcast, on_gpus)
 COLLX_DETAIL_GPU_FORMS(exclusive_scan, on_gpus)
 COLLX_DETAIL_GPU_FORMS(gather, on_gpus)
+COLLX_DETAIL_GPU_FORMS(gather_v, driven_by_kernels)
 COLLX_DETAIL_GPU_FORMS(reduce, on_gpus)
 COLLX_DETAIL_GPU_FORMS(reduce_scatter, on_gpus)
 COLLX_DETAIL_GPU_FORMS(reduce_scatter_v, driven_by_kernels)
 COLLX_DETAIL_GPU_FORMS(scan, on_gpus)
 COLLX_DETAIL_GPU_FORMS(scatter, on_gpus)
+COLLX_DETAIL_GPU_FORMS(scatter_v, driven_by_kernels)
 
 #undef COLLX_DETAIL_GPU_FORMS
 #undef COLLX_DETAIL_GPU_FORM

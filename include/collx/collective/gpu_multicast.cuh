@@ -25,31 +25,26 @@ class multicast_buffer {
   static_assert(device::has_multimem<T>, "collx: switches add up float, float16 and bfloat16");
 
  public:
-  // `host`: that which `gpu` was made from. Throws error (out_of_memory, system_failure).
+  // `host`: that which `gpu` was made from; `count`: the same on all ranks. Throws error, on all ranks if on
+  // one (bad_argument, out_of_memory, system_failure).
   template <class Transport>
   multicast_buffer(communicator<Transport>& host, gpu_communicator& gpu, std::size_t count)
       : gpu_(&gpu), count_(count) {
+    gpu.together("multicast_buffer", [&] { vectors_ = vectors_of(count); });
     transport::cuda_parts::outside_captures const relaxed;
-    vectors_ = (count * sizeof(T) + device::detail::vector_bytes - 1) / device::detail::vector_bytes;
+    transport::cuda_parts::current_device const here(gpu.device());
     std::size_t const bytes = vectors_ * device::detail::vector_bytes;
-    if (bytes == 0 || !set_up(host, bytes)) {
-      plain_ = transport::cuda_parts::device_block(bytes == 0 ? 1 : bytes);
-      data_ = plain_.data();
-    } else {
-      data_ = replica_.own();
-      transport::cuda_parts::require(cudaMemset(data_, 0, bytes), "clearing memory of the GPU");
-      transport::cuda_parts::require(cudaStreamSynchronize(nullptr), "clearing memory of the GPU");
+    bool const in_switch = set_up(host, bytes);
+    try {
+      // Also nobody's kernel reads what is not cleared yet.
+      gpu.together("multicast_buffer", [&] { take(bytes, in_switch); });
+    } catch (...) {
+      let_go();
+      throw;
     }
-    barrier(host);  // nobody's kernel reads what is not cleared yet
   }
   multicast_buffer(multicast_buffer const&) = delete;
-  ~multicast_buffer() {
-    if (object_ == 0) return;
-    (void)gpu_->try_meet();
-    replica_.undo();
-    (void)gpu_->try_meet();
-    if (gpu_->rank() == 0) transport::cuda_parts::multicast_replica::destroy(object_);
-  }
+  ~multicast_buffer() { let_go(); }
 
   [[nodiscard]] T* data() const noexcept { return reinterpret_cast<T*>(data_); }
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
@@ -66,31 +61,65 @@ class multicast_buffer {
   // What a rank can do, and has done, as the others have to know it.
   struct offer {
     std::uint64_t object;
+    std::uint64_t bytes;
     std::int64_t device;
     std::int64_t works;
   };
+
+  [[nodiscard]] static std::size_t vectors_of(std::size_t count) {
+    constexpr std::size_t of_vector = device::detail::vector_bytes / sizeof(T);
+    if (count <= PTRDIFF_MAX / sizeof(T)) return (count + of_vector - 1) / of_vector;
+    throw error(status::out_of_memory,
+                "multicast_buffer: so many elements fit into no memory; is the count negative?");
+  }
+
+  void take(std::size_t bytes, bool in_switch) {
+    using transport::cuda_parts::require;
+    if (!in_switch) {
+      plain_ = transport::cuda_parts::device_block(bytes == 0 ? 1 : bytes);
+      data_ = plain_.data();
+      return;
+    }
+    data_ = replica_.own();
+    require(cudaMemset(data_, 0, bytes), "clearing memory of the GPU");
+    require(cudaStreamSynchronize(nullptr), "clearing memory of the GPU");
+  }
+
+  // By all ranks together: to free memory may wait for the device, so nobody's kernels wait for a rank that
+  // does; and a replica goes before what binds it to the others.
+  void let_go() noexcept {
+    (void)gpu_->try_meet();
+    plain_ = {};
+    replica_.undo();
+    (void)gpu_->try_meet();
+    if (object_ != 0 && gpu_->rank() == 0) replica::destroy(object_);
+  }
 
   // Every rank comes to the same answer at each step, or some would wait for others.
   template <class Transport>
   [[nodiscard]] bool set_up(communicator<Transport>& host, std::size_t bytes) {
     int const ranks = host.size(), device = gpu_->device();
-    bool works = ranks > 1 && gpu_->is_one_process() && replica::supported(device);
-    auto all = gather(host, {0, device, works});
-    for (std::size_t r = 0; r < all.size(); ++r)
+    bool works = bytes != 0 && ranks > 1 && gpu_->is_one_process() && replica::supported(device);
+    auto all = gather(host, {0, bytes, device, works});
+    for (std::size_t r = 0; r < all.size(); ++r) {
+      if (all[r].bytes != bytes)
+        throw error(status::bad_argument, "multicast_buffer: the count must be the same on all ranks");
       for (std::size_t other = 0; other < r; ++other) works = works && all[r].device != all[other].device;
+    }
     if (!all_work(all) || !works) return false;
     std::size_t const whole = replica::rounded(bytes, ranks);
     std::uint64_t const made = host.rank() == 0 && whole != 0 ? replica::create(whole, ranks) : 0;
-    all = gather(host, {made, device, host.rank() != 0 || made != 0});
+    all = gather(host, {made, bytes, device, host.rank() != 0 || made != 0});
     if (!all_work(all)) return false;
     object_ = all[0].object;
-    if (all_work(gather(host, {0, device, replica::join(object_, device)}))) {
+    if (all_work(gather(host, {0, bytes, device, replica::join(object_, device)}))) {
       array<CUmemAccessDesc> everybody(all.size());
       for (std::size_t r = 0; r < all.size(); ++r)
         everybody[r] = replica::access_by(static_cast<int>(all[r].device));
-      if (all_work(gather(host, {0, device, replica_.bind(object_, whole, device, everybody)}))) return true;
+      if (all_work(gather(host, {0, bytes, device, replica_.bind(object_, whole, device, everybody)})))
+        return true;
       replica_.undo();
-      barrier(host);
+      (void)gpu_->try_meet();
     }
     if (host.rank() == 0) replica::destroy(object_);
     object_ = 0;
@@ -130,9 +159,7 @@ __global__ void __launch_bounds__(exec::lane_threads_max, 1)
   __shared__ exec::lane_workspace shared;
   device::block_team team;
   Port const port(group, static_cast<int>(blockIdx.x));
-  if (team.rank() == 0) shared.failed = port.is_stopped() ? 1 : 0;
-  team.sync();
-  if (shared.failed != 0) return;
+  if (!exec::may_begin(team, port, shared)) return;
   exec::no_operator const none;
   exec::meeting_machine<device::block_team, Port> machine(team, port, shared, nothing, none);
   (void)exec::reduce_replicas<switch_meeting>(machine, team, nothing.where(), memory, vectors,
@@ -147,16 +174,16 @@ template <class T>
 void launch_in_switch(gpu_communicator& gpu, multicast_buffer<T> const& buffer, on where) {
   using port = transport::windows::lane_port;
   problem const p{gpu.rank(), gpu.size(), 0};
+  auto group = gpu.view_for("all_reduce_in_switch");
   auto const user = [&] {
     return exec::even_buffers<contract::barrier, std::byte>(p, nullptr, nullptr, false);
   };
   exec::chunk_map nothing =
-      exec::map_lanes<switch_meeting>(p, user, 0, 1, gpu.view().where.staging_bytes(), gpu.lanes());
+      exec::map_lanes<switch_meeting>(p, user, 0, 1, group.where.staging_bytes(), gpu.lanes());
   std::size_t vectors = buffer.vectors();
   std::size_t const each = static_cast<std::size_t>(exec::lane_threads_max * p.size);
   std::size_t const wanted = (vectors + each - 1) / each;
   auto const lanes = static_cast<std::size_t>(gpu.lanes());
-  auto group = gpu.view();
   device::multimem<T> memory{buffer.all_replicas()};
   void* arguments[] = {&group, &nothing, &memory, &vectors};
   transport::cuda_parts::require(
@@ -174,7 +201,7 @@ void all_reduce_in_switch(gpu_communicator& gpu, multicast_buffer<T>& buffer, on
   if (!buffer.in_switch()) return all_reduce(gpu, buffer, sum, where);
   detail::require_stream("all_reduce_in_switch", where, gpu.device(), gpu.shares_device());
   if (buffer.size() == 0) return;
-  gpu.begin("all_reduce_in_switch", where);
+  gpu.begin(where);
   detail::launch_in_switch(gpu, buffer, where);
   gpu.end(where);
 }

@@ -42,6 +42,7 @@ void require_all(char const* collective, gpu_driven_by_host<Transport>& gpu, std
                  std::span<T> out, std::span<T> workspace, on where) {
   int const device = gpu.copies().device();
   require_stream(collective, where, device);
+  refuse_capture_by_host(where);
   if (!in.empty()) require_on_device(collective, "input", in.data(), in.size_bytes(), device);
   if (!out.empty()) require_on_device(collective, "output", out.data(), out.size_bytes(), device);
   if (!workspace.empty())

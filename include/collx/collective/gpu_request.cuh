@@ -58,9 +58,9 @@ class gpu_request {
 
 // What persistent::all_reduce(gpu, ..., on(stream)) returns: arguments are checked and the algorithm is
 // chosen when it is made, and a start replays a graph of one kernel. All ranks make it and start it in the
-// same order among their collectives; to make it waits for all of them (a barrier of the host's
-// communicator). Its end may wait for the device, as cudaFree may: see docs/gpu_collectives.md. Buffers stay
-// where they are for its life.
+// same order among their collectives; to make it waits for all of them on the host's communicator, and what
+// is wrong on one rank is thrown on all. Its end may wait for the device, as cudaFree may: see
+// docs/gpu_collectives.md. Buffers stay where they are for its life.
 class gpu_persistent {
  public:
   // For collectives. `graph`: null if there is nothing to do.
@@ -88,7 +88,7 @@ class gpu_persistent {
   void start() {
     if (graph_ == nullptr) return;
     gpu_communicator::refuse_capture(where_);
-    gpu_->begin(collective_, where_);
+    gpu_->begin(where_);
     transport::cuda_parts::require(cudaGraphLaunch(graph_, where_.stream), collective_);
     gpu_->end(where_);
     current_ = gpu_request();  // gives an event back

@@ -46,10 +46,7 @@ __global__ void __launch_bounds__(lane_threads_max, 1)
   __shared__ lane_workspace shared;
   device::block_team team;
   Port const port(group, static_cast<int>(blockIdx.x));
-  // After a failure, what was queued or is replayed finds books that nobody keeps any more.
-  if (team.rank() == 0) shared.failed = port.is_stopped() ? 1 : 0;
-  team.sync();
-  if (shared.failed != 0) return;
+  if (!may_begin(team, port, shared)) return;
   lane_machine<Contract::from_all, T, Op, device::block_team, Port> machine(team, port, shared,
                                                                             tabled(map, tables, team), op);
   if constexpr (std::is_same_v<After, no_epilogue>) (void)machine.template perform_all<S>();

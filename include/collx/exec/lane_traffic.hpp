@@ -20,8 +20,24 @@ struct lane_workspace {
   std::uint64_t numbers[2][lane_peers_max];  // of the messages from and to peers
   std::byte* outputs[lane_peers_max];        // of the senders of a fan-in, where they may be stored to
   std::byte* destinations[lane_peers_max + 1];
-  std::uint32_t failed;  // 1: a thread gave up waiting
+  std::uint32_t failed;   // 1: a thread gave up waiting
+  std::uint32_t stopped;  // 1: the group had failed before the call began
 };
+
+// Whether a lane may begin a call. Not after its group has failed, when nobody keeps the books any more: what
+// was queued by then, or is replayed, reports that itself, since no other call of this rank may have. By all
+// threads of a team, first of all.
+template <device::team Team, class Port>
+[[nodiscard]] COLLX_HD bool may_begin(Team& team, Port const& port, lane_workspace& shared) noexcept {
+  if (team.rank() == 0) {
+    shared.failed = 0;
+    // A word of its own: a thread may have given up waiting before another one has looked here.
+    shared.stopped = port.is_stopped() ? 1 : 0;
+    if (shared.stopped != 0) port.fail(status::aborted, -1, 0, no_rank, 0);
+  }
+  team.sync();
+  return shared.stopped == 0;
+}
 
 // A peer's letters, credits and books are always seen to by the same thread of the team.
 template <device::team Team, class Port>

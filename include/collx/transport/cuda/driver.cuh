@@ -49,6 +49,16 @@ class cuda_driver {
     return functions_->attribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, address) == CUDA_SUCCESS ? id : 0;
   }
 
+  // Whether all who reach the device reach this memory: that of cudaMalloc, but not of pools and mappings,
+  // where access is granted for each. False also where the driver does not say.
+  [[nodiscard]] bool is_plain(void const* pointer) noexcept {
+    int plain = 0;  // a boolean of a size that is not said
+    return functions_->attribute != nullptr &&
+           functions_->attribute(&plain, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
+                                 reinterpret_cast<std::uintptr_t>(pointer)) == CUDA_SUCCESS &&
+           plain != 0;
+  }
+
   [[nodiscard]] int describe(std::uintptr_t address, memory_place& place) noexcept {
     if (functions_->failure == cudaErrorInsufficientDriver || functions_->failure == cudaErrorNoDevice)
       return 0;

@@ -35,19 +35,46 @@ class outside_captures {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
+// An event that takes no times, and a stream that waits for no other by itself, of the device that is current
+// when it is made.
+class own_event {
+ public:
+  own_event() { require(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "an event"); }
+  own_event(own_event const&) = delete;
+  ~own_event() { (void)cudaEventDestroy(event_); }
+
+  [[nodiscard]] cudaEvent_t get() const noexcept { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+class own_stream {
+ public:
+  own_stream() { require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream"); }
+  own_stream(own_stream const&) = delete;
+  ~own_stream() { (void)cudaStreamDestroy(stream_); }
+
+  [[nodiscard]] cudaStream_t get() const noexcept { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
 // Zeroed memory of the current device.
 class device_block {
  public:
   device_block() = default;
   explicit device_block(std::size_t bytes) {
+    device_block fresh;  // freed if it cannot be cleared
     void* memory = nullptr;
     require(cudaMalloc(&memory, bytes), "memory of the GPU",
             "make lanes, staging or heap smaller (COLLX_CUDA_...), or free memory");
-    data_ = static_cast<std::byte*>(memory);
-    require(cudaMemset(data_, 0, bytes), "clearing memory of the GPU");
+    fresh.data_ = static_cast<std::byte*>(memory);
+    require(cudaMemset(memory, 0, bytes), "clearing memory of the GPU");
     // cudaMemset may return before it is done, and peers may write at once. Not cudaDeviceSynchronize:
     // kernels of other ranks may wait for this one.
     require(cudaStreamSynchronize(nullptr), "clearing memory of the GPU");
+    *this = std::move(fresh);
   }
   device_block(device_block&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
   device_block& operator=(device_block&& other) noexcept {

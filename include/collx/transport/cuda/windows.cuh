@@ -25,7 +25,7 @@ struct announcement {
   std::int32_t processors;    // multiprocessors of the device
   std::uint64_t window;       // its address, in that process
   std::uint64_t bytes;
-  std::int64_t packet_width;
+  windows::layout where;
   cudaIpcMemHandle_t handle;
 
   [[nodiscard]] bool is_of_process_of(announcement const& other) const noexcept {
@@ -43,7 +43,7 @@ class window_mappings {
 
   // `mine`: of the current device. Returns what the others have to know of it.
   [[nodiscard]] static announcement describe(int device, std::uint64_t host, device_block const& mine,
-                                             std::size_t bytes) {
+                                             std::size_t bytes, windows::layout const& where) {
     cudaDeviceProp about{};
     require(cudaGetDeviceProperties(&about, device), "the properties of the GPU");
     announcement told{};
@@ -55,6 +55,7 @@ class window_mappings {
     told.processors = about.multiProcessorCount;
     told.window = reinterpret_cast<std::uintptr_t>(mine.data());
     told.bytes = bytes;
+    told.where = where;
     // Not every virtual GPU has handles; ranks of one process do without. Who needs one is told when it opens
     // it.
     if (cudaIpcGetMemHandle(&told.handle, mine.data()) != cudaSuccess) (void)cudaGetLastError();

@@ -162,6 +162,7 @@ class lane_port {
     report& to = *group_->failure;
     to.lane = lane_, to.step = step, to.peer = peer;
     to.fragment = fragment, to.bytes = bytes, to.stopped_by = stopped_by;
+    to.collective = group_->collective, to.sequence = group_->sequence;
     // Release: the host reads the rest once it sees the code.
     device::store_release(&to.code, static_cast<std::uint32_t>(why));
     auto const me = static_cast<std::uint32_t>(rank()) + 1;

@@ -98,6 +98,12 @@ class layout {
   // Of a whole window.
   [[nodiscard]] COLLX_HD constexpr std::size_t bytes() const noexcept { return staging(lanes_, 0); }
 
+  // Two may be of as many bytes and place different things there.
+  [[nodiscard]] constexpr bool is_like(layout const& other) const noexcept {
+    return size_ == other.size_ && lanes_ == other.lanes_ && width_ == other.width_ &&
+           staging_bytes_ == other.staging_bytes_ && packet_bytes_ == other.packet_bytes_;
+  }
+
  private:
   [[nodiscard]] static COLLX_HD constexpr std::size_t number(std::int64_t value) {
     return static_cast<std::size_t>(value);

@@ -21,6 +21,8 @@ struct report {
   std::int32_t lane, step, peer;
   std::uint64_t fragment, bytes;
   std::uint32_t stopped_by;  // 1 + a rank, or 0: the host, or nobody
+  char const* collective;    // of the view that the call was given
+  std::uint64_t sequence;
 };
 
 struct view {
@@ -33,6 +35,10 @@ struct view {
   std::uintptr_t heap_begin = 0, heap_end = 0;
   device::patience limits{};
   report* failure = nullptr;
+  // Of one call, for its report: its name, which is the host's and only passed on, and its number. Of a
+  // graph, the number when it was recorded.
+  char const* collective = nullptr;
+  std::uint64_t sequence = 0;
 
   [[nodiscard]] COLLX_HD head& own_head() const noexcept { return *reinterpret_cast<head*>(own); }
   [[nodiscard]] COLLX_HD lane_state& state(int lane) const noexcept {

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The numbers of a group of GPUs (gpu_communicator.cuh), and the variables that have them.
+#pragma once
+
+#include "collx/core/environment.hpp"
+
+namespace collx::inline abi_1 {
+
+struct gpu_settings {
+  int lanes = 16;                          // blocks of a call, at most; fewer where ranks share a GPU
+  std::size_t staging_bytes = 256 * 1024;  // of a lane
+  std::size_t packet_bytes = 4096;         // the longest message that travels as packets; 0: none does
+  int packet_width = 8;                    // bytes of a packet: 8 or 16
+  std::size_t heap_bytes = 0;              // for allocate()
+  std::uint64_t timeout_us = 30'000'000;   // of every wait in a kernel
+
+  // COLLX_CUDA_LANES, COLLX_CUDA_STAGING_BYTES, COLLX_CUDA_PACKET_BYTES, COLLX_CUDA_PACKET_WIDTH,
+  // COLLX_CUDA_HEAP_BYTES, COLLX_TIMEOUT_US.
+  [[nodiscard]] static gpu_settings from_environment() {
+    gpu_settings s;
+    auto const read = [](char const* name, auto absent, std::int64_t low, std::int64_t high) {
+      return static_cast<decltype(absent)>(
+          environment::number(name, static_cast<std::int64_t>(absent), low, high));
+    };
+    s.lanes = read("COLLX_CUDA_LANES", s.lanes, 1, 256);
+    s.staging_bytes = read("COLLX_CUDA_STAGING_BYTES", s.staging_bytes, 4096, std::int64_t{1} << 30);
+    s.packet_bytes = read("COLLX_CUDA_PACKET_BYTES", s.packet_bytes, 0, 1 << 20);
+    s.packet_width = read("COLLX_CUDA_PACKET_WIDTH", s.packet_width, 8, 16) < 16 ? 8 : 16;
+    s.heap_bytes = read("COLLX_CUDA_HEAP_BYTES", s.heap_bytes, 0, std::int64_t{1} << 40);
+    s.timeout_us = read("COLLX_TIMEOUT_US", s.timeout_us, 1, std::int64_t{1} << 52);
+    return s;
+  }
+  // What is out of the bounds that the variables have is refused, whoever chose it: sizes are added and
+  // multiplied.
+  [[nodiscard]] bool is_sane() const noexcept {
+    constexpr std::size_t gibibyte = std::size_t{1} << 30;
+    return lanes >= 1 && lanes <= 256 && staging_bytes >= 4096 && staging_bytes <= gibibyte &&
+           packet_bytes <= gibibyte >> 10 && (packet_width == 8 || packet_width == 16) &&
+           heap_bytes <= gibibyte << 10 && timeout_us >= 1 && timeout_us <= std::uint64_t{1} << 52;
+  }
+};
+
+}  // namespace collx::inline abi_1
