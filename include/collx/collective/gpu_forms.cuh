@@ -12,6 +12,7 @@
 #include "collx/collective/all_reduce.hpp"
 #include "collx/collective/all_to_all.hpp"
 #include "collx/collective/all_to_all_v.hpp"
+#include "collx/collective/barrier.hpp"
 #include "collx/collective/broadcast.hpp"
 #include "collx/collective/exclusive_scan.hpp"
 #include "collx/collective/gather.hpp"

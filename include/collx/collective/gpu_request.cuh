@@ -32,7 +32,10 @@ class gpu_request {
     if (done_ == nullptr) return true;
     transport::cuda_parts::outside_captures const relaxed;
     cudaError_t const code = cudaEventQuery(done_);
-    if (code == cudaErrorNotReady) return false;
+    if (code == cudaErrorNotReady) {
+      (void)cudaGetLastError();  // not to be taken for an error of the program's own calls
+      return false;
+    }
     end(code);
     return true;
   }
