@@ -45,40 +45,14 @@ class copy_engine {
   using stream = cudaStream_t;
 
   // For the current device. `half_bytes`: of pinned memory, twice. Throws error.
-  explicit copy_engine(std::size_t half_bytes = std::size_t{4} << 20) : half_bytes_(half_bytes) {
-    require(cudaGetDevice(&device_), "the current device", "host-driven collectives need a GPU");
-    // Reductions on the GPU are put behind streams that wait, when it is too late to load them.
-    require(device::listed_kernel::load_all(), "loading the kernels of this program");
-    if (half_bytes > PTRDIFF_MAX / 2)
-      throw error(status::bad_argument, "copy_engine: so much staging memory there is not");
-    void* memory = nullptr;
-    require(cudaHostAlloc(&memory, 2 * half_bytes, cudaHostAllocPortable), "pinned memory");
-    staging_ = static_cast<std::byte*>(memory);
-    // Of the highest priority, though not for the sake of it: streams share queues of the device, in which a
-    // copy would wait behind a stream that waits for that copy. Those of another priority have queues of
-    // their own.
-    int lowest = 0, highest = 0;
-    require(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "the priorities of streams");
-    for (auto* const way : {&in_, &out_}) {
-      require(cudaStreamCreateWithPriority(&way->queue, cudaStreamNonBlocking, highest),
-              "a stream for copies");
-      for (cudaEvent_t& done : way->done)
-        require(cudaEventCreateWithFlags(&done, cudaEventDisableTiming), "an event for copies");
-    }
-  }
+  explicit copy_engine(std::size_t half_bytes = std::size_t{4} << 20)
+      : device_(prepared_device()), half_bytes_(half_bytes), staging_(half_bytes) {}
   copy_engine(copy_engine const&) = delete;
-  ~copy_engine() {
-    for (auto* const way : {&in_, &out_}) {
-      (void)cudaStreamDestroy(way->queue);
-      for (cudaEvent_t const done : way->done) (void)cudaEventDestroy(done);
-    }
-    (void)cudaFreeHost(staging_);
-  }
 
   [[nodiscard]] int device() const noexcept { return device_; }
   [[nodiscard]] std::size_t half_bytes() const noexcept { return half_bytes_; }
   [[nodiscard]] std::byte* staging(int half) const noexcept {
-    return staging_ + static_cast<std::size_t>(half) * half_bytes_;
+    return static_cast<std::byte*>(staging_.data) + static_cast<std::size_t>(half) * half_bytes_;
   }
   [[nodiscard]] std::uint32_t* word(int i) const noexcept { return words_->all + i; }
 
@@ -109,13 +83,44 @@ class copy_engine {
  private:
   struct direction {
     cudaStream_t queue = nullptr;
-    cudaEvent_t done[2] = {};
+    own_event done[2];
+
+    // Of the highest priority, though not for the sake of it: streams share queues of the device, in which a
+    // copy would wait behind a stream that waits for that copy. Those of another priority have queues of
+    // their own.
+    direction() {
+      int lowest = 0, highest = 0;
+      require(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "the priorities of streams");
+      require(cudaStreamCreateWithPriority(&queue, cudaStreamNonBlocking, highest), "a stream for copies");
+    }
+    direction(direction const&) = delete;
+    ~direction() { (void)cudaStreamDestroy(queue); }
+  };
+  // Two halves.
+  struct staging_memory {
+    void* data = nullptr;
+
+    explicit staging_memory(std::size_t half_bytes) {
+      if (half_bytes > PTRDIFF_MAX / 2)
+        throw error(status::bad_argument, "copy_engine: so much staging memory there is not");
+      require(cudaHostAlloc(&data, 2 * half_bytes, cudaHostAllocPortable), "pinned memory");
+    }
+    staging_memory(staging_memory const&) = delete;
+    ~staging_memory() { (void)cudaFreeHost(data); }
   };
   struct words {
     std::uint32_t all[64];
   };
   // What a copy of several rows may have between them.
   static constexpr std::size_t pitch_max = (std::size_t{1} << 31) - 1;
+
+  [[nodiscard]] static int prepared_device() {
+    int device = 0;
+    require(cudaGetDevice(&device), "the current device", "host-driven collectives need a GPU");
+    // Reductions on the GPU are put behind streams that wait, when it is too late to load them.
+    require(device::listed_kernel::load_all(), "loading the kernels of this program");
+    return device;
+  }
 
   // The thread that drives has not chosen a device, and other threads may be capturing.
   cudaError_t enter() const noexcept {
@@ -140,12 +145,12 @@ class copy_engine {
                                  way.queue);
       }
     }
-    if (code == cudaSuccess) code = cudaEventRecord(way.done[half], way.queue);
+    if (code == cudaSuccess) code = cudaEventRecord(way.done[half].get(), way.queue);
     return code == cudaSuccess ? status::ok : status::system_failure;
   }
 
   [[nodiscard]] static status state(direction const& way, int half) noexcept {
-    cudaError_t const code = cudaEventQuery(way.done[half]);
+    cudaError_t const code = cudaEventQuery(way.done[half].get());
     return code == cudaSuccess         ? status::ok
            : code == cudaErrorNotReady ? status::pending
                                        : status::system_failure;
@@ -163,9 +168,9 @@ class copy_engine {
     throw error(status::system_failure, text);
   }
 
-  int device_ = 0;
+  int device_;
   std::size_t half_bytes_;
-  std::byte* staging_ = nullptr;
+  staging_memory staging_;
   pinned<words> words_;
   direction in_, out_;
   stream_words const& words_of_streams_ = stream_words::loaded();
