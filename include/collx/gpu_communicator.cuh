@@ -45,6 +45,9 @@ class gpu_communicator {
         heap_(heap_bytes_, 256) {
     using transport::cuda_parts::announcement;
     view_.rank = host.rank(), view_.size = host.size();
+    // To allocate may wait for the device: for a kernel of another group, say, that waits for one of a rank
+    // that has not come so far.
+    together("gpu_communicator", [] {});
     array<announcement> all(static_cast<std::size_t>(host.size())), mine(1);
     together("gpu_communicator", [&] {
       transport::cuda_parts::outside_captures const relaxed;

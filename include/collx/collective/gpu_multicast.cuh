@@ -107,7 +107,7 @@ class multicast_buffer {
       for (std::size_t other = 0; other < r; ++other) works = works && all[r].device != all[other].device;
     }
     if (!all_work(all) || !works) return false;
-    std::size_t const whole = replica::rounded(bytes, ranks);
+    std::size_t const whole = replica::rounded(bytes, device, ranks);
     std::uint64_t const made = host.rank() == 0 && whole != 0 ? replica::create(whole, ranks) : 0;
     all = gather(host, {made, bytes, device, host.rank() != 0 || made != 0});
     if (!all_work(all)) return false;

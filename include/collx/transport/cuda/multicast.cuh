@@ -4,6 +4,8 @@
 // do it.
 #pragma once
 
+#include <numeric>
+
 #include <cuda.h>
 #include <cudaTypedefs.h>
 
@@ -21,6 +23,7 @@ struct multicast_functions {
   PFN_cuMulticastAddDevice_v12010 add_device = nullptr;
   PFN_cuMulticastBindMem_v12010 bind = nullptr;
   PFN_cuMulticastUnbind_v12010 unbind = nullptr;
+  PFN_cuMemGetAllocationGranularity_v10020 unit = nullptr;
   PFN_cuMemCreate_v10020 take = nullptr;
   PFN_cuMemRelease_v10020 give_back = nullptr;
   PFN_cuMemAddressReserve_v10020 reserve = nullptr;
@@ -49,6 +52,7 @@ struct multicast_functions {
     f.get("cuMulticastAddDevice", 12010, f.add_device);
     f.get("cuMulticastBindMem", 12010, f.bind);
     f.get("cuMulticastUnbind", 12010, f.unbind);
+    f.get("cuMemGetAllocationGranularity", 10020, f.unit);
     f.get("cuMemCreate", 10020, f.take);
     f.get("cuMemRelease", 10020, f.give_back);
     f.get("cuMemAddressReserve", 10020, f.reserve);
@@ -74,15 +78,18 @@ class multicast_replica {
            can != 0;
   }
 
-  // Whole units of memory; 0 if the driver refuses.
-  [[nodiscard]] static std::size_t rounded(std::size_t bytes, int devices) noexcept {
+  // Whole units of memory; 0 if the driver refuses. Multicast objects recommend units of their own, which may
+  // be large; those of the memory do as well.
+  [[nodiscard]] static std::size_t rounded(std::size_t bytes, int device, int devices) noexcept {
+    auto const& f = multicast_functions::loaded();
     CUmulticastObjectProp const wanted = properties(bytes, devices);
-    std::size_t unit = 0;
-    if (multicast_functions::loaded().granularity(&unit, &wanted, CU_MULTICAST_GRANULARITY_RECOMMENDED) !=
-            CUDA_SUCCESS ||
-        unit == 0)
+    CUmemAllocationProp const here = memory_of(device);
+    std::size_t of_object = 0, of_memory = 0;
+    if (f.granularity(&of_object, &wanted, CU_MULTICAST_GRANULARITY_MINIMUM) != CUDA_SUCCESS ||
+        f.unit(&of_memory, &here, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED) != CUDA_SUCCESS)
       return 0;
-    return (bytes + unit - 1) / unit * unit;
+    std::size_t const unit = std::lcm(of_object, of_memory);
+    return unit == 0 ? 0 : (bytes + unit - 1) / unit * unit;
   }
 
   // By one rank; the others get the handle, which is good for the whole process. 0: refused.
@@ -106,10 +113,7 @@ class multicast_replica {
                           array<CUmemAccessDesc> const& everybody) noexcept {
     auto const& f = multicast_functions::loaded();
     object_ = handle, bytes_ = bytes, device_ = device;
-    CUmemAllocationProp here{};
-    here.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    here.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    here.location.id = device;
+    CUmemAllocationProp const here = memory_of(device);
     if (f.take(&memory_, bytes, &here, 0) != CUDA_SUCCESS) memory_ = 0;
     bool const bound = memory_ != 0 && f.bind(handle, 0, memory_, 0, bytes, 0) == CUDA_SUCCESS;
     bound_ = bound;
@@ -148,6 +152,13 @@ class multicast_replica {
   }
 
  private:
+  [[nodiscard]] static CUmemAllocationProp memory_of(int device) noexcept {
+    CUmemAllocationProp here{};
+    here.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    here.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    here.location.id = device;
+    return here;
+  }
   [[nodiscard]] static CUmulticastObjectProp properties(std::size_t bytes, int devices) noexcept {
     CUmulticastObjectProp wanted{};
     wanted.numDevices = static_cast<unsigned>(devices);
