@@ -3,10 +3,14 @@
 // component: tcp
 #include "collx/transport/composite.hpp"
 
+#include <optional>
+#include <string>
+
 #include <doctest/doctest.h>
 
 #include "collx/collx.hpp"
 #include "transport/pretended_hosts.hpp"
+#include "transport/without_descriptors.hpp"
 
 using communicator = collx::communicator<pretended::shm_and_tcp>;
 
@@ -25,6 +29,46 @@ TEST_CASE("composite: groups that come and go leave the heap of each host as it 
           if (one != 2) return 2;
         }
         return 0;
+      },
+      chosen);
+  for (int const code : codes) CHECK(code == 0);
+}
+
+namespace {
+
+// Whether a split of all fails as it should; with any other error, or none, false.
+bool is_refused(communicator& comm, collx::status code, char const* what) {
+  try {
+    (void)comm.split(0, comm.rank());
+    return false;
+  } catch (collx::error const& refused) {
+    return refused.code() == code && std::string(refused.what()).find(what) != std::string::npos;
+  }
+}
+
+}  // namespace
+
+TEST_CASE(
+    "composite: a split that one rank has no descriptor or number for fails on all, and takes nothing") {
+  collx::transport::tcp_settings chosen;
+  chosen.common = {.timeout_us = 60'000'000, .staging_bytes = 4096, .heap_bytes = std::size_t{1} << 20};
+  auto const codes = pretended::on_hosts(
+      {1, 1, 2, 2},
+      [](communicator& comm) {
+        { auto const connects_everybody = comm.split(0, 0); }
+        // 250 reservations that were not given back would fill the heap.
+        for (int round = 0; round < 300; ++round) {
+          std::optional<without_descriptors> limit;
+          if (comm.rank() == 1) limit.emplace();
+          if (!is_refused(comm, collx::status::system_failure, "rank 1 has no descriptor left")) return 2;
+        }
+        { auto const again = comm.split(0, 0); }
+        auto& numbers = comm.engine().endpoint().space().far();
+        while (comm.rank() == 2 && (numbers.new_id() & 0xff'ffff) != 0xff'fffe) {
+        }
+        for (int round = 0; round < 300; ++round)
+          if (!is_refused(comm, collx::status::not_supported, "rank 2 has no number left")) return 3;
+        return comm.failure().code == collx::status::ok ? 0 : 4;
       },
       chosen);
   for (int const code : codes) CHECK(code == 0);

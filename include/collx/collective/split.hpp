@@ -8,23 +8,27 @@ namespace collx::inline abi_1 {
 
 namespace detail {
 
-// What each rank tells the others: which group it wants, and what it has reserved for it.
+// What each rank tells the others: which group it wants. Then what it has reserved for it: `color` is a
+// status, and if that is not ok, this rank has nothing for the group, and who waits for it must be told.
 struct split_record {
   std::int32_t color, key;
   std::uint64_t token;
 };
 
-// In the place of a token: this rank has no memory for the group. Who waits for it must be told.
-inline constexpr std::uint64_t not_reserved = ~std::uint64_t{0};
-
-[[noreturn]] COLLX_COLD inline void throw_not_reserved(status own, rank_t rank, rank_t size, rank_t who) {
+[[noreturn]] COLLX_COLD inline void throw_not_reserved(status why, rank_t rank, rank_t size, rank_t who) {
+  char const* lacks = "no memory left";
+  char const* advice = "free buffers or communicators there, or set COLLX_HEAP_BYTES to more on every rank";
+  if (why == status::not_supported) {
+    lacks = "no number left";
+    advice = "it can make 16 million communicators in one run; make fewer, and keep them";
+  } else if (why != status::out_of_memory) {
+    lacks = "no descriptor left";
+    advice = "end communicators there, or raise its limit on descriptors (ulimit -n)";
+  }
   char text[240];
-  std::snprintf(
-      text, sizeof text,
-      "split on rank %d of %d: rank %d has no memory left for its part of the group; free buffers or "
-      "communicators there, or set COLLX_HEAP_BYTES to more on every rank",
-      rank, size, who);
-  throw error(own == status::ok ? status::out_of_memory : own, text);
+  std::snprintf(text, sizeof text, "split on rank %d of %d: rank %d has %s for its part of the group; %s",
+                rank, size, who, lacks, advice);
+  throw error(why, text);
 }
 
 // Ranks of the new group, in the order (key, old rank). Returns how many there are.
@@ -56,20 +60,22 @@ communicator<Transport> communicator<Transport>::split(std::int32_t color, std::
   rank_t const count = detail::members_of(all, color, old_ranks);
   rank_t my_rank = 0;
   while (old_ranks[static_cast<std::size_t>(my_rank)] != rank()) ++my_rank;
-  status reserved = status::ok;
+  typename Transport::membership::reservation reserved;
+  status outcome = status::ok;
   try {
-    mine.token = Transport::membership::reserve(*engine_, my_rank, count);
+    reserved = Transport::membership::reserve(*engine_, my_rank, count);
   } catch (error const& failure) {
-    reserved = failure.code();
-    mine.token = detail::not_reserved;
+    outcome = failure.code();
   }
+  mine = {static_cast<std::int32_t>(outcome), key, reserved.token};
   all_gather(*this, std::span(&mine, 1), all);
   for (rank_t r = 0; r < count; ++r) {
     rank_t const old_rank = old_ranks[static_cast<std::size_t>(r)];
-    if (all[static_cast<std::size_t>(old_rank)].token != detail::not_reserved) continue;
+    auto const its = static_cast<status>(all[static_cast<std::size_t>(old_rank)].color);
+    if (its == status::ok) continue;
     if constexpr (requires { Transport::membership::release(*engine_, mine.token, count); })
-      if (reserved == status::ok) Transport::membership::release(*engine_, mine.token, count);
-    detail::throw_not_reserved(reserved, rank(), size(), old_rank);
+      if (outcome == status::ok) Transport::membership::release(*engine_, mine.token, count);
+    detail::throw_not_reserved(its, rank(), size(), old_rank);
   }
 
   array<rank_t> members(static_cast<std::size_t>(count));
@@ -80,7 +86,8 @@ communicator<Transport> communicator<Transport>::split(std::int32_t color, std::
     tokens[static_cast<std::size_t>(r)] = all[static_cast<std::size_t>(old_rank)].token;
   }
   auto* const engine =
-      Transport::membership::assemble(*engine_, static_cast<array<rank_t>&&>(members), my_rank, tokens);
+      Transport::membership::assemble(*engine_, static_cast<array<rank_t>&&>(members), my_rank, tokens,
+                                      static_cast<decltype(reserved)&&>(reserved));
   engine->checker(engine_->checker());
   engine->tuning(engine_->tuning());
   world_->keep();

@@ -13,6 +13,7 @@
 #include "collx/core/random.hpp"
 #include "collx/transport/everybody.hpp"
 #include "collx/transport/mapped/alarm.hpp"
+#include "collx/transport/reservation.hpp"
 #include "collx/transport/settings.hpp"
 #include "collx/transport/staging_ring.hpp"
 #include "collx/transport/zeroed_pages.hpp"
@@ -304,11 +305,13 @@ struct mailbox_membership {
   }
 
   // The first member of a new group makes it; the token is its address in this one process.
-  [[nodiscard]] static std::uint64_t reserve(engine_type& parent, rank_t my_rank, rank_t count) {
-    return my_rank != 0 ? 0 : reinterpret_cast<std::uintptr_t>(parent.endpoint().space().open(count));
+  using reservation = transport::reservation;
+  [[nodiscard]] static reservation reserve(engine_type& parent, rank_t my_rank, rank_t count) {
+    if (my_rank != 0) return {};
+    return {reinterpret_cast<std::uintptr_t>(parent.endpoint().space().open(count))};
   }
   [[nodiscard]] static engine_type* assemble(engine_type& parent, array<rank_t> members, rank_t my_rank,
-                                             array<std::uint64_t> const& tokens) {
+                                             array<std::uint64_t> const& tokens, reservation&&) {
     auto& group = *reinterpret_cast<mailbox_detail::group*>(static_cast<std::uintptr_t>(tokens[0]));
     return new engine_type(parent.timeout_us(), exec::wakefulness{}, parent.endpoint().space(), group,
                            static_cast<array<rank_t>&&>(members), my_rank);

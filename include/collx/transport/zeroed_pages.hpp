@@ -4,6 +4,8 @@
 
 #include <sys/mman.h>
 
+#include <utility>
+
 #include "collx/core/error.hpp"
 
 namespace collx::inline abi_1::transport {
@@ -24,8 +26,15 @@ inline void unmap_zeroed(std::byte* p, std::size_t bytes) noexcept { munmap(p, b
 
 class zeroed_pages {
  public:
+  zeroed_pages() = default;
   explicit zeroed_pages(std::size_t bytes) : data_(map_zeroed(bytes)), bytes_(bytes) {}
-  zeroed_pages(zeroed_pages const&) = delete;
+  zeroed_pages(zeroed_pages&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  zeroed_pages& operator=(zeroed_pages&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
   ~zeroed_pages() {
     if (data_ != nullptr) unmap_zeroed(data_, bytes_);
   }
@@ -35,8 +44,8 @@ class zeroed_pages {
   [[nodiscard]] std::size_t size() const noexcept { return bytes_; }
 
  private:
-  std::byte* data_;
-  std::size_t bytes_;
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
 };
 
 }  // namespace collx::inline abi_1::transport

@@ -33,13 +33,15 @@ class composite_endpoint {
 
   // `members`: ranks of the far world, `rank` this one's place among them. `near_members`: those of them that
   // are here, as ranks of the near world, with the blocks that each contributes, and this one's place among
-  // those.
+  // those. `has`: what the far half takes from the system.
   COLLX_COLD composite_endpoint(world_type& world, std::uint64_t id, array<rank_t> members, rank_t rank,
                                 array<rank_t> near_members, rank_t near_rank, std::byte* const* near_blocks,
-                                mapped::block_layout const& near_layout)
+                                mapped::block_layout const& near_layout,
+                                typename far_endpoint::provision&& has)
       : world_(&world),
         near_(world.near(), near_rank, static_cast<array<rank_t>&&>(near_members), near_blocks, near_layout),
-        far_(world.far(), id, static_cast<array<rank_t>&&>(members), rank),
+        far_(world.far(), id, static_cast<array<rank_t>&&>(members), rank,
+             static_cast<typename far_endpoint::provision&&>(has)),
         near_of_(static_cast<std::size_t>(far_.size())),
         member_of_(static_cast<std::size_t>(near_.size())),
         rings_(far_.size()) {

@@ -13,6 +13,7 @@ struct membership {
   using endpoint = typename Transport::endpoint;
   using world_type = typename Transport::world;
   using engine_type = exec::engine<endpoint>;
+  using provision = typename endpoint::far_endpoint::provision;
 
   // The communicator of everybody. Takes no reference on the world.
   [[nodiscard]] static engine_type* join_world(world_type& world, exec::wakefulness how) {
@@ -21,19 +22,25 @@ struct membership {
     return new engine_type(world.chosen().timeout_us, how, world, world_id,
                            static_cast<array<rank_t>&&>(members), world.rank(),
                            static_cast<array<rank_t>&&>(here), world.near().rank(), world.near().blocks(),
-                           world.near().layout());
+                           world.near().layout(), provision(world.far(), world.size()));
   }
 
   // The token says where this rank's block of shared memory is, and, of the first member, the new group's
   // number. How many members are here is not known yet: there is room for all that could be.
-  [[nodiscard]] static std::uint64_t reserve(engine_type& parent, rank_t, rank_t) {
+  struct reservation {
+    std::uint64_t token = 0;
+    provision has{};
+  };
+  [[nodiscard]] static reservation reserve(engine_type& parent, rank_t, rank_t count) {
     world_type& world = parent.endpoint().space();
+    // The block comes last: nothing that fails may come after it.
+    std::uint64_t const number = world.far().new_id() & counted_mask;
+    if (number >= number_mask)
+      throw error(status::not_supported, "split: too many communicators in one run; at most 16 million");
+    provision has(world.far(), count);
     std::size_t const bytes = layout_for(world, world.near().size()).block_bytes();
     std::uint64_t const block = world.near().address_of(world.near().allocate_block(bytes), 1);
-    std::uint64_t const number = world.far().new_id() & number_mask;
-    if (number == number_mask)
-      throw error(status::not_supported, "split: too many communicators in one run; at most 16 million");
-    return block / line_bytes << number_bits | number;
+    return {block / line_bytes << number_bits | number, static_cast<provision&&>(has)};
   }
   // See mapped/membership.hpp.
   static void release(engine_type& parent, std::uint64_t token, rank_t) noexcept {
@@ -42,7 +49,7 @@ struct membership {
     world.near().deallocate(block, layout_for(world, world.near().size()).block_bytes());
   }
   [[nodiscard]] static engine_type* assemble(engine_type& parent, array<rank_t> members, rank_t my_rank,
-                                             array<std::uint64_t> const& tokens) {
+                                             array<std::uint64_t> const& tokens, reservation&& mine) {
     world_type& world = parent.endpoint().space();
     array<rank_t> here = those_here(world, members);
     array<std::byte*> blocks(here.size());
@@ -57,7 +64,7 @@ struct membership {
     std::uint64_t const id = static_cast<std::uint64_t>(members[0]) << 32 | (tokens[0] & number_mask);
     return new engine_type(parent.timeout_us(), parent.wakefulness(), world, id,
                            static_cast<array<rank_t>&&>(members), my_rank, static_cast<array<rank_t>&&>(here),
-                           near_rank, blocks.data(), layout);
+                           near_rank, blocks.data(), layout, static_cast<provision&&>(mine.has));
   }
 
  private:
@@ -65,6 +72,7 @@ struct membership {
   static constexpr std::uint64_t line_bytes = 64;
   static constexpr int number_bits = 24;
   static constexpr std::uint64_t number_mask = (std::uint64_t{1} << number_bits) - 1;
+  static constexpr std::uint64_t counted_mask = 0xffff'ffff;  // what new_id() counts with, below the rank
 
   [[nodiscard]] static mapped::block_layout layout_for(world_type& world, rank_t count) {
     return {count, world.near().layout().staging_bytes};

@@ -5,6 +5,7 @@
 #include "collx/communicator.hpp"
 #include "collx/transport/everybody.hpp"
 #include "collx/transport/mapped/endpoint.hpp"
+#include "collx/transport/reservation.hpp"
 
 namespace collx::inline abi_1::transport::mapped {
 
@@ -25,10 +26,11 @@ struct membership {
 
   // First half of a split: memory for this rank's part of a communicator of `count` ranks. The
   // token, which all members learn, says where it is.
-  [[nodiscard]] static std::uint64_t reserve(engine_type& parent, rank_t /*my_rank*/, rank_t count) {
+  using reservation = transport::reservation;
+  [[nodiscard]] static reservation reserve(engine_type& parent, rank_t /*my_rank*/, rank_t count) {
     world_type& world = parent.endpoint().space();
     block_layout const layout{count, parent.endpoint().layout().staging_bytes};
-    return world.address_of(world.allocate_block(layout.block_bytes()), 1);
+    return {world.address_of(world.allocate_block(layout.block_bytes()), 1)};
   }
 
   // Instead of the second half, of a reservation that nobody else has used: another member has none.
@@ -40,7 +42,7 @@ struct membership {
 
   // Second half: `members` are world ranks, `tokens` what each of them reserved.
   [[nodiscard]] static engine_type* assemble(engine_type& parent, array<rank_t> members, rank_t my_rank,
-                                             array<std::uint64_t> const& tokens) {
+                                             array<std::uint64_t> const& tokens, reservation&&) {
     world_type& world = parent.endpoint().space();
     array<std::byte*> blocks(tokens.size());
     for (std::size_t r = 0; r < tokens.size(); ++r) blocks[r] = world.at(tokens[r]);

@@ -8,6 +8,7 @@
 #include "collx/core/processors.hpp"
 #include "collx/transport/everybody.hpp"
 #include "collx/transport/matched/endpoint.hpp"
+#include "collx/transport/reservation.hpp"
 
 namespace collx::inline abi_1::transport::matched {
 
@@ -25,11 +26,12 @@ struct membership {
 
   // Every member says which numbers it could give; the lowest that all could is taken. Groups without a rank
   // in common may have the same: no two of their messages have the same sender and receiver.
-  [[nodiscard]] static std::uint64_t reserve(engine_type& parent, rank_t, rank_t) {
-    return parent.endpoint().space().free_numbers();
+  using reservation = transport::reservation;
+  [[nodiscard]] static reservation reserve(engine_type& parent, rank_t, rank_t) {
+    return {parent.endpoint().space().free_numbers()};
   }
   [[nodiscard]] static engine_type* assemble(engine_type& parent, array<rank_t> members, rank_t my_rank,
-                                             array<std::uint64_t> const& tokens) {
+                                             array<std::uint64_t> const& tokens, reservation&&) {
     std::uint64_t free_for_all = ~std::uint64_t{0};
     for (std::uint64_t const token : tokens) free_for_all &= token;
     if (free_for_all == 0)

@@ -69,9 +69,23 @@ class channel_group {
  public:
   using answer = flow::answer;
 
-  // `members[i]`: the world rank of rank i. `message_bytes_max`: of one message.
+  // All that a group takes from the system. Taken first, so that a rank that gets none can say so before
+  // others count on it.
+  struct provision {
+    provision() = default;
+    // Throws error (out_of_memory, system_failure).
+    COLLX_COLD provision(rank_t members, int lanes, std::size_t message_bytes_max)
+        : memory(static_cast<std::size_t>(members) * of_peer_bytes(lanes, message_bytes_max)),
+          bell(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+      if (!bell) throw error(status::system_failure, "eventfd failed; raise the limit on descriptors");
+    }
+    zeroed_pages memory;
+    net::owned_fd bell;
+  };
+
+  // `members[i]`: the world rank of rank i. `message_bytes_max`: of one message. `has`: made of the same.
   COLLX_COLD channel_group(std::uint64_t id, array<rank_t> members, rank_t rank, int lanes,
-                           std::size_t message_bytes_max)
+                           std::size_t message_bytes_max, provision&& has)
       : id_(id),
         rank_(rank),
         lanes_(lanes),
@@ -79,12 +93,9 @@ class channel_group {
         members_(static_cast<array<rank_t>&&>(members)),
         made_(members_.size()),
         unsent_(static_cast<std::size_t>(lanes)),
-        memory_(members_.size() * of_peer_bytes()),
-        bell_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-    if (bell_ < 0) throw error(status::system_failure, "eventfd failed; raise the limit on descriptors");
-  }
+        memory_(static_cast<zeroed_pages&&>(has.memory)),
+        bell_(static_cast<net::owned_fd&&>(has.bell)) {}
   channel_group(channel_group const&) = delete;
-  ~channel_group() { ::close(bell_); }
 
   [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
   [[nodiscard]] rank_t rank() const noexcept { return rank_; }
@@ -147,36 +158,39 @@ class channel_group {
   // ---- sleeping: its own descriptor, since a thread with another communicator may read what is for this
   // one.
 
-  [[nodiscard]] int bell() const noexcept { return bell_; }
+  [[nodiscard]] int bell() const noexcept { return bell_.get(); }
   void asleep(bool value) noexcept { asleep_ = value; }
   void ring_if_asleep() noexcept {
     if (!asleep_) return;
     std::uint64_t const one = 1;
-    (void)!::write(bell_, &one, sizeof one);
+    (void)!::write(bell(), &one, sizeof one);
   }
   void hush() noexcept {
     std::uint64_t rung = 0;
-    (void)!::read(bell_, &rung, sizeof rung);
+    (void)!::read(bell(), &rung, sizeof rung);
   }
 
   link* watched = nullptr;       // of the peer this rank last looked for in vain
   channel_group* next = nullptr;
 
  private:
-  [[nodiscard]] std::size_t channels_bytes() const noexcept {
-    std::size_t const bytes = static_cast<std::size_t>(lanes_) * sizeof(channel);
+  [[nodiscard]] static std::size_t channels_bytes(int lanes) noexcept {
+    std::size_t const bytes = static_cast<std::size_t>(lanes) * sizeof(channel);
     return (bytes + 4095) / 4096 * 4096;
   }
-  [[nodiscard]] std::size_t of_peer_bytes() const noexcept {
-    return channels_bytes() + static_cast<std::size_t>(lanes_) * channel::depth * landing_bytes_;
+  [[nodiscard]] static std::size_t of_peer_bytes(int lanes, std::size_t landing_bytes) noexcept {
+    return channels_bytes(lanes) + static_cast<std::size_t>(lanes) * channel::depth * landing_bytes;
+  }
+  [[nodiscard]] std::byte* of_peer(std::size_t peer) noexcept {
+    return memory_.data() + peer * of_peer_bytes(lanes_, landing_bytes_);
   }
   [[nodiscard]] channel* channels_of(std::size_t peer) noexcept {
-    return std::launder(reinterpret_cast<channel*>(memory_.data() + peer * of_peer_bytes()));
+    return std::launder(reinterpret_cast<channel*>(of_peer(peer)));
   }
 
   COLLX_NEVER_INLINE void make(rank_t peer) noexcept {
     auto const index = static_cast<std::size_t>(peer);
-    std::byte* const memory = memory_.data() + index * of_peer_bytes();
+    std::byte* const memory = of_peer(index);
     for (int lane = 0; lane < lanes_; ++lane) {
       channel* const c = new (memory + static_cast<std::size_t>(lane) * sizeof(channel)) channel;
       c->group = this;
@@ -189,8 +203,8 @@ class channel_group {
   // Where a message goes that is not wanted anywhere yet, or is reduced from where it lies. The first place
   // that is free: one that is in the cache.
   [[nodiscard]] std::byte* landing(channel& c, std::uint64_t message) noexcept {
-    std::byte* const base = memory_.data() + static_cast<std::size_t>(c.peer) * of_peer_bytes() +
-                            channels_bytes() + c.lane * channel::depth * landing_bytes_;
+    std::byte* const base = of_peer(static_cast<std::size_t>(c.peer)) + channels_bytes(lanes_) +
+                            c.lane * channel::depth * landing_bytes_;
     for (std::uint32_t place = 0; place < channel::depth; ++place) {
       std::byte* const here = base + place * landing_bytes_;
       bool taken = false;
@@ -210,7 +224,7 @@ class channel_group {
   array<std::uint32_t> unsent_;
   int owing_ = 0;
   zeroed_pages memory_;
-  int bell_;
+  net::owned_fd bell_;
   bool asleep_ = false;
 };
 

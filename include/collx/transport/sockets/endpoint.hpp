@@ -19,10 +19,23 @@ class tcp_endpoint {
   static constexpr std::size_t inline_bytes = sockets::channel::inline_bytes;
   using channel = sockets::channel;
 
-  COLLX_COLD tcp_endpoint(tcp_world& world, std::uint64_t id, array<rank_t> members, rank_t rank)
+  // All that one takes from the system, for a communicator of `members` ranks.
+  struct provision {
+    provision() = default;
+    // Throws error (out_of_memory, system_failure).
+    COLLX_COLD provision(tcp_world const& world, rank_t members)
+        : group(members, lane_count, staging_bytes_of(world) / 2),
+          memory(static_cast<std::size_t>(lane_count) * per_lane_bytes(staging_bytes_of(world))) {}
+    sockets::channel_group::provision group;
+    zeroed_pages memory;  // staging and scratch
+  };
+
+  COLLX_COLD tcp_endpoint(tcp_world& world, std::uint64_t id, array<rank_t> members, rank_t rank,
+                          provision&& has)
       : world_(&world),
-        group_(id, static_cast<array<rank_t>&&>(members), rank, lane_count, staging_bytes_of(world) / 2),
-        memory_(static_cast<std::size_t>(lane_count) * per_lane_bytes()),
+        group_(id, static_cast<array<rank_t>&&>(members), rank, lane_count, staging_bytes_of(world) / 2,
+               static_cast<sockets::channel_group::provision&&>(has.group)),
+        memory_(static_cast<zeroed_pages&&>(has.memory)),
         rings_(group_.size()) {
     for (int lane = 0; lane < lane_count; ++lane)
       rings_.attach(lane, of_lane(lane), staging_bytes());
@@ -154,9 +167,11 @@ class tcp_endpoint {
   [[nodiscard]] static std::size_t staging_bytes_of(tcp_world const& world) noexcept {
     return world.chosen().staging_bytes;
   }
-  [[nodiscard]] std::size_t per_lane_bytes() const noexcept { return staging_bytes() + staging_bytes() / 2; }
+  [[nodiscard]] static std::size_t per_lane_bytes(std::size_t staging) noexcept {
+    return staging + staging / 2;
+  }
   [[nodiscard]] std::byte* of_lane(int lane) noexcept {
-    return memory_.data() + static_cast<std::size_t>(lane) * per_lane_bytes();
+    return memory_.data() + static_cast<std::size_t>(lane) * per_lane_bytes(staging_bytes());
   }
 
   tcp_world* world_;

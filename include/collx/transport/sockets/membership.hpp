@@ -17,17 +17,25 @@ struct membership {
   // The communicator of everybody. Takes no reference on the world.
   [[nodiscard]] static engine_type* join_world(tcp_world& world) {
     return new engine_type(world.chosen().timeout_us, wakefulness_of(world), world, world_id,
-                           everybody(world.size()), world.rank());
+                           everybody(world.size()), world.rank(),
+                           typename endpoint::provision(world, world.size()));
   }
 
   // The first member of a new group numbers it.
-  [[nodiscard]] static std::uint64_t reserve(engine_type& parent, rank_t my_rank, rank_t) {
-    return my_rank != 0 ? 0 : parent.endpoint().space().new_id();
+  struct reservation {
+    std::uint64_t token = 0;
+    typename endpoint::provision has{};
+  };
+  [[nodiscard]] static reservation reserve(engine_type& parent, rank_t my_rank, rank_t count) {
+    tcp_world& world = parent.endpoint().space();
+    typename endpoint::provision has(world, count);
+    return {my_rank != 0 ? 0 : world.new_id(), static_cast<typename endpoint::provision&&>(has)};
   }
   [[nodiscard]] static engine_type* assemble(engine_type& parent, array<rank_t> members, rank_t my_rank,
-                                             array<std::uint64_t> const& tokens) {
+                                             array<std::uint64_t> const& tokens, reservation&& mine) {
     return new engine_type(parent.timeout_us(), parent.wakefulness(), parent.endpoint().space(), tokens[0],
-                           static_cast<array<rank_t>&&>(members), my_rank);
+                           static_cast<array<rank_t>&&>(members), my_rank,
+                           static_cast<typename endpoint::provision&&>(mine.has));
   }
 
  private:
@@ -37,8 +45,7 @@ struct membership {
   [[nodiscard]] static exec::wakefulness wakefulness_of(tcp_world const& world) {
     processor_set mine;
     mine.add_those_of_this_thread();
-    exec::wakefulness how =
-        exec::wakefulness_of(world.ranks_here(), mine.count(), world.chosen().yield_us);
+    exec::wakefulness how = exec::wakefulness_of(world.ranks_here(), mine.count(), world.chosen().yield_us);
     if (how.spins != 0) how.spins = looks_before_yield;
     return how;
   }
