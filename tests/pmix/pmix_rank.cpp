@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // pmix_rank tcp|composite: one rank of those that a launcher with PMIx has started. Nothing says where rank 0
 // is but the launcher. pmix_rank places: what a launcher may say of sizes and ranks, without one. absent:
-// rank 2 never comes. stopped: the launcher does not answer.
+// rank 2 never comes. stopped: the launcher does not answer. stopped_later: nor when it is asked for the
+// others.
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
@@ -48,6 +49,22 @@ void stop_launcher() {
   }
 }
 
+// While rank 0 waits for rank 1, which is there, and stops the launcher.
+[[noreturn]] void stop_launcher_of_rank_0() {
+  collx::bootstrap::pmix_use const known(collx::now_us() + 60'000'000);
+  (void)known.get("collx.rank0", 0, collx::bootstrap::pmix_wait::for_data);
+  kill(getppid(), SIGSTOP);
+  for (;;) pause();
+}
+void wait_for_stopped_launcher() {
+  try {
+    collx::bootstrap::pmix_job(3'000'000).write("an address");
+  } catch (...) {
+    kill(getppid(), SIGCONT);
+    throw;
+  }
+}
+
 void check_places() {
   struct place {
     std::int64_t size, rank;
@@ -79,6 +96,9 @@ int main(int argc, char** argv) try {
   else if (argc == 2 && std::strcmp(argv[1], "absent") == 0 && std::getenv("PMIX_RANK")[0] == '2')
     stay_away();
   else if (argc == 2 && std::strcmp(argv[1], "stopped") == 0) stop_launcher();
+  else if (argc == 2 && std::strcmp(argv[1], "stopped_later") == 0 && std::getenv("PMIX_RANK")[0] == '1')
+    stop_launcher_of_rank_0();
+  else if (argc == 2 && std::strcmp(argv[1], "stopped_later") == 0) wait_for_stopped_launcher();
   else run<tcp>();
 } catch (std::exception const& failure) {
   std::printf("error: %s\n", failure.what());

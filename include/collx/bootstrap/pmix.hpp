@@ -118,6 +118,7 @@ class pmix_job : public notice_board {
     bool const ended = waiting.wait_until(deadline_us_);
     pmix_status_t const came = ended ? waiting.answer().code : PMIX_ERR_TIMEOUT;
     if (came == PMIX_SUCCESS) return;
+    if (!ended && !use_.is_answered()) use_.throw_silent("PMIx_Fence");
     if (!ended) use_.give_up();
     if (came != PMIX_ERR_TIMEOUT)
       fail(status::system_failure, "PMIx_Fence", came,

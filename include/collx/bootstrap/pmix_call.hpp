@@ -20,6 +20,7 @@ namespace collx::inline abi_1::bootstrap {
 // What a call said, as far as anybody here wants to know.
 struct pmix_answer {
   pmix_status_t code = PMIX_ERR_TIMEOUT;
+  bool came = true;          // false: the launcher has said nothing at all
   std::int64_t number = -1;  // -1: none
   char text[1024] = {};      // empty: none
   pmix_proc_t self{};        // of PMIx_Init
@@ -121,6 +122,13 @@ class pmix_use {
   [[nodiscard]] COLLX_COLD pmix_answer ask(char const* name, What const& what) const {
     pmix_call const asked(name, what);
     if (asked.wait_until(deadline_us_)) return asked.answer();
+    throw_silent(name);
+  }
+  // Whether the launcher's server says anything: what it is asked for, nobody has.
+  [[nodiscard]] COLLX_COLD bool is_answered() const {
+    return get("collx.nothing", PMIX_RANK_WILDCARD, pmix_wait::not_at_all).came;
+  }
+  [[noreturn]] COLLX_COLD void throw_silent(char const* name) const {
     give_up();
     char text[300];
     std::snprintf(text, sizeof text,
@@ -155,7 +163,9 @@ class pmix_use {
     pmix_call const quick("PMIx_Get", call);
     if (quick.wait_until(now_us() + patience_us)) return quick.answer();
     give_up();
-    return {};
+    pmix_answer none;
+    none.came = false;
+    return none;
   }
 
  private:
