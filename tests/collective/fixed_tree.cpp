@@ -75,6 +75,13 @@ std::vector<T> sum_of(collx::communicator<Transport>& comm, std::int32_t leaves,
   other.wait();
   b.wait();
   if (!same_bits(out, first) || !same_bits(out, second)) throw std::runtime_error("started: other bits");
+  auto again = collx::persistent::all_reduce_fixed_tree(comm, tree, in, first, op);
+  for (int turn = 0; turn < 2; ++turn) {
+    std::fill(first.begin(), first.end(), T{});
+    again.start();
+    again.wait();
+    if (!same_bits(out, first)) throw std::runtime_error("persistent: other bits");
+  }
   return out;
 }
 
@@ -195,6 +202,30 @@ TEST_CASE("many in flight; one that is dropped waits; what fails, fails the requ
   });
 }
 
+TEST_CASE("persistent: every start adds up what is there then; what it was made of is checked once") {
+  watched::on_threads(3, [](collx::communicator<collx::transport::threads>& comm) {
+    fixed_tree const tree{3};
+    std::vector<int> in(7), out(7);
+    auto sum = collx::persistent::all_reduce_fixed_tree(comm, tree, in, out);
+    auto nothing =
+        collx::persistent::all_reduce_fixed_tree(comm, tree, std::span(in).first(0), std::span(out).first(0));
+    for (int turn = 1; turn <= 4; ++turn) {
+      in.assign(7, turn);
+      sum.start();
+      nothing.start();
+      sum.wait();
+      nothing.wait();
+      if (out != std::vector<int>(7, 3 * turn)) throw std::runtime_error("a wrong sum");
+    }
+    try {
+      (void)collx::persistent::all_reduce_fixed_tree(comm, {0}, in, out);
+      throw std::runtime_error("not refused");
+    } catch (collx::error const& e) {
+      if (e.code() != collx::status::bad_argument) throw;
+    }
+  });
+}
+
 TEST_CASE("wrong arguments are refused before anything is sent") {
   watched::on_threads(2, [](collx::communicator<collx::transport::threads>& comm) {
     std::vector<float> in(12), out(3);
@@ -214,10 +245,11 @@ TEST_CASE("wrong arguments are refused before anything is sent") {
       } catch (collx::error const& e) {
         text = e.what();
       }
-      if (text.find("all_reduce_fixed_tree on rank ") == std::string::npos)
-        throw std::runtime_error(text);
+      if (text.find("all_reduce_fixed_tree on rank ") == std::string::npos) throw std::runtime_error(text);
     };
     refuses([&] { collx::all_reduce_fixed_tree(comm, {4}, in, out); });
     refuses([&] { (void)collx::start::all_reduce_fixed_tree(comm, {4}, in, out); });
+    (void)collx::start::all_reduce_fixed_tree(comm, {8}, std::span(in).first(0), std::span(out).first(0))
+        .test();
   });
 }

@@ -2,8 +2,11 @@
 // The all_to_all with a stage in between: bit-equal to the flat one without a stage, and what is sent.
 #include "collx/collective/staged_all_to_all.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -58,6 +61,25 @@ void compare(rank_t locals, rank_t hosts, std::size_t count) {
       {.staging_bytes = 64 * 1024});
 }
 
+// A start sends as many messages as the blocking call.
+void persist(communicator& world, communicator& near, communicator& far, std::vector<float> const& in,
+             std::vector<float> const& flat) {
+  std::vector<float> changing(in.size()), gathered(in.size()), produced(in.size()), out(in.size());
+  auto again = collx::persistent::staged_all_to_all<collx::algo::direct_one_shot>(near, far, changing,
+                                                                                  gathered, produced, out);
+  for (int turn = 0; turn < 3; ++turn) {
+    changing = in;
+    std::uint64_t const before = world.engine().endpoint().messages();
+    again.start();
+    again.wait();
+    std::uint64_t const sent = world.engine().endpoint().messages() - before;
+    require(out == flat, "a persistent one differs from all_to_all");
+    auto const fewest = in.empty() ? 0u : static_cast<std::uint64_t>(near.size() - 1 + far.size() - 1);
+    require(in.size() > 1000 || sent == fewest, "a start sends what the algorithm does not need");
+    std::fill(out.begin(), out.end(), -1.0f);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("staged_all_to_all: without a stage it is all_to_all, bit for bit, with few messages") {
@@ -89,6 +111,82 @@ TEST_CASE("staged_all_to_all: a stage that pools its host's values sends less be
       int const first = s * 100 + world.rank() * 4;
       require(out[static_cast<std::size_t>(s)] == 4L * first + 6, "a wrong sum");
     }
+  });
+}
+
+TEST_CASE("staged_all_to_all: several started ones, and persistent ones, give what blocking ones do") {
+  for (auto const& [locals, hosts] : {std::pair<rank_t, rank_t>{1, 3}, {3, 1}, {2, 2}, {2, 3}})
+    watched::on_threads<transport>(
+        locals * hosts,
+        [per_host = locals, number = hosts](communicator& world) {
+          collx::mesh<transport, local, host> grid(world, {per_host, number});
+          auto& near = grid.along<local>();
+          auto& far = grid.along<host>();
+          for (std::size_t const count : {std::size_t{0}, std::size_t{3}, std::size_t{6000}}) {
+            auto const in = data_of(world.rank(), count * static_cast<std::size_t>(world.size()));
+            std::vector<float> flat(in.size());
+            collx::all_to_all(world, in, flat);
+            std::vector<std::vector<float>> gathered(3, flat), produced(3, flat), out(3);
+            for (auto& each : out) each.resize(flat.size());
+            auto const begin = [&](std::size_t k) {
+              return collx::start::staged_all_to_all(near, far, in, gathered[k], produced[k], out[k]);
+            };
+            {
+              auto first = begin(0);
+              // Requests of one host alone: lanes of the two groups are no longer counted alike.
+              std::vector<int> ones(4, 1);
+              if (far.rank() == 0) collx::start::all_reduce(near, ones).wait();
+              auto second = begin(1);
+              auto third = begin(2);
+              third.wait();
+              while (!first.test()) std::this_thread::yield();
+            }  // the second is waited for here
+            for (auto const& each : out) require(each == flat, "a started one differs from all_to_all");
+            persist(world, near, far, in, flat);
+          }
+        },
+        {.staging_bytes = 64 * 1024});
+}
+
+TEST_CASE("staged_all_to_all: a stage runs once for every start, when its host's values have come") {
+  watched::on_threads<transport>(4, [](communicator& world) {
+    collx::mesh<transport, local, host> grid(world, {2, 2});
+    std::vector<int> in(4), gathered(4), produced(4), out(4);
+    int stages = 0;
+    auto const negate = [&stages](std::span<int const> have, std::span<int> make, rank_t l, rank_t h) {
+      ++stages;
+      collx::no_stage()(have, make, l, h);
+      for (int& value : make) value = -value;
+    };
+    auto again = collx::persistent::staged_all_to_all(grid.along<local>(), grid.along<host>(), in, gathered,
+                                                      produced, out, negate);
+    for (int turn = 1; turn <= 5; ++turn) {
+      for (std::size_t d = 0; d < 4; ++d) in[d] = turn * 100 + world.rank() * 10 + static_cast<int>(d);
+      again.start();
+      again.wait();
+      require(stages == turn, "the stage did not run once");
+      for (int s = 0; s < 4; ++s)
+        require(out[static_cast<std::size_t>(s)] == -(turn * 100 + s * 10 + world.rank()), "a wrong value");
+    }
+  });
+}
+
+TEST_CASE("staged_all_to_all: what fails between two, fails the request; communicators apart are refused") {
+  watched::on_threads<transport>(4, [](communicator& world) {
+    communicator apart = world.split(world.rank() / 2, 0);
+    collx::mesh<transport, local, host> grid(world, {2, 2});
+    std::vector<int> in(4), gathered(4), produced(4), out(4);
+    try {
+      (void)collx::start::staged_all_to_all(apart, grid.along<host>(), in, gathered, produced, out);
+      require(false, "not refused");
+    } catch (collx::error const& failure) {
+      require(std::string(failure.what()).find("along axes of one communicator") != std::string::npos,
+              failure.what());
+    }
+    if (world.rank() == 0) return world.abort();
+    auto request =
+        collx::start::staged_all_to_all(grid.along<local>(), grid.along<host>(), in, gathered, produced, out);
+    require(request.try_wait() == collx::status::aborted, "not aborted");
   });
 }
 

@@ -3,6 +3,7 @@
 // of it; and how many messages go between each two hosts, of this form and the one with equal blocks.
 #include "collx/collective/staged_all_to_all_v.hpp"
 
+#include <algorithm>
 #include <array>
 #include <stdexcept>
 #include <string>
@@ -105,6 +106,37 @@ void compare(communicator& world, rank_t locals, std::size_t scale) {
   }
 }
 
+// Started, with another one in flight, and set up once.
+void compare_started(communicator& world, rank_t locals, std::size_t scale) {
+  collx::mesh<transport, local, host> grid(world, {locals, world.size() / locals});
+  side mine(world.rank(), locals, world.size() / locals, scale);
+  std::vector<int> flat(sum_of(mine.from)), out(flat.size(), -1), other(flat.size(), -1),
+      packed(mine.in.size()), gathered(sum_of(mine.gathered)), produced(gathered.size()), packed_too(packed),
+      gathered_too(gathered), produced_too(produced);
+  blocks<int const> const in(mine.in, mine.to);
+  collx::all_to_all_v(world, in, blocks<int>(flat, mine.from));
+  auto again = collx::persistent::staged_all_to_all_v(
+      grid.along<local>(), grid.along<host>(), in, packed, blocks<int>(gathered, mine.gathered),
+      blocks<int>(produced, mine.produced), blocks<int>(out, mine.from));
+  for (int turn = 0; turn < 2; ++turn) {
+    std::fill(out.begin(), out.end(), -1);
+    again.start();
+    auto once = collx::start::staged_all_to_all_v(
+        grid.along<local>(), grid.along<host>(), in, packed_too, blocks<int>(gathered_too, mine.gathered),
+        blocks<int>(produced_too, mine.produced), blocks<int>(other, mine.from));
+    once.wait();
+    again.wait();
+    require(out == flat && other == flat, "differs from all_to_all_v");
+  }
+  ++mine.to[0];
+  try {
+    again.start();
+    require(false, "other counts are not refused");
+  } catch (collx::error const& failure) {
+    require(failure.code() == collx::status::bad_argument, failure.what());
+  }
+}
+
 }  // namespace
 
 TEST_CASE("staged_all_to_all_v: without a stage it is all_to_all_v") {
@@ -115,6 +147,8 @@ TEST_CASE("staged_all_to_all_v: without a stage it is all_to_all_v") {
         [per_host = locals](communicator& world) {
           for (std::size_t const scale : {std::size_t{0}, std::size_t{1}, std::size_t{13}, std::size_t{4001}})
             compare(world, per_host, scale);
+          for (std::size_t const scale : {std::size_t{0}, std::size_t{1}, std::size_t{4001}})
+            compare_started(world, per_host, scale);
         },
         {.staging_bytes = 64 * 1024});
 }

@@ -18,14 +18,17 @@
 // until the communicator ends; as much again for every further one in flight. in and out must not overlap.
 //
 //   auto request = start::all_reduce_fixed_tree(comm, tree, in, out, op)
+//   auto again = persistent::all_reduce_fixed_tree(comm, tree, in, out, op)
 //
-// combines leaves at once, nodes when they have come, and returns a request with the members of `request`.
+// The first combines leaves at once, nodes when they have come, and returns a request with the members of
+// `request`; the second is started as often as wanted, as a persistent_collective, and keeps its memory.
 // Errors as for all_reduce (all_reduce.hpp), and out_of_memory.
 #pragma once
 
 #include "collx/collective/all_gather.hpp"
 #include "collx/collective/all_to_all.hpp"
 #include "collx/collective/fixed_tree_work.hpp"
+#include "collx/collective/two_moves.hpp"
 
 namespace collx::inline abi_1 {
 
@@ -39,136 +42,58 @@ struct fixed_tree_gather : contract::all_gather {
   static constexpr char const* name = "all_reduce_fixed_tree";
 };
 
-template <class Contract, class T>
-[[nodiscard]] auto bind_tree_move(exec::standing const& at, T const* from, T* to,
-                                  std::size_t count) noexcept {
-  invocation<Contract, T, unreduced> args{from, to, count, 0, {}};
-  args.at = at;
-  return args;
-}
-
-template <class T, class Op, class Endpoint>
-[[nodiscard]] status run_fixed_tree(exec::engine<Endpoint>& engine, exec::standing const& at,
-                                    fixed_tree_work<T, Op> const& work) noexcept {
-  work.combine_leaves();
-  if (!work.alone()) {
-    auto const out = bind_tree_move<fixed_tree_exchange>(at, work.sent(), work.taken(), work.message());
-    if (status const outcome = run<automatic>(engine, out); outcome != status::ok) return outcome;
-    work.combine_nodes();
-    auto const back = bind_tree_move<fixed_tree_gather>(at, work.sent(), work.gathered(), work.part());
-    if (status const outcome = run<automatic>(engine, back); outcome != status::ok) return outcome;
-  }
-  work.deliver();
-  return engine.failure().code;
-}
-
-// Starts one of the exchanges; before() is called when it begins.
-template <class Contract, class T, class Endpoint, class Before>
-[[nodiscard]] exec::ticket start_tree_move(exec::engine<Endpoint>& engine,
-                                           invocation<Contract, T, unreduced> const& args, priority how,
-                                           exec::ticket const* behind, Before const& before) {
-  auto const start = [&]<class Chosen>() {
-    using S = schedule_for<Contract, Chosen>;
-    if (!can_run<S, T>(engine.endpoint(), args.at.where.shape()))
-      throw_not_runnable(Contract::name, args.at.where, sizeof(T), engine.endpoint().depth());
-    exec::scheduled_call const call = scheduled(choice_of<Chosen, Contract, T, unreduced>(), args);
-    // By value: it is called when the lane is free.
-    auto const make = [kept = kept_call<unreduced, Endpoint>(engine, call, args.op),
-                       before](int lane) noexcept {
-      before();
-      return kept(lane);
-    };
-    return engine.start(call.what, make, how, behind);
-  };
-  return with_algorithm<automatic>(engine, args, start, [] { return exec::ticket{}; });
-}
-
-// A started all_reduce_fixed_tree: two requests on one lane, both started at once, so that it is the same
-// requests in the same order on every rank. What is between them is done when the second one begins.
-template <class T, class Op, class Endpoint>
-class fixed_tree_request {
-  using work_type = fixed_tree_work<T, Op>;
+// Both exchanges, and what is around them (two_moves.hpp).
+template <class T, class Op>
+class fixed_tree_moves : public fixed_tree_work<T, Op> {
+  using work = fixed_tree_work<T, Op>;
 
  public:
-  fixed_tree_request() = default;
-  fixed_tree_request(exec::engine<Endpoint>& engine, exec::standing const& at, work_type const& work,
-                     priority how)
-      : engine_(&engine) {
-    std::size_t const own = (sizeof(work_type) + alignment - 1) / alignment * alignment;
-    memory_ = engine.memory().take(own + work.bytes_needed());
-    // With its memory, so that it stays where it is when this is moved.
-    work_ = ::new (static_cast<void*>(memory_)) work_type(work);
-    work_->use(memory_ + own);
-    work_->combine_leaves();
-    if (!work_->alone()) start(at, how);
-  }
-  fixed_tree_request(fixed_tree_request&& other) noexcept { swap(other); }
-  fixed_tree_request& operator=(fixed_tree_request&& other) noexcept {
-    swap(other);
-    return *this;
-  }
-  ~fixed_tree_request() { (void)try_wait(); }
+  static constexpr char const* name = "all_reduce_fixed_tree";
+  static constexpr char const* no_memory =
+      "all_reduce_fixed_tree: no memory for the nodes of the tree; reduce fewer elements at a time, or let "
+      "the "
+      "number of ranks divide that of leaves";
 
-  [[nodiscard]] bool test() {
-    status const outcome = try_test();
-    if (outcome != status::ok && outcome != status::pending) throw error(engine_->failure());
-    return outcome == status::ok;
+  fixed_tree_moves(exec::standing const& at, fixed_tree tree, T const* in, T* out, std::size_t count,
+                   Op const& op) noexcept
+      : work(at.where, tree, in, out, count, op), at_(at) {}
+
+  [[nodiscard]] auto first() const noexcept {
+    return bind<fixed_tree_exchange>(work::sent(), work::taken(), work::message());
   }
-  void wait() {
-    if (try_wait() != status::ok) throw error(engine_->failure());
+  [[nodiscard]] auto second() const noexcept {
+    return bind<fixed_tree_gather>(work::sent(), work::gathered(), work::part());
   }
-  [[nodiscard]] status try_test() noexcept {
-    status const outcome = second_.try_test();
-    return outcome == status::pending ? outcome : finish(outcome);
+  void before() const noexcept { work::combine_leaves(); }
+  void between() const noexcept {
+    if (!work::alone()) work::combine_nodes();
   }
-  [[nodiscard]] status try_wait() noexcept { return finish(second_.try_wait()); }
+  void after() const noexcept { work::deliver(); }
 
  private:
-  static constexpr std::size_t alignment = exec::kept_memory::alignment;
-  static_assert(alignof(work_type) <= alignment && alignof(T) <= alignment,
-                "collx: elements aligned to more than a cache line have no place here");
-
-  void start(exec::standing const& at, priority how) try {
-    exec::engine<Endpoint>& engine = *engine_;
-    work_type const* const work = work_;
-    auto const out = bind_tree_move<fixed_tree_exchange>(at, work->sent(), work->taken(), work->message());
-    if (engine.checker() != nullptr && engine.checker()(engine, describe(out, automatic::name)) != status::ok)
-      throw error(engine.failure());
-    exec::ticket const first = start_tree_move(engine, out, how, nullptr, [] {});
-    first_ = request<Endpoint>(engine, first);
-    auto const back = bind_tree_move<fixed_tree_gather>(at, work->sent(), work->gathered(), work->part());
-    second_ = request<Endpoint>(engine, start_tree_move(engine, back, how, &first, [&engine, work] {
-                                  if (engine.failure().code == status::ok) work->combine_nodes();
-                                }));
-  } catch (...) {
-    (void)first_.try_wait();
-    engine_->memory().give(memory_);
-    throw;
+  // A rank alone has all leaves, and nothing to exchange.
+  template <class Contract>
+  [[nodiscard]] auto bind(T const* from, T* to, std::size_t count) const noexcept {
+    invocation<Contract, T, unreduced> args{from, to, work::alone() ? 0 : count, 0, {}};
+    args.at = at_;
+    return args;
   }
 
-  status finish(status outcome) noexcept {
-    if (work_ == nullptr) return outcome;
-    status const first = first_.try_wait();  // ended before the second one began
-    if (outcome == status::ok) outcome = first;
-    if (outcome == status::ok) work_->deliver();
-    work_ = nullptr;
-    engine_->memory().give(memory_);
-    return outcome;
-  }
-
-  void swap(fixed_tree_request& other) noexcept {
-    std::swap(engine_, other.engine_);
-    std::swap(memory_, other.memory_);
-    std::swap(work_, other.work_);
-    std::swap(first_, other.first_);
-    std::swap(second_, other.second_);
-  }
-
-  exec::engine<Endpoint>* engine_ = nullptr;
-  std::byte* memory_ = nullptr;
-  work_type* work_ = nullptr;  // null: done
-  request<Endpoint> first_, second_;
+  exec::standing at_;
 };
+
+template <class T, class Op, class Endpoint>
+[[nodiscard]] status run_fixed_tree(exec::engine<Endpoint>& engine,
+                                    fixed_tree_moves<T, Op> const& moves) noexcept {
+  moves.before();
+  if (!moves.alone()) {
+    if (status const outcome = run<automatic>(engine, moves.first()); outcome != status::ok) return outcome;
+    moves.between();
+    if (status const outcome = run<automatic>(engine, moves.second()); outcome != status::ok) return outcome;
+  }
+  moves.after();
+  return engine.failure().code;
+}
 
 // Only for its checks: nothing is sent by it.
 template <class In, class Out, class Op>
@@ -193,6 +118,25 @@ template <class In, class Out, class Op>
   return args;
 }
 
+template <class In, class Out, class Op>
+void check_fixed_tree(problem p, fixed_tree tree, In& in, Out& out, Op const& op) {
+  auto const args = bind_fixed_tree(p, tree, in, out, op);
+  if (args.fault != nullptr)
+    throw_wrong_argument("all_reduce_fixed_tree", p, args.fault, args.given, args.needed);
+}
+
+// Started, or to be started: `Started` is a request_of_two or persistent_of_two.
+template <template <class, class> class Started, class Transport, class In, class Out, class Op>
+[[nodiscard]] auto start_fixed_tree(communicator<Transport>& comm, fixed_tree tree, In& in, Out& out,
+                                    Op const& op, priority how) {
+  check_fixed_tree(where(comm), tree, in, out, op);
+  using T = element_t<Out>;
+  using moves = fixed_tree_moves<T, Op>;
+  return Started<moves, typename Transport::endpoint>(
+      comm.engine(), moves(comm.standing(), tree, in.data(), out.data(), out.size(), op), how,
+      std::type_identity<automatic>());
+}
+
 }  // namespace detail
 
 // The same, with the status returned.
@@ -203,39 +147,31 @@ template <class Transport, buffer_like In, buffer_like Out, class Op = sum_t>
   if (args.fault != nullptr) return status::bad_argument;
   if (args.count == 0) return comm.failure().code;
   using T = element_t<std::remove_reference_t<Out>>;
-  detail::fixed_tree_work<T, Op> work(detail::where(comm), tree, args.input, args.output, args.count, op);
+  detail::fixed_tree_moves<T, Op> moves(comm.standing(), tree, args.input, args.output, args.count, op);
   auto& engine = comm.engine();
   std::byte* memory = nullptr;
   try {
-    memory = engine.memory().take(work.bytes_needed());
+    memory = engine.memory().take(moves.bytes_needed());
   } catch (std::bad_alloc const&) {
     comm.abort();  // the others wait for this rank
     return status::out_of_memory;
   }
-  work.use(memory);
-  status const outcome = detail::run_fixed_tree(engine, comm.standing(), work);
+  moves.use(memory);
+  status const outcome = detail::run_fixed_tree(engine, moves);
   engine.memory().give(memory);
   return outcome;
-}
-
-namespace detail {
-inline constexpr char const* no_memory_for_tree =
-    "all_reduce_fixed_tree: no memory for the nodes of the tree; reduce fewer elements at a time, or let the "
-    "number of ranks divide that of leaves";
 }
 
 template <class Transport, buffer_like In, buffer_like Out, class Op = sum_t>
 void all_reduce_fixed_tree(communicator<Transport>& comm, fixed_tree tree, In&& in, Out&& out,
                            Op const& op = {}) {
-  auto const args = detail::bind_fixed_tree(detail::where(comm), tree, in, out, op);
-  if (args.fault != nullptr)
-    detail::throw_wrong_argument("all_reduce_fixed_tree", detail::where(comm), args.fault, args.given,
-                                 args.needed);
+  detail::check_fixed_tree(detail::where(comm), tree, in, out, op);
   status const outcome = try_all_reduce_fixed_tree(comm, tree, in, out, op);
   if (outcome == status::not_supported)
     detail::throw_not_runnable("all_reduce_fixed_tree", detail::where(comm), sizeof(element_t<Out>),
                                comm.engine().endpoint().depth());
-  if (outcome == status::out_of_memory) throw error(outcome, detail::no_memory_for_tree);
+  if (outcome == status::out_of_memory)
+    throw error(outcome, detail::fixed_tree_moves<element_t<Out>, Op>::no_memory);
   if (outcome != status::ok) throw error(comm.failure());
 }
 
@@ -245,23 +181,20 @@ template <priority How = priority::normal, class Transport, buffer_like In, clas
   requires buffer_like<std::remove_reference_t<Out>>
 [[nodiscard]] auto all_reduce_fixed_tree(communicator<Transport>& comm, fixed_tree tree, In const& in,
                                          Out&& out, Op const& op = {}) {
-  auto const args = detail::bind_fixed_tree(detail::where(comm), tree, in, out, op);
-  if (args.fault != nullptr)
-    detail::throw_wrong_argument("all_reduce_fixed_tree", detail::where(comm), args.fault, args.given,
-                                 args.needed);
-  using T = element_t<std::remove_reference_t<Out>>;
-  using request_type = detail::fixed_tree_request<T, Op, typename Transport::endpoint>;
-  if (args.count == 0) return request_type();
-  try {
-    detail::fixed_tree_work<T, Op> const work(detail::where(comm), tree, args.input, args.output, args.count,
-                                              op);
-    return request_type(comm.engine(), comm.standing(), work, How);
-  } catch (std::bad_alloc const&) {
-    comm.abort();  // the others wait for this rank
-    throw error(status::out_of_memory, detail::no_memory_for_tree);
-  }
+  return detail::start_fixed_tree<request_of_two>(comm, tree, in, out, op, How);
 }
 
 }  // namespace start
+
+namespace persistent {
+
+template <priority How = priority::normal, class Transport, buffer_like In, class Out, class Op = sum_t>
+  requires buffer_like<std::remove_reference_t<Out>>
+[[nodiscard]] auto all_reduce_fixed_tree(communicator<Transport>& comm, fixed_tree tree, In const& in,
+                                         Out&& out, Op const& op = {}) {
+  return detail::start_fixed_tree<persistent_of_two>(comm, tree, in, out, op, How);
+}
+
+}  // namespace persistent
 
 }  // namespace collx::inline abi_1

@@ -47,6 +47,8 @@ struct compiled_collective {
   [[nodiscard]] static persistent_collective<Contract, T, Op, Endpoint> prepare(engine_type& engine,
                                                                                 arguments const& args,
                                                                                 priority how);
+  // What a started call is run with. Throws what keeps that from running here.
+  [[nodiscard]] static detail::choice choose(engine_type& engine, arguments const& args);
 
  private:
   template <class Chosen>
@@ -55,8 +57,6 @@ struct compiled_collective {
                                                 arguments const& args, exec::stopped_at at) noexcept;
   [[nodiscard]] static request<Endpoint> launch(engine_type& engine, detail::choice const& with,
                                                 arguments const& args, priority how);
-  // What a started call is run with. Throws what keeps that from running here.
-  [[nodiscard]] static detail::choice choose(engine_type& engine, arguments const& args);
 };
 
 // Defined outside the class: what is inline is compiled by everybody, `extern template` or not.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "collx/collective/all_to_all_v.hpp"
+#include "collx/collective/staged_all_to_all.hpp"
 
 namespace collx::inline abi_1 {
 
@@ -25,6 +26,11 @@ class runs_of_blocks {
 };
 
 template <class T>
+[[nodiscard]] blocks<T const> read_only(blocks<T> const& given) noexcept {
+  return {std::span<T const>(given.data), given.counts, given.offsets};
+}
+
+template <class T>
 void require_packed_blocks(problem const& where, char const* what, blocks<T> const& given) {
   auto const ranks = static_cast<std::size_t>(where.size);
   auto const refuse = [&](char const* why, std::size_t is, std::size_t needed) {
@@ -42,6 +48,109 @@ void require_packed_blocks(problem const& where, char const* what, blocks<T> con
     end += count;
   }
   if (end != 0 && given.data.data() == nullptr) refuse("must have memory", 0, end);
+}
+
+// Both exchanges, and what is around them (two_moves.hpp). Stage: by value, or a reference where the call
+// blocks.
+template <class T, class U, class Stage>
+class staged_moves_v {
+ public:
+  static constexpr char const* name = "staged_all_to_all_v";
+  static constexpr char const* no_memory = "staged_all_to_all_v: no memory for a request";
+
+  staged_moves_v(exec::standing const& near, exec::standing const& far, blocks<T const> const& in, T* packed,
+                 blocks<T> const& gathered, blocks<U> const& produced, blocks<U> const& out,
+                 Stage const& stage)
+      : near_(near),
+        far_(far),
+        in_(in),
+        packed_(packed),
+        gathered_(gathered),
+        produced_(produced),
+        out_(out),
+        stage_(stage),
+        to_local_(locals()),
+        from_local_(gathered.counts, hosts()),
+        to_host_(produced.counts, locals()),
+        from_host_(out.counts, locals()) {
+    for (std::size_t d = 0; d < in.counts.size(); ++d) to_local_[d % locals()] += in.counts[d];
+  }
+
+  [[nodiscard]] static std::size_t bytes_needed() noexcept { return 0; }
+  static void use(std::byte*) noexcept {}
+  [[nodiscard]] auto first() const noexcept {
+    std::size_t elements = 0;
+    for (std::size_t const count : to_local_) elements += count;
+    blocks<T const> const sorted(std::span<T const>(packed_, elements), {to_local_.data(), locals()});
+    return staged_moves<T, U, Stage>::on(
+        near_, bind_all_to_all_v(near_.where, sorted, blocks<T>(gathered_.data, from_local_.lengths())));
+  }
+  [[nodiscard]] auto second() const noexcept {
+    blocks<U const> const made(std::span<U const>(produced_.data), to_host_.lengths());
+    return staged_moves<T, U, Stage>::on(
+        far_, bind_all_to_all_v(far_.where, made, blocks<U>(out_.data, from_host_.lengths())));
+  }
+  // What goes to one rank of this host lies apart, a block for each other host.
+  void before() const noexcept {
+    T* to = packed_;
+    for (std::size_t l = 0; l < locals(); ++l) {
+      T const* from = in_.data.data();
+      for (std::size_t d = 0; d < in_.counts.size(); from += in_.counts[d++]) {
+        if (d % locals() != l || in_.counts[d] == 0) continue;
+        std::memcpy(to, from, in_.counts[d] * sizeof(T));
+        to += in_.counts[d];
+      }
+    }
+  }
+  void between() const {
+    stage_(blocks<T const>(std::span<T const>(gathered_.data), gathered_.counts), produced_, near_.where.size,
+           far_.where.size);
+  }
+  static void after() noexcept {}
+
+  // Of all lists of counts: those that were made of them hold for these only.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    uneven_buffers const sent{table_of(in_), table_of(gathered_)}, made{table_of(produced_), table_of(out_)};
+    return detail::fingerprint(sent, near_.where.size * far_.where.size) +
+           31 * detail::fingerprint(made, near_.where.size * far_.where.size);
+  }
+
+ private:
+  [[nodiscard]] std::size_t locals() const noexcept { return static_cast<std::size_t>(near_.where.size); }
+  [[nodiscard]] std::size_t hosts() const noexcept { return static_cast<std::size_t>(far_.where.size); }
+
+  exec::standing near_, far_;
+  blocks<T const> in_;
+  T* packed_;
+  blocks<T> gathered_;
+  blocks<U> produced_, out_;
+  Stage stage_;
+  array<std::size_t> to_local_;
+  runs_of_blocks from_local_, to_host_, from_host_;
+};
+
+// Checks everything, so that what is wrong is found before anything is packed or sent.
+template <class Stage, class Transport, class T, class Packed, class U>
+[[nodiscard]] auto bind_staged_v(communicator<Transport>& near, communicator<Transport>& far,
+                                 blocks<T const> const& in, Packed& packed, blocks<T> const& gathered,
+                                 blocks<U> const& produced, blocks<U> const& out, Stage const& stage) {
+  problem const whole{far.rank() * near.size() + near.rank(), near.size() * far.size()};
+  require_packed_blocks(whole, "the input", in);
+  require_packed_blocks(whole, "`gathered`", gathered);
+  require_packed_blocks(whole, "`produced`", produced);
+  require_packed_blocks(whole, "the output", out);
+  std::size_t elements = 0;
+  for (std::size_t const count : in.counts) elements += count;
+  if (packed.size() < elements || (packed.data() == nullptr && elements != 0))
+    throw_wrong_argument(staged_moves_v<T, U, Stage>::name, whole,
+                         "`packed` must hold as many elements as the blocks of the input",
+                         packed.data() == nullptr ? 0 : static_cast<std::int64_t>(packed.size()),
+                         static_cast<std::int64_t>(elements));
+  staged_moves_v<T, U, Stage> moves(near.standing(), far.standing(), in, packed.data(), gathered, produced,
+                                    out, stage);
+  if (auto const first = moves.first(); first.is_wrong()) throw_wrong(first);
+  if (auto const second = moves.second(); second.is_wrong()) throw_wrong(second);
+  return moves;
 }
 
 }  // namespace detail
@@ -67,6 +176,9 @@ struct no_stage_v {
 // near, far and the numbers of ranks as for staged_all_to_all. All blocks lie one behind the other (no
 // offsets), each list has n = L * H counts, of elements:
 //
+//   staged_all_to_all_v(near, far, in, packed, gathered, produced, out, stage)   also start:: and
+//   persistent::
+//
 //   in        block d for rank d
 //   packed    as many elements as the blocks of `in` together: what is sent to this host is sorted there
 //   gathered  block l * H + h is from rank l of this host, meant for this lane's rank of host h; its count is
@@ -79,48 +191,57 @@ struct no_stage_v {
 //
 // Every rank knows its own counts; sums that two ranks do not share are status::mismatch, which names both.
 // All buffers are the caller's and distinct; packed, gathered and produced hold nothing of use afterwards.
-// Allocates a few short lists. Throws error; what is wrong with arguments is found before anything is sent.
+// Allocates a few short lists, when it is called or made. Throws error; what is wrong with arguments is found
+// before anything is sent. Started and persistent ones as for staged_all_to_all; the lists of counts stay the
+// caller's, and as they are, for their life.
 template <class Algorithm = default_algorithm, class Transport, class In, buffer_like Packed, class T,
           class U, class Stage = no_stage_v>
   requires std::is_same_v<std::remove_const_t<In>, T>
 void staged_all_to_all_v(communicator<Transport>& near, communicator<Transport>& far, blocks<In> const& in,
                          Packed&& packed, blocks<T> const& gathered, blocks<U> const& produced,
                          blocks<U> const& out, Stage const& stage = {}) {
-  auto const l_count = static_cast<std::size_t>(near.size()), h_count = static_cast<std::size_t>(far.size());
-  std::size_t const n = l_count * h_count;
-  problem const whole{far.rank() * near.size() + near.rank(), near.size() * far.size()};
-  detail::require_packed_blocks(whole, "the input", in);
-  detail::require_packed_blocks(whole, "`gathered`", gathered);
-  detail::require_packed_blocks(whole, "`produced`", produced);
-  detail::require_packed_blocks(whole, "the output", out);
-  std::size_t elements = 0;
-  for (std::size_t const count : in.counts) elements += count;
-  if (packed.size() < elements || (packed.data() == nullptr && elements != 0))
-    detail::throw_wrong_argument(
-        "staged_all_to_all_v", whole, "`packed` must hold as many elements as the blocks of the input",
-        packed.data() == nullptr ? 0 : static_cast<std::int64_t>(packed.size()),
-        static_cast<std::int64_t>(elements));
-  // What goes to one rank of this host lies apart, a block for each other host.
-  array<std::size_t> to_local(l_count);
-  std::size_t end = 0;
-  for (std::size_t l = 0; l < l_count; ++l) {
-    std::size_t from = 0;
-    for (std::size_t d = 0; d < n; from += in.counts[d++]) {
-      if (d % l_count != l || in.counts[d] == 0) continue;
-      std::memcpy(packed.data() + end, in.data.data() + from, in.counts[d] * sizeof(T));
-      end += in.counts[d];
-      to_local[l] += in.counts[d];
-    }
-  }
-  detail::runs_of_blocks const from_local(gathered.counts, h_count), to_host(produced.counts, l_count),
-      from_host(out.counts, l_count);
-  std::span<T const> const sorted(packed.data(), end);
-  all_to_all_v<Algorithm>(near, blocks<T const>(sorted, {to_local.data(), l_count}),
-                          blocks<T>(gathered.data, from_local.lengths()));
-  stage(blocks<T const>(gathered.data, gathered.counts), produced, near.size(), far.size());
-  std::span<U const> const made(produced.data);
-  all_to_all_v<Algorithm>(far, blocks<U const>(made, to_host.lengths()),
-                          blocks<U>(out.data, from_host.lengths()));
+  auto const moves = detail::bind_staged_v<Stage const&>(near, far, detail::read_only(in), packed, gathered,
+                                                         produced, out, stage);
+  moves.before();
+  detail::run_or_throw<Algorithm>(near.engine(), moves.first());
+  moves.between();
+  detail::run_or_throw<Algorithm>(far.engine(), moves.second());
 }
+
+namespace start {
+
+template <class Algorithm = default_algorithm, priority How = priority::normal, class Transport, class In,
+          buffer_like Packed, class T, class U, class Stage = no_stage_v>
+  requires std::is_same_v<std::remove_const_t<In>, T>
+[[nodiscard]] auto staged_all_to_all_v(communicator<Transport>& near, communicator<Transport>& far,
+                                       blocks<In> const& in, Packed&& packed, blocks<T> const& gathered,
+                                       blocks<U> const& produced, blocks<U> const& out,
+                                       Stage const& stage = {}) {
+  detail::require_axes("staged_all_to_all_v", near, far);
+  auto moves =
+      detail::bind_staged_v<Stage>(near, far, detail::read_only(in), packed, gathered, produced, out, stage);
+  return request_of_two<decltype(moves), typename Transport::endpoint>(near.engine(), std::move(moves), How,
+                                                                       std::type_identity<Algorithm>());
+}
+
+}  // namespace start
+
+namespace persistent {
+
+template <class Algorithm = default_algorithm, priority How = priority::normal, class Transport, class In,
+          buffer_like Packed, class T, class U, class Stage = no_stage_v>
+  requires std::is_same_v<std::remove_const_t<In>, T>
+[[nodiscard]] auto staged_all_to_all_v(communicator<Transport>& near, communicator<Transport>& far,
+                                       blocks<In> const& in, Packed&& packed, blocks<T> const& gathered,
+                                       blocks<U> const& produced, blocks<U> const& out,
+                                       Stage const& stage = {}) {
+  detail::require_axes("staged_all_to_all_v", near, far);
+  auto moves =
+      detail::bind_staged_v<Stage>(near, far, detail::read_only(in), packed, gathered, produced, out, stage);
+  return persistent_of_two<decltype(moves), typename Transport::endpoint>(
+      near.engine(), std::move(moves), How, std::type_identity<Algorithm>());
+}
+
+}  // namespace persistent
 
 }  // namespace collx::inline abi_1

@@ -109,7 +109,7 @@ class engine {
 
   // Starts one collective; it moves along whenever any call of this communicator waits or tests. `make` is
   // kept, and called when earlier ones have left the lane: it must hold by value what it needs. `behind`: a
-  // request that was started before it, and not waited for, on whose lane it goes.
+  // request that was started before it, and not waited for: it begins when that one has ended.
   template <class Make>
   [[nodiscard]] ticket start(call const& what, Make const& make, priority how = priority::normal,
                              ticket const* behind = nullptr) noexcept {
@@ -121,13 +121,13 @@ class engine {
     static_assert(Endpoint::lane_count >= 3, "collx: lanes for blocking, started and urgent collectives");
     std::uint32_t& started = what.at.started != nullptr ? *what.at.started : started_;
     // The last lane is that of urgent ones.
-    int const lane = behind != nullptr         ? flights_[behind->slot].lane
-                     : how == priority::urgent ? Endpoint::lane_count - 1
-                                               : 1 + static_cast<int>(started++ % (Endpoint::lane_count - 2));
+    int const lane = how == priority::urgent ? Endpoint::lane_count - 1
+                                             : 1 + static_cast<int>(started++ % (Endpoint::lane_count - 2));
     ++slot.generation;
     slot.occupied = true;
     slot.outcome = failure_.code == status::ok ? status::pending : failure_.code;
     slot.lane = lane;
+    slot.behind = behind != nullptr ? *behind : ticket{};
     slot.urgent = how == priority::urgent;
     slot.running = false;
     slot.started_us = now_us();
@@ -321,13 +321,8 @@ class engine {
     complete(slot, why);
   }
 
-  // Requests on one lane run one after the other, in the order they were started: the one that runs there.
   [[nodiscard]] flight_type& ahead_of(flight_type& slot) noexcept {
-    flight_type* first = &slot;
-    for (flight_type& other : flights_)
-      if (other.in_flight() && other.lane == slot.lane && other.report.sequence < first->report.sequence)
-        first = &other;
-    return *first;
+    return exec::ahead_of(flights_, request_count, slot);
   }
 
   // Whose getting on is that of this request: its own, or that of the one it waits for.

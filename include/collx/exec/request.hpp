@@ -40,6 +40,7 @@ struct flight {
   std::uint64_t moved_us = 0;  // when a test last saw it get on
   cursor seen{};               // and where it was
   std::uint32_t generation = 0;
+  ticket behind{};  // begins when that one has ended; generation 0: behind nobody
   int lane = 0;
   bool urgent = false;
   bool occupied = false;
@@ -65,5 +66,23 @@ struct flight {
   [[nodiscard]] bool in_flight() const noexcept { return running && outcome == status::pending; }
   [[nodiscard]] cursor where() const noexcept { return machine == nullptr ? cursor{} : machine->where(); }
 };
+
+// Requests on one lane run one after the other, in the order they were started, and each when the one that
+// it is behind has ended, on whichever lane: the one that `slot` waits for in the end, or itself. Each found
+// here was started before the last, so the search ends.
+template <class Endpoint>
+[[nodiscard]] flight<Endpoint>& ahead_of(flight<Endpoint>* all, std::uint32_t count,
+                                         flight<Endpoint>& slot) noexcept {
+  flight<Endpoint>* first = &slot;
+  for (;;) {
+    int const lane = first->lane;
+    for (std::uint32_t i = 0; i < count; ++i)
+      if (all[i].in_flight() && all[i].lane == lane && all[i].report.sequence < first->report.sequence)
+        first = &all[i];
+    flight<Endpoint>& before = all[first->behind.slot];
+    if (before.generation != first->behind.generation || !before.in_flight()) return *first;
+    first = &before;
+  }
+}
 
 }  // namespace collx::inline abi_1::exec
