@@ -82,7 +82,7 @@ template <class Contract, class Invocation>
 void refuse_absurd_bytes(Invocation& args, any_call const& call, rank_t size) noexcept {
   if (std::is_same_v<Contract, contract::barrier>) return;
   std::size_t const blocks = Contract::sharded ? static_cast<std::size_t>(size) : 1;
-  std::size_t const most = PTRDIFF_MAX / bytes_of(call.type) / blocks;
+  std::size_t const most = most_elements(bytes_of(call.type), blocks);
   if (call.count <= most) return;
   args.fault = nullptr;
   args.refuse(absurd_count, call.count, most);

@@ -40,11 +40,11 @@ class exchange_model_of final : public exchange_model {
     neighbour_call none;
     none.what.collective = "any_graph";
     none.edges = &edges;
-    if (std::size_t const ends = 1 + (sources > destinations ? sources : destinations);
-        c.count > PTRDIFF_MAX / sizeof(T) / ends) {
+    std::size_t const most = most_elements(sizeof(T), 1 + (sources > destinations ? sources : destinations));
+    if (c.count > most) {
       none.fault = absurd_count;
       none.given = static_cast<std::int64_t>(c.count);
-      none.needed = static_cast<std::int64_t>(PTRDIFF_MAX / sizeof(T) / ends);
+      none.needed = static_cast<std::int64_t>(most);
       return none;
     }
     auto const all_in = elements_at<T const>(c.in, c.count * destinations);

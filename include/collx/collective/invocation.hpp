@@ -104,9 +104,10 @@ struct invocation {
 
   // Of `blocks` times so many elements: what follows may add and multiply counts and bytes of what is not.
   void refuse_if_absurd(std::size_t has, std::size_t blocks = 1) noexcept {
-    constexpr std::size_t most = PTRDIFF_MAX / sizeof(T);
-    if (COLLX_LIKELY(has <= most >> 31 || blocks == 0)) return;  // there are less than 2^31 ranks
-    if (has > most / blocks) refuse(absurd_count, has, most / blocks);
+    // There are less than 2^31 ranks.
+    if (COLLX_LIKELY(has <= most_elements(sizeof(T), std::size_t{1} << 31) || blocks == 0)) return;
+    if (std::size_t const most = most_elements(sizeof(T), blocks); has > most)
+      refuse(absurd_count, has, most);
   }
 
   void require_memory(char const* what, void const* memory, std::size_t has) noexcept {
@@ -222,3 +223,24 @@ struct unreduced {
 
 }  // namespace detail
 }  // namespace collx::inline abi_1
+
+// A program of files that define COLLX_CHOOSE_AT_RUN_TIME and files that do not would have two definitions of
+// what the library calls itself (`split`), and take either. It does not link: every file refers to a symbol
+// that says what it does, in a section group that both kinds of files have under one name, of which linkers
+// keep one. Hidden, so that a shared library may decide by itself; "R": also where unused sections go;
+// .ifndef: optimised when linked (-flto), files become one, and the difference is not found.
+#if defined(COLLX_CHOOSE_AT_RUN_TIME)
+#define COLLX_DETAIL_CHOICE "define_COLLX_CHOOSE_AT_RUN_TIME_for_all_files_or_for_none.this_one_does"
+#else
+#define COLLX_DETAIL_CHOICE "define_COLLX_CHOOSE_AT_RUN_TIME_for_all_files_or_for_none.this_one_does_not"
+#endif
+#if defined(__ELF__) && !defined(__CUDA_ARCH__)
+asm(".ifndef " COLLX_DETAIL_CHOICE "\n"
+    ".pushsection .rodata.collx_choice,\"aG\",@progbits,collx_choice,comdat\n"
+    ".globl " COLLX_DETAIL_CHOICE "\n.hidden " COLLX_DETAIL_CHOICE "\n" COLLX_DETAIL_CHOICE ": .byte 0\n"
+    ".popsection\n.endif\n"
+    ".pushsection .rodata.collx_choice_of_file,\"aR\",@progbits\n"
+    ".long " COLLX_DETAIL_CHOICE " - .\n"
+    ".popsection\n");
+#endif
+#undef COLLX_DETAIL_CHOICE

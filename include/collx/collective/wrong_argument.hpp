@@ -10,6 +10,11 @@
 
 namespace collx::inline abi_1::detail {
 
+// The most elements that memory may have for each of `blocks` blocks: above that, what follows could not add
+// and multiply counts and bytes.
+[[nodiscard]] constexpr std::size_t most_elements(std::size_t element_bytes, std::size_t blocks) noexcept {
+  return PTRDIFF_MAX / element_bytes / blocks;
+}
 // Both numbers are counts then, and may be larger than any signed one.
 inline constexpr char const* absurd_count = "so many elements fit into no memory; is the count negative?";
 
