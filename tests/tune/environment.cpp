@@ -8,7 +8,9 @@
 
 #include "collx/bootstrap/processes.hpp"
 #include "collx/collective/all_reduce.hpp"
+#include "collx/collective/broadcast.hpp"
 #include "collx/collective/explain.hpp"
+#include "collx/tune/best_chain.hpp"
 #include "watched.hpp"
 
 namespace tune = collx::tune;
@@ -67,6 +69,33 @@ TEST_CASE("a variable that makes no sense is told by the first call, in every fo
               "none; say one of: all_reduce");
     }
     collx::all_reduce(world, values);  // who does not ask is not concerned
+  });
+}
+
+TEST_CASE("best_chain, which asks for no names, is refused too: its peers might go by another table") {
+  with_variable("COLLX_TUNING", "no_such_table.json", [](world_type& world) {
+    std::vector<int> values(100, world.rank() == 1 ? 7 : 0);
+    if (collx::try_broadcast<collx::best_chain>(world, values, 1) != collx::status::bad_argument)
+      std::_Exit(4);
+    auto const why = tune::explain<collx::contract::broadcast, collx::best_chain>(world, 400);
+    if (std::string(why.algorithm) != "") std::_Exit(5);  // as for every call that is refused
+    require(why.text(), "no_such_table.json");
+    for (auto const& call : {+[](world_type& w, std::vector<int>& v) {
+                               collx::broadcast<collx::best_chain>(w, v, 1);
+                             },
+                             +[](world_type& w, std::vector<int>& v) {
+                               (void)collx::persistent::broadcast<collx::best_chain>(w, v, 1);
+                             }}) {
+      try {
+        call(world, values);
+        std::_Exit(6);
+      } catch (collx::error const& problem) {
+        if (problem.code() != collx::status::bad_argument) std::_Exit(7);
+        require(problem.what(), "no_such_table.json");
+      }
+    }
+    collx::broadcast(world, values, 1);  // the communicator is as it was
+    if (values[99] != 7) std::_Exit(8);
   });
 }
 

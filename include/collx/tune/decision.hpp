@@ -126,21 +126,39 @@ namespace detail {
 
 }  // namespace detail
 
-[[nodiscard]] inline double estimate_us(selection const& s, int index, question const& q,
-                                        settings const* own) noexcept {
-  level const& far = q.all_near ? s.near : s.far;
-  level_models const models{{detail::model_for(s.near, q, own), !s.near.is_mapped},
-                            {detail::model_for(far, q, own), !far.is_mapped}};
-  return models(s.counted(q.ranks)[index], q.bytes, q.fragments());
-}
+// What the cost model expects of each candidate of one call, in us. Models are looked for in tables, and
+// counts by shape: once for a call, not for each of its candidates.
+class estimates {
+ public:
+  estimates(selection const& s, question const& q, settings const* own) noexcept
+      : estimates(s, q.all_near ? s.near : s.far, q, own) {}
+
+  [[nodiscard]] double operator()(int index) const noexcept {
+    return models_(counted_[index], bytes_, fragments_);
+  }
+
+ private:
+  estimates(selection const& s, level const& far, question const& q, settings const* own) noexcept
+      : models_{{detail::model_for(s.near, q, own), !s.near.is_mapped},
+                {detail::model_for(far, q, own), !far.is_mapped}},
+        counted_(s.counted(q.ranks)),
+        bytes_(q.bytes),
+        fragments_(q.fragments()) {}
+
+  level_models models_;
+  level_factors const* counted_;
+  std::size_t bytes_;
+  double fragments_;
+};
 
 // The candidate that the cost model expects to be fastest; of equals, the first.
 [[nodiscard]] inline decision cheapest(selection const& s, question const& q, settings const* own) noexcept {
   decision best{.from = source::cost_model, .why = refusal::nothing_fits};
   double best_us = 0;
+  estimates const expected_us(s, q, own);
   for (int i = 0; i < s.count; ++i) {
     if (detail::obstacle(s, i, q) != refusal::none) continue;
-    double const us = estimate_us(s, i, q, own);
+    double const us = expected_us(i);
     if (best.index >= 0 && us >= best_us) continue;
     best_us = us;
     best = {source::cost_model, refusal::none, i, -1, s.candidates[i].name, nullptr};

@@ -44,10 +44,10 @@ COLLX_COLD inline void add_refusal(message& text, selection const& s, question c
 COLLX_COLD inline void add_estimates(message& text, selection const& s, question const& q,
                                      settings const* own) {
   text.add(", which expects");
+  estimates const expected_us(s, q, own);
   for (int i = 0, shown = 0; i < s.count; ++i)
     if (obstacle(s, i, q) == refusal::none)
-      text.add("%s %s %.3g us", shown++ == 0 ? "" : ",", s.candidates[i].name.text,
-               estimate_us(s, i, q, own));
+      text.add("%s %s %.3g us", shown++ == 0 ? "" : ",", s.candidates[i].name.text, expected_us(i));
 }
 
 }  // namespace detail
