@@ -2,8 +2,6 @@
 // No memory is allocated or freed between the construction of a communicator and its end: counted by
 // replacing operator new and delete in this program, per thread.
 // sanitizers: no, they replace operator new themselves
-#include <stdexcept>
-#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -14,7 +12,7 @@
 #include "collx/collective/all_reduce_fixed_tree.hpp"
 #include "collx/collective/group.hpp"
 #include "collx/collective/neighbour_all_gather.hpp"
-#include "exec/calls_of_new.hpp"
+#include "exec/counted_calls.hpp"
 #include "sample.hpp"
 #include "watched.hpp"
 
@@ -22,40 +20,12 @@ namespace {
 
 using collx::rank_t;
 
-// Every schedule, with counts of one fragment and of several, blocking and started.
-template <class Transport>
-struct every_schedule {
-  collx::communicator<Transport>& comm;
-  std::span<oracle::element> in, out;
-  std::size_t done = 0;
-
-  template <class Algorithm, class Contract, class Schedule>
-  void operator()() {
-    if (!collx::supports<Schedule>(comm.size())) return;
-    for (std::size_t const count :
-         {std::size_t{1}, std::size_t{61}, cases::large_count<Contract>(comm.size())}) {
-      call<forms::blocking<Algorithm>, Contract, Schedule>(count);
-      auto first = call<forms::started<Algorithm>, Contract, Schedule>(count);
-      while (!first.test()) std::this_thread::yield();
-      call<forms::started<Algorithm>, Contract, Schedule>(count).wait();
-      done += 3;
-    }
-  }
-
-  template <class Form, class Contract, class Schedule>
-  auto call(std::size_t count) {
-    return forms::call_with<Form, Contract>(comm, rank_t{1}, count, in, out,
-                                            oracle::operator_for<Schedule>());
-  }
-};
-
 template <class Transport>
 void count_allocations(collx::communicator<Transport>& comm, std::span<oracle::element> in,
                        std::span<oracle::element> out) {
-  std::size_t const new_before = calls_of_new, delete_before = calls_of_delete;
-  every_schedule<Transport> all{comm, in, out};
-  collx::for_each_schedule<sample::algorithms, collx::contract::all>(all);
+  count_every_schedule<sample::algorithms>(comm, in, out);
   // The library's own choice, barriers, and as many requests at once as there may be and more.
+  counted const here;
   collx::all_reduce(comm, in, oracle::add);
   collx::barrier(comm);
   {
@@ -64,11 +34,7 @@ void count_allocations(collx::communicator<Transport>& comm, std::span<oracle::e
     for (request& each : many) each = collx::start::all_reduce(comm, in.first(100), oracle::add);
     for (request& each : many) each.wait();
   }
-  std::size_t const made = calls_of_new - new_before, freed = calls_of_delete - delete_before;
-  if (all.done == 0 || made != 0 || freed != 0)
-    throw std::runtime_error("rank " + std::to_string(comm.rank()) + ": " + std::to_string(made) +
-                             " calls of new, " + std::to_string(freed) + " of delete in " +
-                             std::to_string(all.done) + " collectives");
+  here.check("many at once");
 }
 
 // What is made once, and then used again and again: lists of messages, graphs, groups of calls.
@@ -92,14 +58,17 @@ void count_allocations_of_lists(collx::communicator<Transport>& comm) {
     first.wait();
     second.wait();
   };
+  auto again = collx::persistent::all_reduce_fixed_tree(comm, tree, own, sum, oracle::add);
   sum_leaves();
-  std::size_t const new_before = calls_of_new, delete_before = calls_of_delete;
+  counted const here;
   for (int i = 0; i < 3; ++i) {
     list.clear();
     list.send(in, left);
     list.receive(std::span(out).first(in.size()), right);
     list.run();
     list.start().wait();
+    again.start();
+    again.wait();
     collx::neighbour_all_gather(comm, edges, in, out);
     collx::start::neighbour_all_gather(comm, edges, in, out).wait();
     together.all_reduce(some, oracle::add);
@@ -110,8 +79,7 @@ void count_allocations_of_lists(collx::communicator<Transport>& comm) {
     together.start().wait();
     sum_leaves();
   }
-  if (calls_of_new != new_before || calls_of_delete != delete_before)
-    throw std::runtime_error("a list of messages or calls allocates");
+  here.check("a list of messages or calls");
 }
 
 }  // namespace

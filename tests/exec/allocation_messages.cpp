@@ -3,19 +3,15 @@
 // by started requests, and by calls that were set up once (persistent). Mapped transports: allocation.cpp.
 // sanitizers: no, they replace operator new themselves
 // component: tcp
-#include <stdexcept>
-#include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
-#include "collective/cases.hpp"
-#include "collective/forms.hpp"
 #include "collx/algo/all.hpp"
 #include "collx/bootstrap/mailbox.hpp"
 #include "collx/collective/exchange.hpp"
 #include "collx/collective/persistent.hpp"
-#include "exec/calls_of_new.hpp"
+#include "exec/counted_calls.hpp"
 #include "watched_tcp.hpp"
 
 namespace {
@@ -29,57 +25,11 @@ using algorithms =
     collx::type_list<collx::algo::direct_one_shot, collx::algo::knomial_tree<4>, collx::algo::pat,
                      collx::algo::recursive_halving_doubling, collx::algo::ring>;
 
-// Counts what is called while it lives.
-class counted {
- public:
-  // `what` by pointers: a text that is put together is allocated.
-  void check(char const* what, char const* algorithm = "", std::size_t count = 0) const {
-    std::size_t const made = calls_of_new - new_before_, freed = calls_of_delete - delete_before_;
-    if (made != 0 || freed != 0)
-      throw std::runtime_error(std::string(what) + " " + algorithm + ", count " + std::to_string(count) +
-                               ": " + std::to_string(made) + " calls of new, " + std::to_string(freed) +
-                               " of delete");
-  }
-
- private:
-  std::size_t new_before_ = calls_of_new, delete_before_ = calls_of_delete;
-};
-
-// Every schedule on one rank, with counts of one fragment and of several, blocking and started.
-struct every_schedule {
-  collx::communicator<tcp>& comm;
-  std::span<oracle::element> in, out;
-  std::size_t done = 0;
-
-  template <class Algorithm, class Contract, class Schedule>
-  void operator()() {
-    if (!collx::supports<Schedule>(comm.size())) return;
-    for (std::size_t const count :
-         {std::size_t{1}, std::size_t{61}, cases::large_count<Contract>(comm.size())}) {
-      counted const here;
-      call<forms::blocking<Algorithm>, Contract, Schedule>(count);
-      auto first = call<forms::started<Algorithm>, Contract, Schedule>(count);
-      while (!first.test()) sched_yield();
-      call<forms::started<Algorithm>, Contract, Schedule>(count).wait();
-      here.check(Contract::name, Algorithm::name, count);
-      ++done;
-    }
-  }
-
-  template <class Form, class Contract, class Schedule>
-  auto call(std::size_t count) {
-    return forms::call_with<Form, Contract>(comm, rank_t{1}, count, in, out,
-                                            oracle::operator_for<Schedule>());
-  }
-};
-
 template <class T>
 void count_calls(collx::communicator<tcp>& comm, std::vector<T>& in, std::vector<T>& out) {
   // Connections are made, and remembered, when they are needed first.
   collx::all_to_all(comm, in, out);
-  every_schedule all{comm, in, out};
-  collx::for_each_schedule<algorithms, collx::contract::all>(all);
-  if (all.done == 0) throw std::runtime_error("counted nothing");
+  count_every_schedule<algorithms>(comm, std::span(in), std::span(out));
   // What is set up may allocate; what is started may not, be it the library's choice or not.
   auto const half = std::span(in).first(in.size() / 2);
   auto chosen = collx::persistent::all_reduce(comm, half, oracle::add);

@@ -19,6 +19,14 @@ struct cost {
   std::int64_t chunks = 0;    // chunks sent by the rank that sends most (the beta term)
 
   friend constexpr bool operator==(cost const&, cost const&) = default;
+  // One schedule after the other.
+  friend constexpr COLLX_HD cost operator+(cost const& first, cost const& next) {
+    return {first.rounds + next.rounds, first.messages + next.messages, first.chunks + next.chunks};
+  }
+  // Of a part of a larger schedule, to which a chunk is so many of that one's.
+  [[nodiscard]] constexpr COLLX_HD cost cut_in(std::int64_t parts) const {
+    return {rounds, messages, chunks * parts};
+  }
 };
 
 // A schedule is a stateless type. Everything is static, constexpr, callable on host and device:

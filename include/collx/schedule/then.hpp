@@ -65,9 +65,8 @@ struct then {
 
   static constexpr COLLX_HD cost sum(shape n, cost first, cost second) {
     std::int32_t const chunks = chunk_count(n);
-    return {first.rounds + second.rounds, first.messages + second.messages,
-            first.chunks * (chunks / collx::chunk_count<First>(n)) +
-                second.chunks * (chunks / collx::chunk_count<Second>(n))};
+    return first.cut_in(chunks / collx::chunk_count<First>(n)) +
+           second.cut_in(chunks / collx::chunk_count<Second>(n));
   }
 };
 

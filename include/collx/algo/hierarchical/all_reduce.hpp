@@ -70,14 +70,10 @@ struct hierarchical_all_reduce {
   }
 
   static constexpr COLLX_HD cost documented_cost(shape n) {
-    rank_t const hosts = n.size / n.inner;
-    cost const inter = collx::documented_cost<exchange>(hosts);
-    cost total{inter.rounds, inter.messages, inter.chunks * exchange_unit(n)};
-    if (n.inner == 1) return total;
-    cost const first = collx::documented_cost<scatter>(n.inner),
-               last = collx::documented_cost<gather>(n.inner);
-    return {first.rounds + total.rounds + last.rounds, first.messages + total.messages + last.messages,
-            first.chunks * unit<scatter>(n) + total.chunks + last.chunks * unit<gather>(n)};
+    cost const between = collx::documented_cost<exchange>(n.size / n.inner).cut_in(exchange_unit(n));
+    if (n.inner == 1) return between;
+    return collx::documented_cost<scatter>(n.inner).cut_in(unit<scatter>(n)) + between +
+           collx::documented_cost<gather>(n.inner).cut_in(unit<gather>(n));
   }
 
  private:

@@ -61,11 +61,9 @@ struct hierarchical_broadcast {
 
   static constexpr COLLX_HD cost documented_cost(shape n) { return documented_cost(n, 0); }
   static constexpr COLLX_HD cost documented_cost(shape n, rank_t root) {
-    cost const first = collx::documented_cost<scatter>(n.inner, root % n.inner);
-    cost const next = collx::documented_cost<far>(n.size / n.inner, root / n.inner);
-    cost const last = collx::documented_cost<gather>(n.inner);
-    return {first.rounds + next.rounds + last.rounds, first.messages + next.messages + last.messages,
-            first.chunks * unit<scatter>(n) + next.chunks * far_unit(n) + last.chunks * unit<gather>(n)};
+    return collx::documented_cost<scatter>(n.inner, root % n.inner).cut_in(unit<scatter>(n)) +
+           collx::documented_cost<far>(n.size / n.inner, root / n.inner).cut_in(far_unit(n)) +
+           collx::documented_cost<gather>(n.inner).cut_in(unit<gather>(n));
   }
 
  private:

@@ -25,11 +25,12 @@ struct through_leaders : two_parts_with_root<Contract, Intra, Inter> {
   }
 
   static constexpr COLLX_HD cost documented_cost(shape n) {
-    return sum(n, collx::documented_cost<near>(n.inner), collx::documented_cost<far>(n.size / n.inner));
+    return collx::documented_cost<near>(n.inner) +
+           collx::documented_cost<far>(n.size / n.inner).cut_in(n.inner);
   }
   static constexpr COLLX_HD cost documented_cost(shape n, rank_t root) {
-    return sum(n, collx::documented_cost<near>(n.inner, root % n.inner),
-               collx::documented_cost<far>(n.size / n.inner, root / n.inner));
+    return collx::documented_cost<near>(n.inner, root % n.inner) +
+           collx::documented_cost<far>(n.size / n.inner, root / n.inner).cut_in(n.inner);
   }
 
  protected:
@@ -59,9 +60,6 @@ struct through_leaders : two_parts_with_root<Contract, Intra, Inter> {
  private:
   static constexpr COLLX_HD std::int32_t far_scratch(shape n) {
     return collx::scratch_chunks<near>(n.inner) + n.inner;
-  }
-  static constexpr COLLX_HD cost sum(shape n, cost a, cost b) {
-    return {a.rounds + b.rounds, a.messages + b.messages, a.chunks + b.chunks * n.inner};
   }
 };
 

@@ -127,9 +127,8 @@ struct same_on_both_levels : two_parts<Contract, Intra, Inter> {
   }
   static constexpr COLLX_HD cost cost_of_parts(shape n, std::int32_t far_unit) {
     rank_t const hosts = n.size / n.inner;
-    cost const inter = collx::documented_cost<far>(hosts), intra = collx::documented_cost<near>(n.inner);
-    return {inter.rounds + intra.rounds, inter.messages + intra.messages,
-            inter.chunks * far_unit + intra.chunks * hosts};
+    return collx::documented_cost<far>(hosts).cut_in(far_unit) +
+           collx::documented_cost<near>(n.inner).cut_in(hosts);
   }
 };
 

@@ -73,9 +73,8 @@ struct hierarchical_reduce : two_parts_with_root<collx::contract::reduce, Intra,
  private:
   static constexpr COLLX_HD cost sum(shape n, cost first, cost next) {
     std::int32_t const chunks = chunk_count(n);
-    return {first.rounds + next.rounds, first.messages + next.messages,
-            first.chunks * (chunks / collx::chunk_count<near>(n.inner)) +
-                next.chunks * (chunks / collx::chunk_count<far>(n.size / n.inner))};
+    return first.cut_in(chunks / collx::chunk_count<near>(n.inner)) +
+           next.cut_in(chunks / collx::chunk_count<far>(n.size / n.inner));
   }
 };
 
