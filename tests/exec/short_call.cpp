@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Short calls: what they do at once, and how far they say they came where they cannot.
+#include "collx/exec/short_call.hpp"
+
 #include <cstring>
+#include <vector>
 
 #include <doctest/doctest.h>
 
 #include "collx/algo/chain.hpp"
 #include "collx/algo/direct.hpp"
 #include "collx/algo/ring.hpp"
-#include "collx/exec/short_call.hpp"
 #include "collx/op/reduction.hpp"
 #include "collx/transport/threads.hpp"
 
@@ -51,6 +53,15 @@ stopped_at run(endpoint& end, problem where, float const* input, float* output) 
   collx::sum_t const sum;
   using call = collx::exec::short_call<S, float, collx::sum_t, endpoint>;
   return call(end, work, where, input, output, bytes, sum, 1).run();
+}
+
+// Of `count` floats each, by way of staging.
+template <class S>
+stopped_at run_staged(endpoint& end, problem where, float const* input, float* output, std::size_t count) {
+  collx::exec::workspace work(3);
+  collx::sum_t const sum;
+  using call = collx::exec::short_call<S, float, collx::sum_t, endpoint, true>;
+  return call(end, work, where, input, output, count * sizeof(float), sum, 1).run();
 }
 
 bool same(stopped_at const& a, stopped_at const& b) { return a.step == b.step && a.peers == b.peers; }
@@ -115,8 +126,7 @@ TEST_CASE("short calls: no credit stops a fan-out at the peer that gives none") 
   three_ends group;
   using schedule = collx::algo::direct_one_shot::broadcast;
   float values[] = {1, 2};
-  for (std::uint64_t i = 0; i < collx::transport::mapped::letters_per_inbox; ++i)
-    group.send(0, 2, {0, 0});
+  for (std::uint64_t i = 0; i < collx::transport::mapped::letters_per_inbox; ++i) group.send(0, 2, {0, 0});
   CHECK(same(run<schedule>(*group.ends[0], {0, 3, 0}, values, values), {0, 1}));
 }
 
@@ -127,4 +137,57 @@ TEST_CASE("short calls: a message of another size is left to be reported") {
   group.send(0, 1, {5, 6}, 4);
   CHECK(same(run<schedule>(*group.ends[1], {1, 3, 0}, values, values), {0, 0}));
   CHECK(values[0] == 1);
+}
+
+TEST_CASE("short calls: what fits no letter is staged once for all, and staging is given back") {
+  three_ends group;
+  using schedule = collx::algo::direct_one_shot::broadcast;
+  constexpr std::size_t count = 250;
+  float values[count];
+  // 500 times the staging memory: a call that did not close its fragment would soon find none.
+  for (int round = 0; round < 20'000; ++round) {
+    for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(round) + static_cast<float>(i);
+    stopped_at const at = run_staged<schedule>(*group.ends[0], {0, 3, 0}, values, values, count);
+    REQUIRE(at.step == stopped_at::at_the_end);
+    std::byte const* where = nullptr;
+    for (rank_t peer : {1, 2}) {
+      collx::transport::arrival message;
+      REQUIRE(group.ends[peer]->arrived(0, 0, message));
+      REQUIRE(message.bytes == sizeof values);
+      REQUIRE(std::memcmp(message.data, values, sizeof values) == 0);
+      REQUIRE(message.data != reinterpret_cast<std::byte const*>(values));
+      if (peer == 1) where = message.data;
+      REQUIRE(message.data == where);
+      group.ends[peer]->consume(0, 0);
+    }
+  }
+}
+
+TEST_CASE("short calls: no staging memory stops a fan-out, as does memory that peers can read") {
+  three_ends group;
+  using schedule = collx::algo::direct_one_shot::broadcast;
+  float values[250] = {};
+  while (std::byte* const next = group.ends[0]->stage(0, 60'000)) {
+    group.ends[0]->send(0, 1, next, 60'000, handover::staged);
+    group.ends[0]->end_fragment(0);
+  }
+  CHECK(same(run_staged<schedule>(*group.ends[0], {0, 3, 0}, values, values, 250), {0, 0}));
+  std::vector<float> readable(
+      1000);  // ranks are threads, so that all memory is; below 1 KiB a copy is cheaper
+  CHECK(
+      same(run_staged<schedule>(*group.ends[1], {1, 3, 1}, readable.data(), readable.data(), 1000), {0, 0}));
+}
+
+TEST_CASE("short calls: a fan-in of staged messages") {
+  three_ends group;
+  constexpr std::size_t count = 200;
+  float input[3][count], result[count] = {};
+  for (rank_t r = 0; r < 3; ++r)
+    for (std::size_t i = 0; i < count; ++i) input[r][i] = static_cast<float>(r + 1) * static_cast<float>(i);
+  using schedule = collx::algo::direct_one_shot::all_reduce;
+  for (rank_t r : {1, 2})
+    CHECK(same(run_staged<schedule>(*group.ends[r], {r, 3}, input[r], result, count), {1, 0}));
+  stopped_at const at = run_staged<schedule>(*group.ends[0], {0, 3}, input[0], result, count);
+  CHECK(at.step == stopped_at::at_the_end);
+  for (std::size_t i = 0; i < count; ++i) CHECK(result[i] == 6 * static_cast<float>(i));
 }

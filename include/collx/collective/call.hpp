@@ -38,12 +38,13 @@ template <class Chosen, class Contract, class T, class Op>
 }
 
 // What the engine calls to have a call done without an executor.
-template <schedule S, class Contract, class T, class Op, class Endpoint>
+template <schedule S, bool Stages, class Contract, class T, class Op, class Endpoint>
 [[nodiscard]] COLLX_ALWAYS_INLINE auto do_shortly(exec::engine<Endpoint>& engine,
                                                   invocation<Contract, T, Op> const& args) noexcept {
   return [&](std::uint32_t looks) noexcept {
-    exec::short_call<S, T, Op, Endpoint> call(engine.endpoint(), engine.work(0), args.at.where, args.input,
-                                              args.output, args.count * sizeof(T), args.op, looks);
+    exec::short_call<S, T, Op, Endpoint, Stages> call(engine.endpoint(), engine.work(0), args.at.where,
+                                                      args.input, args.output, args.count * sizeof(T),
+                                                      args.op, looks);
     return call.run();
   };
 }
@@ -71,9 +72,13 @@ template <class Contract, class T, class Op, class Endpoint>
   // Where counts differ, some rank may have nothing, and so no memory of any kind.
   bool const shared = !is_uneven<Contract> && bytes > 0 &&
                       endpoint.reachable(reinterpret_cast<std::byte const*>(everywhere), sizeof(T));
-  return {bytes, args.at.where.shape(), &tune::transport_of<Endpoint>,
-          shared ? tune::memory_kind::symmetric : tune::memory_kind::unshared, endpoint.depth(),
-          endpoint.staging_bytes(), tune::are_all_near(endpoint)};
+  return {bytes,
+          args.at.where.shape(),
+          &tune::transport_of<Endpoint>,
+          shared ? tune::memory_kind::symmetric : tune::memory_kind::unshared,
+          endpoint.depth(),
+          endpoint.staging_bytes(),
+          tune::are_all_near(endpoint)};
 }
 
 // Calls f.template operator()<Algorithm>() with the algorithm asked for, or the chosen one; otherwise()

@@ -53,6 +53,13 @@ struct compiled_collective {
  private:
   template <class Chosen>
   [[nodiscard]] static status run_chosen(engine_type& engine, arguments const& args) noexcept;
+  template <class S, bool Stages>
+  [[nodiscard]] COLLX_ALWAYS_INLINE static status run_shortly(engine_type& engine, detail::choice const& how,
+                                                              arguments const& args) noexcept;
+  // Out of line, so that the smallest calls are as if it did not exist.
+  template <class S>
+  [[nodiscard]] COLLX_NEVER_INLINE static status run_staged(engine_type& engine, detail::choice const& how,
+                                                            arguments const& args) noexcept;
   COLLX_NEVER_INLINE static status run_executor(engine_type& engine, detail::choice const& how,
                                                 arguments const& args, exec::stopped_at at) noexcept;
   [[nodiscard]] static request<Endpoint> launch(engine_type& engine, detail::choice const& with,
@@ -91,11 +98,31 @@ status compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run_chosen(eng
     if (status const agreed = engine.checker()(engine, describe(args, how.name)); agreed != status::ok)
       return agreed;
   if constexpr (!is_uneven<Contract> && !is_apart<Contract> && exec::may_be_short<S, T, Op, Endpoint>)
-    if (args.count * sizeof(T) <= Endpoint::short_bytes && args.at.along.is_whole())
-      return engine.run_shortly(do_shortly<S>(engine, args), [&](exec::stopped_at at) noexcept {
-        return run_executor(engine, how, args, at);
-      });
+    if (args.at.along.is_whole()) {
+      std::size_t const bytes = args.count * sizeof(T);
+      if (bytes <= Endpoint::short_bytes) return run_shortly<S, false>(engine, how, args);
+      if (bytes <= exec::short_staged_bytes &&
+          exec::stays_whole(engine.endpoint(), args.at.where.size, bytes))
+        return run_staged<S>(engine, how, args);
+    }
   return run_executor(engine, how, args, {});
+}
+
+template <class Contract, class T, class Op, class Endpoint, class Algorithm>
+template <class S, bool Stages>
+status compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run_shortly(
+    engine_type& engine, detail::choice const& how, arguments const& args) noexcept {
+  return engine.run_shortly(detail::do_shortly<S, Stages>(engine, args), [&](exec::stopped_at at) noexcept {
+    return run_executor(engine, how, args, at);
+  });
+}
+
+template <class Contract, class T, class Op, class Endpoint, class Algorithm>
+template <class S>
+status compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run_staged(engine_type& engine,
+                                                                             detail::choice const& how,
+                                                                             arguments const& args) noexcept {
+  return run_shortly<S, true>(engine, how, args);
 }
 
 // Once for all schedules; and out of line, as is all that a short call need not be burdened with.

@@ -169,8 +169,6 @@ class exchange_executor : public resumable<Endpoint> {
   static constexpr std::size_t line_bytes = 64;
   // So many pieces fit into staging: some are read while others are written.
   static constexpr std::size_t pieces_staged = 8;
-  // Below this a copy is cheaper than to wait until the receiver has read the original.
-  static constexpr std::size_t lend_bytes_min = 1024;
 
   List list_;
   chain_state* many_;

@@ -32,6 +32,9 @@ struct stopped_at {
   std::int32_t peers = 0;
 };
 
+// Below this a copy is cheaper than to wait until the receivers have read the original.
+inline constexpr std::size_t lend_bytes_min = 1024;
+
 // Whether a call on such an endpoint ends only when the system has everything it sent. Where bytes move by
 // themselves, or the caller has to move them between calls anyway, it ends when its buffers are free.
 template <class Endpoint>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a call whose messages all fit a letter, as far as they can be done at once: what the step
-// machine would do, without all that such a call does not need (fragments, staging, lending). The schedule's
-// first steps are evaluated when compiling, as far as they do not depend on the ranks. It keeps no state:
-// where it cannot go on, or does not know how, it says how far it came, and the machine goes on from there.
+// The steps of a call whose messages all fit a letter, or go by way of staging as one fragment, as far as
+// they can be done at once: what the step machine would do, without all that such a call does not need
+// (fragments, lending, fetching, pushing). The schedule's first steps are evaluated when compiling, as far as
+// they do not depend on the ranks. It keeps no state: where it cannot go on, or does not know how, it says
+// how far it came, and the machine goes on from there.
 #pragma once
 
 #include "collx/device/copy_few.hpp"
@@ -56,11 +57,23 @@ template <schedule S, std::int32_t Index, bool AtRoot>
 
 // Whether calls with this schedule are compiled as short ones too.
 template <schedule S, class T, class Op, class Endpoint>
-inline constexpr bool may_be_short =
-    Endpoint::is_mapped && detail::is_short<S>() && !(S::contract::from_all && prepares<Op, T>);
+inline constexpr bool may_be_short = Endpoint::is_mapped&& detail::is_short<S>() &&
+                                     !(S::contract::from_all && prepares<Op, T>);
 
-// One call. `block_bytes`: of each of the contract's blocks, Endpoint::short_bytes at most.
-template <schedule S, class T, class Op, class Endpoint>
+// Messages beyond a letter that short calls stage: up to there an executor takes longer to make than they
+// take to move.
+inline constexpr std::size_t short_staged_bytes = 8192;
+
+// Whether nobody's executor would cut blocks of so many bytes in fragments: what geometry finds of any
+// schedule that stages no more than a chunk for each rank.
+template <class Endpoint>
+[[nodiscard]] bool stays_whole(Endpoint const& endpoint, rank_t size, std::size_t block_bytes) noexcept {
+  return (block_bytes + 128) * static_cast<std::size_t>(size) <= endpoint.staging_bytes() / 2;
+}
+
+// One call. `block_bytes`: of each of the contract's blocks, Endpoint::short_bytes at most; or, if it Stages,
+// more than that, at most short_staged_bytes, and stays_whole().
+template <schedule S, class T, class Op, class Endpoint, bool Stages = false>
 class short_call {
   using contract = typename S::contract;
 
@@ -81,11 +94,14 @@ class short_call {
     static_assert(detail::short_steps == 2);
     shape const n = where_.shape();
     if (chunk_count<S>(n) != contract::blocks(where_.size) || scratch_chunks<S>(n) != 0) return {0, 0};
+    // Nobody is told where the output is: whoever stores there has an executor.
+    if constexpr (Stages) endpoint_.begin(lane, nullptr);
     std::int32_t const count = S::step_count(where_);
     if (count > 0)
       if (std::int32_t const peers = perform<0>(); COLLX_UNLIKELY(peers != all_peers)) return {0, peers};
     if (count > 1)
       if (std::int32_t const peers = perform<1>(); COLLX_UNLIKELY(peers != all_peers)) return {1, peers};
+    if constexpr (Stages) endpoint_.end_fragment(lane);
     return {count <= detail::short_steps ? stopped_at::at_the_end : detail::short_steps, 0};
   }
 
@@ -121,13 +137,35 @@ class short_call {
   [[nodiscard]] COLLX_ALWAYS_INLINE std::int32_t originate(primitive const& step) noexcept {
     if (!is_plain(step.operand, step.to.count)) return 0;
     if (step.store) copy(find_target(step.target, 0), find(step.operand, 0));
+    staged_from_ = nullptr;
     rank_t peer = step.to.first;
     for (std::int32_t k = 0; k < step.to.count; ++k, peer = next(step.to, peer)) {
       if (peer == where_.rank) continue;
       if (COLLX_UNLIKELY(!endpoint_.can_send(lane, peer))) return k;
-      endpoint_.send(lane, peer, find(step.operand, k), block_bytes_, transport::handover::in_place);
+      std::byte const* const payload = find(step.operand, k);
+      if constexpr (!Stages) endpoint_.send(lane, peer, payload, block_bytes_, transport::handover::in_place);
+      else if (!send_staged(peer, payload)) return k;
     }
     return all_peers;
+  }
+
+  // What peers can read, or fetch, where it lies is worth waiting for them, which an executor does.
+  [[nodiscard]] bool may_be_read(std::byte const* payload) const noexcept {
+    if constexpr (Endpoint::fetches)
+      if (endpoint_.fetchable(payload, block_bytes_, block_bytes_)) return true;
+    return block_bytes_ >= lend_bytes_min && endpoint_.reachable(payload, block_bytes_);
+  }
+
+  [[nodiscard]] bool send_staged(rank_t peer, std::byte const* payload) noexcept {
+    if (payload != staged_from_) {
+      if (may_be_read(payload)) return false;
+      staged_ = endpoint_.stage(lane, block_bytes_);
+      if (staged_ == nullptr) return false;
+      device::copy(staged_, payload, block_bytes_, false);
+      staged_from_ = payload;
+    }
+    endpoint_.send(lane, peer, staged_, block_bytes_, transport::handover::staged);
+    return true;
   }
 
   // Every source in one pass. Nothing is consumed before all are there, so there is nothing to go on from.
@@ -150,7 +188,7 @@ class short_call {
 
   COLLX_ALWAYS_INLINE void combine(std::byte* target, std::byte const* const* sources, std::int32_t count,
                                    bool complete) const noexcept {
-    if constexpr (contract::from_all && !erased<Op>)
+    if constexpr (contract::from_all && !erased<Op> && !Stages)
       if (COLLX_LIKELY(count == 2))
         if (device::combine_few(reinterpret_cast<T*>(target), reinterpret_cast<T const*>(sources[0]),
                                 reinterpret_cast<T const*>(sources[1]), block_bytes_ / sizeof(T), op_,
@@ -179,15 +217,18 @@ class short_call {
     return all_peers;
   }
 
-  // A message that does not fit is found again, and reported, by the machine.
+  // A message that does not fit is found again, and reported, by the machine; one without data is fetched by
+  // it.
   [[nodiscard]] COLLX_ALWAYS_INLINE bool arrived(rank_t peer, transport::arrival& message) noexcept {
     for (std::uint32_t looks = looks_; !endpoint_.arrived(lane, peer, message);)
       if (COLLX_UNLIKELY(--looks == 0)) return false;
-    return message.bytes == block_bytes_;
+    return message.bytes == block_bytes_ && (!Stages || message.data != nullptr);
   }
 
   COLLX_ALWAYS_INLINE void copy(std::byte* to, std::byte const* from) const noexcept {
-    if (to != from) device::copy_few(to, from, block_bytes_);
+    if (to == from) return;
+    if constexpr (Stages) device::copy(to, from, block_bytes_, false);
+    else device::copy_few(to, from, block_bytes_);
   }
 
   [[nodiscard]] COLLX_ALWAYS_INLINE std::size_t offset(block_window const& window, region const& r,
@@ -235,6 +276,8 @@ class short_call {
   std::size_t block_bytes_;
   Op const& op_;
   std::uint32_t looks_;
+  std::byte const* staged_from_ = nullptr;  // what lies at staged_
+  std::byte* staged_ = nullptr;
 };
 
 }  // namespace collx::inline abi_1::exec

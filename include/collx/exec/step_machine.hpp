@@ -384,8 +384,6 @@ class step_machine : public resumable<Endpoint> {
 
   // Results up to this size are fetched into the first-level cache before they are written.
   static constexpr std::size_t prepared_bytes_max = 4096;
-  // Below this a copy is cheaper than to wait until the receivers have read the original.
-  static constexpr std::size_t lend_bytes_min = 1024;
 
   workspace& work_;
   memory_map memory_;
