@@ -39,4 +39,9 @@ using types_of = All;
   return !is_sample || size <= 9 || size == 16 || size == 33 || size == 64 || size == 65;
 }
 
+// The same where ranks are threads or processes, and many take long: one, two, odd, and powers of two.
+[[nodiscard]] constexpr bool takes_running(collx::rank_t size) {
+  return !is_sample || size <= 3 || size == 5 || size == 8;
+}
+
 }  // namespace sample

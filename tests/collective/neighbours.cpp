@@ -14,6 +14,7 @@
 #include "collx/collective/agreement.hpp"
 #include "collx/collective/barrier.hpp"
 #include "collx/collective/split.hpp"
+#include "sample.hpp"
 #include "watched.hpp"
 
 using namespace graphs;
@@ -22,6 +23,7 @@ TEST_CASE("neighbours: mailbox") {
   using request = collx::request<collx::transport::mailbox::endpoint>;
   using on_mailbox = calls<collx::transport::mailbox>;
   for (rank_t size = 1; size <= 9; ++size) {
+    if (!sample::takes_running(size)) continue;
     std::uint64_t seed = 0;
     for_each_graph(size, 20, [&](edges_t const& all, std::size_t count) {
       CAPTURE(size);
@@ -45,12 +47,14 @@ TEST_CASE("neighbours: mailbox") {
 }
 
 TEST_CASE("neighbours: threads") {
-  for (rank_t size = 1; size <= 9; ++size) watched::on_threads(size, every_graph, small_staging);
+  for (rank_t size = 1; size <= 9; ++size)
+    if (sample::takes_running(size)) watched::on_threads(size, every_graph, small_staging);
 }
 
 TEST_CASE("neighbours: processes") {
   for (rank_t const size : {2, 3, 4, 8})
-    for (int const code : watched::on_processes(size, every_graph, small_staging)) CHECK(code == 0);
+    if (sample::takes_running(size))
+      for (int const code : watched::on_processes(size, every_graph, small_staging)) CHECK(code == 0);
 }
 
 TEST_CASE("neighbours: wrong arguments are named; counts that disagree name the peer and the bytes") {

@@ -104,7 +104,7 @@ struct every_stop {
   template <class Algorithm, class Contract, class Schedule>
   void operator()() {
     for (rank_t const size : {2, 3, 5, 8}) {
-      if (!collx::supports<Schedule>(size)) continue;
+      if (!collx::supports<Schedule>(size) || (sample::is_sample && size == 8)) continue;
       for (rank_t victim = 0; victim < size; ++victim)
         stop_at_each_send<Algorithm, Contract, Schedule>({size, 61, false, size / 2, 5}, victim);
       std::size_t const several_fragments = cases::large_count<Contract>(size);

@@ -3,6 +3,7 @@
 // draws a world, a few collectives that are in flight at once, late and reordered messages and late credits.
 // A failing seed is printed; COLLX_SEED=number runs it alone, COLLX_SEEDS=count another number of them.
 // ctest: TIMEOUT 300
+// thread sanitizer: no, one thread steps all ranks
 #include "collx/algo/all.hpp"
 #include "collx/bootstrap/mailbox.hpp"
 #include "sample.hpp"
@@ -34,6 +35,9 @@ collx::array<request> start_all(world& ranks, rank_t size, seeds::flights<transp
       requests[i * n + static_cast<std::size_t>(r)] = flights[i]->start(ranks[r]);
   return requests;
 }
+
+// All of them take a sanitizer a minute.
+constexpr std::uint64_t seed_count = sample::is_sample ? 2'000 : 10'000;
 
 // Empty, or what went wrong.
 std::string run(std::uint64_t seed) {
@@ -133,19 +137,17 @@ class stopping_run {
 }  // namespace
 
 TEST_CASE("mailbox: 10,000 seeds of delays, reordering and late credits change no result") {
-  seeds::for_each_seed(10'000, "test_transport_faulty_seeds", run);
+  seeds::for_each_seed(seed_count, "test_transport_faulty_seeds", run);
 }
 
 TEST_CASE("mailbox: in 10,000 seeds a rank stops: who needed it is told, who did not is done, nobody hangs") {
   int stopped = 0;
-  // Those of the first test take a sanitizer most of a minute.
-  seeds::for_each_seed(sample::is_sample ? 2'000 : 10'000, "test_transport_faulty_seeds",
-                       [&](std::uint64_t seed) {
-                         stopping_run one(seed);
-                         std::string wrong = one();
-                         stopped += one.stopped();
-                         return wrong;
-                       });
+  seeds::for_each_seed(seed_count, "test_transport_faulty_seeds", [&](std::uint64_t seed) {
+    stopping_run one(seed);
+    std::string wrong = one();
+    stopped += one.stopped();
+    return wrong;
+  });
   MESSAGE("ranks that stopped: " << stopped);
   CHECK(stopped > 0);
 }

@@ -15,6 +15,7 @@
 #include "collx/algo/all.hpp"
 #include "collx/transport/faulty.hpp"
 #include "collx/transport/settings.hpp"
+#include "sample.hpp"
 #include "transport/seeds.hpp"
 
 namespace killing_ranks {
@@ -119,7 +120,7 @@ struct every_schedule {
   template <class Algorithm, class Contract, class Schedule>
   void operator()() {
     for (rank_t const size : {2, 3, 5}) {
-      if (!collx::supports<Schedule>(size)) continue;
+      if (!collx::supports<Schedule>(size) || (sample::is_sample && size == 5)) continue;
       // A few elements, and several fragments; the first send, the second, and one further on.
       for (auto const& [count, at_send] :
            {std::pair<std::size_t, std::uint64_t>{3, 1}, {3, 4}, {30'000, 2}}) {

@@ -174,6 +174,7 @@ void walk(communicator& comm) {
   using collx::algo::direct_one_shot;
   for (std::size_t const count : {1u, 8u, 9u, 1000u, 8191u, 40'001u, 150'007u})
     for (std::size_t const offset : {0u, 4u, 60u}) {
+      if (count > 100'000 && offset != 4) continue;  // slow, and the ring turns the same way
       gather<direct_one_shot>(comm, count, offset);
       gather<direct_one_shot, unsigned char>(comm, count, offset + 1);
       gather<collx::algo::ring>(comm, count, offset);
