@@ -11,6 +11,10 @@
 
 namespace collx::inline abi_1 {
 
+// GCC says that scoped enumerators hide what has their name (collx::sum), which they do not.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+
 enum class data_type : std::uint8_t {
   int8,
   uint8,
@@ -42,6 +46,8 @@ enum class reduce_op : std::uint8_t {
   logical_or,
 };
 inline constexpr std::size_t reduce_op_count = 10;
+
+#pragma GCC diagnostic pop
 
 // In the order of detail::any_contracts (any/schedules.hpp).
 enum class collective_kind : std::uint8_t {
