@@ -180,10 +180,11 @@ struct every_schedule {
       requests[i] = {engine, engine.start({Contract::name, Algorithm::name}, all[i].maker(engine, root))};
     }
     REQUIRE(ranks.drive(requests) == collx::status::ok);
+    auto const proved = traced::proof::of<Schedule>(size, root);
     for (rank_t r = 0; r < size; ++r) {
       CAPTURE(r);
       auto& mine = all[static_cast<std::size_t>(r)];
-      mine.check({r, size, root});
+      mine.check(proved, {r, size, root});
       auto& endpoint = ranks[r].engine().endpoint();
       auto const map = mine.map(endpoint, endpoint.last_lane, root);
       expected_posts const expected(map, mine.fragments, Schedule::step_count(map.where()),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the executor does on a mapped transport is what the schedule says: the recorded steps of each rank
-// equal the schedule's own enumeration, fragment by fragment. On a message transport: messages.cpp.
+// What the executor does on a mapped transport is what was proved: the recorded steps of each rank equal
+// those of the symbolic run, fragment by fragment. On a message transport: messages.cpp.
 // sanitizers: no, half a minute, for an executor that the matrices run under them
 #include <doctest/doctest.h>
 
@@ -33,13 +33,14 @@ struct on_threads {
                               throw collx::error(comm.failure());
                           },
                           {.staging_bytes = cases::staging_bytes});
-      for (rank_t r = 0; r < size; ++r) all[static_cast<std::size_t>(r)].check({r, size, 0});
+      auto const proved = traced::proof::of<Schedule>(size);
+      for (rank_t r = 0; r < size; ++r) all[static_cast<std::size_t>(r)].check(proved, {r, size, 0});
     }
   }
 };
 
 }  // namespace
 
-TEST_CASE("threads: the steps taken are the steps of the schedule, for every fragment") {
+TEST_CASE("threads: the steps taken are those of the run that proves the schedule, for every fragment") {
   collx::for_each_schedule<sample::algorithms, collx::contract::all>(on_threads{});
 }

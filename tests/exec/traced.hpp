@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank of any schedule, whose executor records the steps it takes, and the same as the schedule has it.
+// One rank of any schedule, whose executor records the steps it takes, and those that the proof took.
 #pragma once
 
 #include <vector>
@@ -8,6 +8,7 @@
 
 #include "collective/cases.hpp"
 #include "collx/collective/call.hpp"
+#include "collx/schedule/verify.hpp"
 
 namespace traced {
 
@@ -24,19 +25,38 @@ struct event {
 struct recorder {
   std::vector<event>* events;
   void step(collx::problem where, std::size_t fragment, std::int32_t index,
-            collx::primitive const& step) noexcept {
+            collx::primitive const& step) const noexcept {
     events->push_back({where, fragment, index, step});
   }
 };
 
-template <class Schedule>
-std::vector<event> symbolic(collx::problem where, std::size_t fragments) {
-  std::vector<event> all;
-  for (std::size_t f = 0; f < fragments; ++f)
-    for (std::int32_t i = 0; i < Schedule::step_count(where); ++i)
-      all.push_back({where, f, i, Schedule::step(where, i)});
-  return all;
-}
+// The steps of all ranks in the run that proves a schedule.
+class proof {
+ public:
+  template <class Schedule>
+  static proof of(collx::shape size, rank_t root = 0) {
+    proof made;
+    collx::verdict const found =
+        collx::verify<Schedule>(size, root, {.in_place = false}, recorder{&made.steps_});
+    REQUIRE(found.ok());
+    return made;
+  }
+
+  // Those of one rank, once for every fragment.
+  [[nodiscard]] std::vector<event> of_rank(collx::problem where, std::size_t fragments) const {
+    std::vector<event> all;
+    for (std::size_t f = 0; f < fragments; ++f)
+      for (event each : steps_) {
+        if (each.where.rank != where.rank) continue;
+        each.fragment = f;
+        all.push_back(each);
+      }
+    return all;
+  }
+
+ private:
+  std::vector<event> steps_;
+};
 
 // One rank's buffers, large enough for every contract, and what its executor recorded.
 template <class Schedule>
@@ -80,10 +100,10 @@ struct traced_rank {
     };
   }
 
-  void check(collx::problem where) const {
+  void check(proof const& proved, collx::problem where) const {
     CAPTURE(where.rank);
     REQUIRE(fragments > 0);
-    REQUIRE(events == symbolic<Schedule>(where, fragments));
+    REQUIRE(events == proved.of_rank(where, fragments));
   }
 
   std::size_t count_, fragments = 0;

@@ -27,7 +27,8 @@ struct verify_options {
 
 namespace detail {
 
-[[nodiscard]] constexpr verdict verify(subject s, verify_options options) {
+template <class Watcher = unwatched>
+[[nodiscard]] constexpr verdict verify(subject s, verify_options options, Watcher const& watcher = {}) {
   s.emptied = options.uneven;
   verdict found{.size = s.size, .inner = s.inner, .root = s.root};
   if (!s.supported) found.what = fault::size_not_supported;
@@ -36,8 +37,8 @@ namespace detail {
   if (!found.ok()) return found;
 
   std::int32_t const depth = options.depth > 0 ? options.depth : s.depth;
-  if (options.separate) found = symbolic_run(s, depth, false).execute();
-  if (found.ok() && options.in_place) found = symbolic_run(s, depth, true).execute();
+  if (options.separate) found = symbolic_run(s, depth, false, watcher).execute();
+  if (found.ok() && options.in_place) found = symbolic_run(s, depth, true, watcher).execute();
   if (found.ok() && found.level < s.level) found.what = fault::wrong_level;
   if (!found.ok() || !options.cost || s.emptied != 0) return found;
 
@@ -56,6 +57,14 @@ namespace detail {
 template <schedule S>
 [[nodiscard]] constexpr verdict verify(shape size, rank_t root = 0, verify_options options = {}) {
   return detail::verify(detail::erased<S>::of(size, root), options);
+}
+
+// The same, watched: watcher.step(problem, 0, index, primitive) is called for every step of every rank that
+// the proof performs, in its order, first with input and output apart and then in place.
+template <schedule S, class Watcher>
+[[nodiscard]] constexpr verdict verify(shape size, rank_t root, verify_options options,
+                                       Watcher const& watcher) {
+  return detail::verify(detail::erased<S>::of(size, root), options, watcher);
 }
 
 // The least depth with which S finishes, or 0 if it is wrong with any depth.

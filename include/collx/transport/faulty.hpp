@@ -39,6 +39,8 @@ class faulty_endpoint : public Endpoint {
     random_ = replayable_random(plan.seed);
   }
   [[nodiscard]] bool stopped() const noexcept { return stopped_; }
+  // How often a message or a credit that was there has not been shown.
+  [[nodiscard]] std::uint64_t withheld() const noexcept { return withheld_; }
 
   [[nodiscard]] bool arrived(int lane, rank_t peer, arrival& what) noexcept {
     if (stopped_ || !Endpoint::arrived(lane, peer, what)) return false;
@@ -46,6 +48,7 @@ class faulty_endpoint : public Endpoint {
     if (wait == not_drawn) wait = plan_.delay_polls_max == 0 ? 0 : random_.below(plan_.delay_polls_max + 1);
     if (wait == 0) return true;
     --wait;
+    ++withheld_;
     return false;
   }
 
@@ -58,7 +61,10 @@ class faulty_endpoint : public Endpoint {
     if (stopped_) return false;
     // A credit once shown stays until it is used: a step that needs many asks for all of them again.
     bool& granted = granted_[index(lane, peer)];
-    if (!granted && plan_.refuse_one_in != 0 && random_.below(plan_.refuse_one_in) == 0) return false;
+    if (!granted && plan_.refuse_one_in != 0 && random_.below(plan_.refuse_one_in) == 0) {
+      ++withheld_;
+      return false;
+    }
     granted = true;
     return Endpoint::can_send(lane, peer);
   }
@@ -104,11 +110,11 @@ class faulty_endpoint : public Endpoint {
   replayable_random random_{0};
   array<std::uint32_t> waits_;
   array<bool> granted_;
-  std::uint64_t sends_ = 0;
+  std::uint64_t sends_ = 0, withheld_ = 0;
   bool stopped_ = false;
 };
 
-// faulty<shm>, faulty<threads>, faulty<mailbox>: use as the transport, then
+// faulty<shm>, faulty<threads>, faulty<tcp>, faulty<mailbox>, ...: use as the transport, then
 // comm.engine().endpoint().inject({...}).
 template <class Transport>
 struct faulty {

@@ -12,10 +12,18 @@
 
 namespace collx::inline abi_1::detail {
 
+// Nobody watches. As a trace (trace/null_trace.hpp), whose fragments are 0 here: the run is of one.
+struct unwatched {
+  constexpr void step(problem, std::size_t /*fragment*/, std::int32_t /*index*/,
+                      primitive const&) const noexcept {}
+};
+
+// `Watcher`: sees each step when it has been performed, in the order of the run.
+template <class Watcher>
 class symbolic_run : step_performer {
  public:
-  constexpr symbolic_run(subject const& s, std::int32_t depth, bool in_place)
-      : step_performer(s, in_place), depth_(depth) {}
+  constexpr symbolic_run(subject const& s, std::int32_t depth, bool in_place, Watcher const& watcher)
+      : step_performer(s, in_place), depth_(depth), watcher_(watcher) {}
 
   // Runs everything to the end or to the first fault.
   constexpr verdict execute() {
@@ -64,6 +72,7 @@ class symbolic_run : step_performer {
       for (rank_t r = 0; r < s_.size; ++r) {
         while (!ranks_[r].finished() && blocked_by(r).peer == no_rank) {
           if (!perform(r)) return false;
+          watcher_.step(s_.of(r), 0, ranks_[r].step, ranks_[r].current);
           ++ranks_[r].step;
           if (!load(r)) return false;
           progressed = true;
@@ -172,6 +181,7 @@ class symbolic_run : step_performer {
   }
 
   std::int32_t depth_;
+  [[no_unique_address]] Watcher watcher_;
 };
 
 }  // namespace collx::inline abi_1::detail
