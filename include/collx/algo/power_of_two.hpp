@@ -48,6 +48,13 @@ namespace collx::inline abi_1::algo::detail {
   return {where, first, size >> level};
 }
 
+// Both steps of a rank outside the core: `host` is given what it has, and gives it the result.
+[[nodiscard]] constexpr COLLX_HD primitive guest_step(std::int32_t s, rank_t host, region const& given,
+                                                      region const& result) {
+  if (s == 0) return {.to = only(host), .operand = given};
+  return {.from = only(host), .target = result, .store = true};
+}
+
 // The largest power of two that fits into n ranks, and who stands for whom in it. The n - 2^k
 // surplus ranks are the odd ones among the first; each leaves its data with the even rank below it,
 // and is given the result at the end. Pairs are neighbours, so that blocks of core ranks are blocks

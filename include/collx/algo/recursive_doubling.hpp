@@ -46,7 +46,8 @@ struct recursive_doubling::all_reduce {
   // Step s > 0 finishes level s-1 and begins level s; step 0 takes the guest in, the last lets it go.
   static constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
     detail::power_of_two_core const core(p.size);
-    if (core.is_outside(p.rank)) return outside(p, s);
+    if (core.is_outside(p.rank))
+      return detail::guest_step(s, p.rank - 1, {place::input, 0, 1}, {place::output, 0, 1});
     bool const guest = core.has_guest(p.rank);
     bool const last = s == core.levels;
     bool const reduces = s > 0 || guest;
@@ -69,12 +70,6 @@ struct recursive_doubling::all_reduce {
     std::int32_t const fold = core.surplus > 0;
     return {core.levels + core.fold_rounds(), core.levels + fold, core.levels + fold};
   }
-
- private:
-  static constexpr COLLX_HD primitive outside(problem p, std::int32_t s) {
-    if (s == 0) return {.to = only(p.rank - 1), .operand = {place::input, 0, 1}};
-    return {.from = only(p.rank - 1), .target = {place::output, 0, 1}, .store = true};
-  }
 };
 
 // Before level i a rank holds the chunks of its aligned block of 2^i core ranks.
@@ -94,10 +89,7 @@ struct recursive_doubling::all_gather {
     detail::power_of_two_core const core(p.size);
     region const whole{place::output, 0, p.size};
     region const mine{place::input, p.rank, 1};
-    if (core.is_outside(p.rank)) {
-      if (s == 0) return {.to = only(p.rank - 1), .operand = mine};
-      return {.from = only(p.rank - 1), .target = whole, .store = true};
-    }
+    if (core.is_outside(p.rank)) return detail::guest_step(s, p.rank - 1, mine, whole);
     bool const guest = core.has_guest(p.rank);
     if (guest && s == 0)
       return {

@@ -56,10 +56,7 @@ struct halving_and_doubling {
     region const whole_input{place::input, 0, core.size()};
     region const whole_output{place::output, 0, core.size()};
     if (p.size == 1) return {.operand = whole_input, .target = whole_output, .store = true};
-    if (core.is_outside(p.rank)) {
-      if (s == 0) return {.to = only(p.rank - 1), .operand = whole_input};
-      return {.from = only(p.rank - 1), .target = whole_output, .store = true};
-    }
+    if (core.is_outside(p.rank)) return detail::guest_step(s, p.rank - 1, whole_input, whole_output);
     bool const guest = core.has_guest(p.rank);
     if (guest && s == 0)
       return {.from = {p.rank, 1, 2},
@@ -154,10 +151,7 @@ struct recursive_halving_doubling::reduce_scatter {
     region const whole{place::input, 0, p.size};
     region const mine{place::output, p.rank, 1};
     if (p.size == 1) return {.operand = whole, .target = mine, .store = true};
-    if (core.is_outside(p.rank)) {
-      if (s == 0) return {.to = only(p.rank - 1), .operand = whole};
-      return {.from = only(p.rank - 1), .target = mine, .store = true};
-    }
+    if (core.is_outside(p.rank)) return detail::guest_step(s, p.rank - 1, whole, mine);
     if (!core.has_guest(p.rank)) return halve(p, core, s);
     if (s == 0)
       return {.from = {p.rank, 1, 2},

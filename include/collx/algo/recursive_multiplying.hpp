@@ -14,6 +14,7 @@
 #pragma once
 
 #include "collx/algo/composed_name.hpp"
+#include "collx/algo/power_of_two.hpp"
 #include "collx/collective/contract.hpp"
 #include "collx/schedule/concept.hpp"
 
@@ -120,7 +121,8 @@ struct recursive_multiplying<K>::all_reduce {
   // Step s > 0 finishes level s-1 and begins level s; step 0 takes the guests in, the last lets them go.
   static constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
     blocks const all(p.size);
-    if (std::int32_t const number = all.guest_number(p.rank); number > 0) return guest(p, s, number);
+    if (std::int32_t const number = all.guest_number(p.rank); number > 0)
+      return detail::guest_step(s, p.rank - number, {place::input, 0, 1}, {place::output, 0, 1});
     std::int32_t const guests = all.guests(p.rank);
     bool const last = s == all.levels();
     bool const reduces = s > 0 || guests > 0;
@@ -150,11 +152,6 @@ struct recursive_multiplying<K>::all_reduce {
 
  private:
   using blocks = detail::blocks_of_blocks<K>;
-
-  static constexpr COLLX_HD primitive guest(problem p, std::int32_t s, std::int32_t number) {
-    if (s == 0) return {.to = only(p.rank - number), .operand = {place::input, 0, 1}};
-    return {.from = only(p.rank - number), .target = {place::output, 0, 1}, .store = true};
-  }
 };
 
 }  // namespace collx::inline abi_1::algo

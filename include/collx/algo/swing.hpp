@@ -159,10 +159,7 @@ struct swing::reduce_scatter {
     detail::swing_fold const fold(p.size);
     region const whole{place::input, 0, p.size}, result{place::output, p.rank, 1};
     if (p.size == 1) return alone();
-    if (fold.is_outside(p.rank)) {
-      if (s == 0) return {.to = only(p.rank - fold.size()), .operand = whole};
-      return {.from = only(p.rank - fold.size()), .target = result, .store = true};
-    }
+    if (fold.is_outside(p.rank)) return detail::guest_step(s, p.rank - fold.size(), whole, result);
     if (!fold.has_guest(p.rank)) return halve(p, s, false);
     rank_t const guest = p.rank + fold.size();
     std::int32_t const turn = s - 1 - swing::step_count(p.size);
@@ -225,10 +222,7 @@ struct swing::all_gather {
     detail::swing_fold const fold(p.size);
     region const whole{place::output, 0, p.size}, mine{place::input, p.rank, 1};
     if (p.size == 1) return alone();
-    if (fold.is_outside(p.rank)) {
-      if (s == 0) return {.to = only(p.rank - fold.size()), .operand = mine};
-      return {.from = only(p.rank - fold.size()), .target = whole, .store = true};
-    }
+    if (fold.is_outside(p.rank)) return detail::guest_step(s, p.rank - fold.size(), mine, whole);
     std::int32_t const turns = swing::step_count(p.size);
     if (!fold.has_guest(p.rank)) return double_up(p, turns, s, mine);
     if (s == 0)
