@@ -105,6 +105,15 @@ void require_axes(char const* name, communicator<Transport>& near, communicator<
                        0, 0);
 }
 
+// Started, or to be started: `Started` is a request_of_two or persistent_of_two.
+template <template <class, class> class Started, class Algorithm, class Transport, class Moves>
+[[nodiscard]] auto start_staged(communicator<Transport>& near, communicator<Transport>& far, Moves&& moves,
+                                priority how) {
+  require_axes(Moves::name, near, far);
+  return Started<Moves, typename Transport::endpoint>(near.engine(), std::move(moves), how,
+                                                      std::type_identity<Algorithm>());
+}
+
 }  // namespace detail
 
 // The stage of an all_to_all without one: what has been gathered is sorted by receiving host.
@@ -160,10 +169,8 @@ template <class Algorithm = default_algorithm, priority How = priority::normal, 
 [[nodiscard]] auto staged_all_to_all(communicator<Transport>& near, communicator<Transport>& far, In&& in,
                                      Gathered&& gathered, Produced&& produced, Out&& out,
                                      Stage const& stage = {}) {
-  detail::require_axes("staged_all_to_all", near, far);
-  auto moves = detail::bind_staged<Stage>(near, far, in, gathered, produced, out, stage);
-  return request_of_two<decltype(moves), typename Transport::endpoint>(near.engine(), std::move(moves), How,
-                                                                       std::type_identity<Algorithm>());
+  return detail::start_staged<request_of_two, Algorithm>(
+      near, far, detail::bind_staged<Stage>(near, far, in, gathered, produced, out, stage), How);
 }
 
 }  // namespace start
@@ -175,10 +182,8 @@ template <class Algorithm = default_algorithm, priority How = priority::normal, 
 [[nodiscard]] auto staged_all_to_all(communicator<Transport>& near, communicator<Transport>& far, In&& in,
                                      Gathered&& gathered, Produced&& produced, Out&& out,
                                      Stage const& stage = {}) {
-  detail::require_axes("staged_all_to_all", near, far);
-  auto moves = detail::bind_staged<Stage>(near, far, in, gathered, produced, out, stage);
-  return persistent_of_two<decltype(moves), typename Transport::endpoint>(
-      near.engine(), std::move(moves), How, std::type_identity<Algorithm>());
+  return detail::start_staged<persistent_of_two, Algorithm>(
+      near, far, detail::bind_staged<Stage>(near, far, in, gathered, produced, out, stage), How);
 }
 
 }  // namespace persistent

@@ -217,11 +217,10 @@ template <class Algorithm = default_algorithm, priority How = priority::normal, 
                                        blocks<In> const& in, Packed&& packed, blocks<T> const& gathered,
                                        blocks<U> const& produced, blocks<U> const& out,
                                        Stage const& stage = {}) {
-  detail::require_axes("staged_all_to_all_v", near, far);
-  auto moves =
-      detail::bind_staged_v<Stage>(near, far, detail::read_only(in), packed, gathered, produced, out, stage);
-  return request_of_two<decltype(moves), typename Transport::endpoint>(near.engine(), std::move(moves), How,
-                                                                       std::type_identity<Algorithm>());
+  return detail::start_staged<request_of_two, Algorithm>(
+      near, far,
+      detail::bind_staged_v<Stage>(near, far, detail::read_only(in), packed, gathered, produced, out, stage),
+      How);
 }
 
 }  // namespace start
@@ -235,11 +234,10 @@ template <class Algorithm = default_algorithm, priority How = priority::normal, 
                                        blocks<In> const& in, Packed&& packed, blocks<T> const& gathered,
                                        blocks<U> const& produced, blocks<U> const& out,
                                        Stage const& stage = {}) {
-  detail::require_axes("staged_all_to_all_v", near, far);
-  auto moves =
-      detail::bind_staged_v<Stage>(near, far, detail::read_only(in), packed, gathered, produced, out, stage);
-  return persistent_of_two<decltype(moves), typename Transport::endpoint>(
-      near.engine(), std::move(moves), How, std::type_identity<Algorithm>());
+  return detail::start_staged<persistent_of_two, Algorithm>(
+      near, far,
+      detail::bind_staged_v<Stage>(near, far, detail::read_only(in), packed, gathered, produced, out, stage),
+      How);
 }
 
 }  // namespace persistent
