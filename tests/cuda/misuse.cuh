@@ -79,6 +79,9 @@ void try_misuse(communicator<Transport>& host, gpu_communicator& gpu, stream con
   barrier(host);
   std::span<float> const too_long(good.data(), std::size_t{1} << 40);
   expect_refusal("memory that ends too soon", [&] { all_reduce(gpu, too_long, sum, on(s.id)); });
+  auto* const askew = reinterpret_cast<float*>(reinterpret_cast<std::byte*>(good.data()) + 1);
+  expect_refusal("memory between elements",
+                 [&] { all_reduce(gpu, std::span<float>(askew, 50), sum, on(s.id)); });
   expect_refusal("a wrong count", [&] { all_gather(gpu, good, good, on(s.id)); });
   all_reduce(gpu, good, sum, on(s.id));  // nothing of this has done harm
   gpu.synchronize(on(s.id));

@@ -42,9 +42,9 @@ using gpu_driven_by_host = host_driven<Transport, transport::cuda_parts::copy_en
 namespace detail {
 
 // Refuses what a kernel would fail on, or worse. A known allocation costs one question to the driver, or none
-// (transport/cuda/memory_kinds.hpp).
+// (transport/cuda/memory_kinds.hpp). `alignment`: of the elements; a GPU takes no others.
 inline void require_on_device(char const* collective, char const* which, void const* memory,
-                              std::size_t bytes, int device) {
+                              std::size_t bytes, std::size_t alignment, int device) {
   using transport::cuda_parts::memory_kind;
   char const* what = nullptr;
   auto const look = [&](transport::cuda_parts::memory_place const& place) noexcept {
@@ -59,6 +59,8 @@ inline void require_on_device(char const* collective, char const* which, void co
   auto const answer = transport::cuda_parts::kinds_of_this_process().find_each(memory, bytes, look);
   if (what == nullptr && answer.code == status::bad_argument)
     what = "ends outside of the memory it was allocated in; is the count right?";
+  if (what == nullptr && reinterpret_cast<std::uintptr_t>(memory) % alignment != 0)
+    what = "is not aligned as its elements are, without which a kernel cannot read it";
   if (what == nullptr && answer.code == status::ok) return;
   char text[300];
   if (what != nullptr)
@@ -73,9 +75,9 @@ inline void require_on_device(char const* collective, char const* which, void co
 template <class Contract, class T, class Op>
 void require_buffers(invocation<Contract, T, Op> const& args, problem const& p, int device) {
   if (std::size_t const bytes = input_extent(p, args) * sizeof(T); bytes != 0)
-    require_on_device(Contract::name, "input", args.input, bytes, device);
+    require_on_device(Contract::name, "input", args.input, bytes, alignof(T), device);
   if (std::size_t const bytes = output_extent(p, args) * sizeof(T); bytes != 0)
-    require_on_device(Contract::name, "output", args.output, bytes, device);
+    require_on_device(Contract::name, "output", args.output, bytes, alignof(T), device);
 }
 
 inline void require_stream(char const* collective, on where, int device, bool shares_device = false) {

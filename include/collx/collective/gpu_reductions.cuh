@@ -43,10 +43,10 @@ void require_all(char const* collective, gpu_driven_by_host<Transport>& gpu, std
   int const device = gpu.copies().device();
   require_stream(collective, where, device);
   refuse_capture_by_host(where);
-  if (!in.empty()) require_on_device(collective, "input", in.data(), in.size_bytes(), device);
-  if (!out.empty()) require_on_device(collective, "output", out.data(), out.size_bytes(), device);
+  if (!in.empty()) require_on_device(collective, "input", in.data(), in.size_bytes(), alignof(T), device);
+  if (!out.empty()) require_on_device(collective, "output", out.data(), out.size_bytes(), alignof(T), device);
   if (!workspace.empty())
-    require_on_device(collective, "workspace", workspace.data(), workspace.size_bytes(), device);
+    require_on_device(collective, "workspace", workspace.data(), workspace.size_bytes(), alignof(T), device);
 }
 
 }  // namespace detail
