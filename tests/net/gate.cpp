@@ -105,7 +105,7 @@ TEST_CASE("a caller is let in, and what follows the handshake is left in the soc
     CHECK((fcntl(who.socket.get(), F_GETFL) & O_NONBLOCK) != 0);
     CHECK((fcntl(mine.get(), F_GETFL) & O_NONBLOCK) != 0);
     CHECK(door.count().welcomed == 1);
-    CHECK(door.count().strangers == 0);
+    CHECK(door.count().strangers() == 0);
     CHECK(door.in_handshake() == 0);
   }
 }
@@ -161,7 +161,8 @@ TEST_CASE("strangers of every kind are dropped and counted, and a caller gets in
     poll(&readable, 1, 10);
   }
   CHECK(door.count().welcomed == 1);
-  CHECK(door.count().strangers == talkers + 3);
+  CHECK(door.count().refused == talkers);
+  CHECK(door.count().left == 3);
   CHECK(door.count().late == 2);
   CHECK(door.in_handshake() == 0);
   CHECK(door.due_us() > now_us() + long_us);  // nothing to wake up for
@@ -210,10 +211,10 @@ TEST_CASE("a full house drops who has been there longest, and callers still get 
   // Each is inside before the next one knocks: so it is known who has been there longest.
   for (std::size_t i = 1; i <= 2 * gate::guests_max; ++i) {
     silent.push_back(stranger(door.where()));
-    while (door.in_handshake() + door.count().strangers < i) CHECK_FALSE(door.poll(who));
+    while (door.in_handshake() + door.count().pushed_out < i) CHECK_FALSE(door.poll(who));
   }
   CHECK(door.in_handshake() == gate::guests_max);
-  CHECK(door.count().strangers == gate::guests_max);
+  CHECK(door.count().pushed_out == gate::guests_max);
   for (std::size_t i = 0; i < silent.size(); ++i)
     CHECK((i < gate::guests_max ? is_closed(silent[i]) : is_silent(silent[i])));
   caller one = call(door.where(), 1);
@@ -269,13 +270,14 @@ TEST_CASE("who has another secret, job, or version is told so at once") {
   CHECK(other.refusal() == verdict::wrong_job);
   owned_fd const newer = stranger(door.where());
   say(newer, "collxtcp" + std::string("\0\0\0\2", 4) + std::string(60, '\0'));
-  for (std::uint64_t const until = now_us() + long_us; door.count().strangers < 3 && now_us() < until;)
+  for (std::uint64_t const until = now_us() + long_us; door.count().refused < 3 && now_us() < until;)
     CHECK_FALSE(door.poll(who));
   std::byte told[100];
   REQUIRE(ready_before(newer.get(), POLLIN, now_us() + long_us));
   REQUIRE(recv(newer.get(), told, sizeof told, 0) == 48);
   CHECK(get_u32(told + 12) == static_cast<std::uint32_t>(verdict::wrong_version));
   CHECK(door.count().welcomed == 0);
+  CHECK(door.count().strangers() == 3);
 }
 
 TEST_CASE("a caller waits for a gate that is not there yet, or says that it is gone") {

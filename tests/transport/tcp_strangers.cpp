@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// While a job runs, 10,000 connections that say anything: the same results, and nothing lost.
+// While a job runs, 10,000 connections that say anything: the same results, and nothing lost. And strangers
+// of every kind, each of which is counted as what it is.
 // component: tcp
+#include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <new>
 #include <vector>
 
@@ -22,6 +25,8 @@ namespace {
 
 using collx::rank_t;
 using communicator = collx::communicator<collx::transport::tcp>;
+namespace net = collx::net;
+constexpr std::uint64_t patience_us = 30'000'000;
 constexpr rank_t ranks = 3;
 constexpr int strangers = 10'000;
 
@@ -46,6 +51,12 @@ int own_port() {
     return collx::net::local_address(fd).port;
   }
   return 0;
+}
+
+net::owned_fd knock(int port) {
+  net::owned_fd fd = net::begin_connect(net::address::loopback(static_cast<std::uint16_t>(port)), {});
+  if (!fd || !net::ready_before(fd.get(), POLLOUT, collx::now_us() + patience_us)) _exit(9);
+  return fd;
 }
 
 // Most say nothing or something else, some begin like one of ours, and some stay for a while.
@@ -75,6 +86,102 @@ void besiege(shared& all) {
   }
   for (int const fd : open)
     if (fd >= 0) close(fd);
+}
+
+// ---- a scan, in every way there is ----------------------------------------------------------------
+
+constexpr char job_secret[] = "the secret of this running job";
+constexpr std::uint64_t closed = 10, reset = 10, half_closed = 5, silent = 3;
+// Of single bytes only one could begin a handshake.
+constexpr std::uint64_t left_in_all = closed + reset + half_closed + 1, refused_in_all = 255 + 5;
+
+net::dialling_side begin_of(net::credentials const& with, rank_t from, rank_t to) {
+  std::byte nonce[net::conversation::nonce_bytes];
+  if (!net::random_bytes(nonce)) _exit(9);
+  return {with, net::introduction{net::purpose::link, from, to, 2, 0}, nonce};
+}
+
+// Says and hears what belongs to a handshake, `part` bytes at a time, to its end; returns all that it said.
+std::vector<std::byte> converse(int port, net::dialling_side side, net::credentials const& with,
+                                std::size_t part) {
+  net::owned_fd const fd = knock(port);
+  std::vector<std::byte> said;
+  for (;;) {
+    auto const out = side.to_send().first(std::min(part, side.to_send().size()));
+    if (!out.empty()) {
+      if (send(fd.get(), out.data(), out.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(out.size()))
+        return said;
+      said.insert(said.end(), out.begin(), out.end());
+      side.moved(out.size(), with);
+      continue;
+    }
+    auto const in = side.to_receive();
+    if (in.empty() || !net::ready_before(fd.get(), POLLIN, collx::now_us() + patience_us)) return said;
+    ssize_t const got = recv(fd.get(), in.data(), in.size(), 0);
+    if (got <= 0) return said;
+    side.moved(static_cast<std::size_t>(got), with);
+  }
+}
+
+void say(net::owned_fd const& fd, std::span<std::byte const> what) {
+  if (send(fd.get(), what.data(), what.size(), MSG_NOSIGNAL) < 0) _exit(9);
+}
+
+// Until the other side has closed.
+void hear_out(net::owned_fd const& fd) {
+  char some[64];
+  while (net::ready_before(fd.get(), POLLIN, collx::now_us() + patience_us) &&
+         recv(fd.get(), some, sizeof some, 0) > 0) {
+  }
+}
+
+void scan_silently(int port) {
+  for (std::uint64_t i = 0; i < closed; ++i) knock(port);
+  for (std::uint64_t i = 0; i < reset; ++i) {
+    net::owned_fd const fd = knock(port);
+    linger const at_once{1, 0};
+    setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  }
+  for (std::uint64_t i = 0; i < half_closed; ++i) {
+    net::owned_fd const fd = knock(port);
+    shutdown(fd.get(), SHUT_WR);
+    hear_out(fd);
+  }
+}
+
+void scan_with_words(int port, rank_t rank, std::uint64_t job) {
+  for (int byte = 0; byte < 256; ++byte) {
+    std::byte const one[] = {static_cast<std::byte>(byte)};
+    say(knock(port), one);
+  }
+  auto const peer = static_cast<rank_t>(1 - rank);
+  auto const keys_of = [&](char const* secret) {
+    return net::credentials(net::secret::of(std::span(secret, std::strlen(secret))), job);
+  };
+  net::credentials const right = keys_of(job_secret), wrong = keys_of("another secret of this length");
+  (void)converse(port, begin_of(wrong, peer, rank), wrong, 1000);
+  (void)converse(port, begin_of(wrong, peer, rank), wrong, 1);
+  // One who knows the secret, and is no rank of this job; and one who has listened to him.
+  auto const said = converse(port, begin_of(right, 7, rank), right, 1000);
+  net::owned_fd const parrot = knock(port);
+  say(parrot, said);
+  hear_out(parrot);
+  std::byte hello[72];
+  auto const side = begin_of(right, peer, rank);
+  std::memcpy(hello, side.to_send().data(), sizeof hello);
+  hello[11] ^= std::byte{2};  // of the version
+  net::owned_fd const newer = knock(port);
+  say(newer, hello);
+  hear_out(newer);
+}
+
+// 0: its gate has counted everybody as what he is.
+int judge(net::gate::counters const& counted, rank_t rank) {
+  if (counted.welcomed != (rank == 0 ? 0 : 2)) return 3;
+  if (counted.left != left_in_all) return 4;
+  if (counted.refused != refused_in_all) return 5;
+  if (counted.late != silent) return 6;
+  return counted.pushed_out == 0 ? 0 : 7;
 }
 
 }  // namespace
@@ -111,4 +218,57 @@ TEST_CASE("tcp: 10,000 strangers at the gates of a running job change nothing") 
   CHECK(how == 0);
   for (int const code : codes) CHECK(code == 0);
   CHECK(all.refused == 0);
+}
+
+TEST_CASE("tcp: whoever scans the gates of a running job is counted as what he is, and changes nothing") {
+  setenv("COLLX_SECRET", job_secret, 1);
+  static net::gate::counters const* counted = nullptr;
+  shared& all = shared_by_processes();
+  for (auto& port : all.ports) port = 0;
+  collx::transport::tcp_settings const chosen;
+  namespace detail = collx::bootstrap::detail;
+  detail::loopback_doors doors(2, chosen);
+  auto const job = static_cast<std::uint64_t>(getpid());
+  pid_t const siege = fork();
+  if (siege == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    doors.close();
+    std::vector<net::owned_fd> stay;
+    for (rank_t r = 0; r < 2; ++r) {
+      while (all.ports[r] == 0) sched_yield();
+      for (std::uint64_t i = 0; i < silent; ++i) stay.push_back(knock(all.ports[r]));
+      scan_silently(all.ports[r]);
+      scan_with_words(all.ports[r], r, job);
+    }
+    for (net::owned_fd const& each : stay) hear_out(each);
+    _exit(0);
+  }
+  auto const join = [&](rank_t rank) {
+    auto* const links = static_cast<collx::transport::sockets::network_connector*>(doors.connector_of(rank));
+    counted = &links->guests();
+    return collx::transport::tcp::join(rank, 2, chosen, 2, links);
+  };
+  auto const rank_main = [&](communicator& comm) {
+    rank_t const me = comm.rank();
+    all.ports[me] = own_port();
+    std::vector<std::int64_t> values(20'000);
+    for (int ended = 0; ended == 0;) {
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int64_t>(i) + me;
+      collx::all_reduce(comm, std::span(values), collx::sum);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        if (values[i] != 2 * static_cast<std::int64_t>(i) + 1) return 2;
+      ended = counted->strangers() >= left_in_all + refused_in_all + silent;
+      collx::all_reduce(comm, std::span(&ended, 1), collx::min);
+    }
+    return judge(*counted, me);
+  };
+  watched::limit_of_parent const limit;
+  auto main_of_rank = watched::in_process(rank_main);
+  auto const codes = detail::fork_ranks(2, join, main_of_rank, [&] { doors.close(); });
+  unsetenv("COLLX_SECRET");
+  int how = -1;
+  while (waitpid(siege, &how, 0) < 0 && errno == EINTR) {
+  }
+  CHECK(how == 0);
+  for (int const code : codes) CHECK(code == 0);
 }

@@ -28,8 +28,12 @@ class gate {
 
   struct counters {
     std::uint64_t welcomed = 0;
-    std::uint64_t strangers = 0;  // refused, left, or dropped for a newer one
-    std::uint64_t late = 0;       // did not end their handshake in time
+    std::uint64_t refused = 0;     // said something else, or proved to be somebody else
+    std::uint64_t left = 0;        // before they had proved anything
+    std::uint64_t pushed_out = 0;  // dropped for a newer one
+    std::uint64_t late = 0;        // did not end their handshake in time
+
+    [[nodiscard]] std::uint64_t strangers() const noexcept { return refused + left + pushed_out + late; }
   };
 
   // Closed: its descriptor is -1, and nobody comes.
@@ -59,8 +63,12 @@ class gate {
   [[nodiscard]] counters const& count() const noexcept { return count_; }
   [[nodiscard]] std::size_t in_handshake() const noexcept { return open_; }
 
-  // When poll() should be called even if the descriptor is silent: somebody may be late then.
-  [[nodiscard]] std::uint64_t due_us() const noexcept { return due_us_; }
+  // When poll() should be called even if the descriptor is silent: somebody may be late then, or age.
+  [[nodiscard]] std::uint64_t due_us() const noexcept {
+    if (open_ == 0) return never;
+    std::uint64_t const next_look_us = looked_us_ + patience_us_ / 4;
+    return next_look_us < due_us_ ? next_look_us : due_us_;
+  }
 
   // Goes on with handshakes as far as that is possible without waiting. True if one has ended well: `out` is
   // its guest, and there may be more, so call again.
@@ -111,25 +119,25 @@ class gate {
       std::span<std::byte> const room = at.talk.to_receive();
       ssize_t const got = ::recv(at.socket.get(), room.data(), room.size(), MSG_DONTWAIT);
       if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-      if (got <= 0) return dismiss(at, count_.strangers), false;
+      if (got <= 0) return dismiss(at, count_.left), false;
       at.talk.moved(static_cast<std::size_t>(got), keys_);
       std::span<std::byte const> const answer = at.talk.to_send();
       if (!answer.empty()) {
         // A new connection has room for an answer. One without is none of ours.
         if (::send(at.socket.get(), answer.data(), answer.size(), MSG_DONTWAIT | MSG_NOSIGNAL) !=
             static_cast<ssize_t>(answer.size()))
-          return dismiss(at, count_.strangers), false;
+          return dismiss(at, count_.refused), false;
         at.talk.moved(answer.size(), keys_);
       }
       if (at.talk.outcome() == verdict::welcome) return let_in(at, out);
-      if (at.talk.to_receive().empty()) return dismiss(at, count_.strangers), false;
+      if (at.talk.to_receive().empty()) return dismiss(at, count_.refused), false;
     }
     return false;
   }
 
   [[nodiscard]] bool let_in(slot& at, guest& out) noexcept {
     if (expected_.protects != protection::none && !at.talk.session_key(keys_, out.key))
-      return dismiss(at, count_.strangers), false;
+      return dismiss(at, count_.refused), false;
     set_.remove(at.socket.get());
     out.who = at.talk.who();
     out.socket = std::move(at.socket);
@@ -143,14 +151,14 @@ class gate {
       owned_fd socket(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!socket) {
         // Out of descriptors: somebody must leave, or the one at the door would knock for ever.
-        if ((errno == EMFILE || errno == ENFILE) && open_ != 0) dismiss(oldest(), count_.strangers);
+        if ((errno == EMFILE || errno == ENFILE) && open_ != 0) dismiss(oldest(), count_.pushed_out);
         if (errno == EAGAIN || errno == EMFILE || errno == ENFILE) return;
         continue;  // this one has left again
       }
       std::byte nonce[conversation::nonce_bytes];
       if (!random_bytes(nonce)) return;
       (void)prepare(socket.get(), chosen_);
-      if (open_ == guests_max) dismiss(oldest(), count_.strangers);
+      if (open_ == guests_max) dismiss(oldest(), count_.pushed_out);
       std::size_t which = 0;
       while (slots_[which].socket) ++which;
       if (!set_.add(socket.get(), which)) return;

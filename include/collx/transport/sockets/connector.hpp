@@ -33,6 +33,8 @@ class connector {
   [[nodiscard]] virtual int fd() const noexcept = 0;
   // Whether poll() should be asked even while fd() is silent: somebody is being dialled.
   [[nodiscard]] virtual bool is_dialling() const noexcept = 0;
+  // Whether poll() should be asked now, although nothing has happened: somebody has been silent for too long.
+  [[nodiscard]] virtual bool is_due() const noexcept { return false; }
   // ok, or why waiting for the first connection with that peer is pointless.
   [[nodiscard]] virtual status outlook(rank_t peer) noexcept = 0;
 };

@@ -282,6 +282,7 @@ class link {
 
   static void written(outgoing_frame const& done) noexcept {
     channel& c = *done.of;
+    std::uint64_t const before = c.handed;
     c.post(done.message).written += done.payload_bytes;
     while (c.handed != c.assigned) {
       channel::posted const& first = c.post(c.handed);
@@ -289,6 +290,8 @@ class link {
       ++c.handed;
       --c.group->unsent(c.lane);
     }
+    // Another thread's, perhaps, whose memory this makes free.
+    if (c.handed != before) c.group->ring_if_asleep();
   }
 
   rank_t peer_;

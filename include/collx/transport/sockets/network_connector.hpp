@@ -55,9 +55,15 @@ class network_connector : public connector {
     return take_call(next) || take_guest(next) || (greetings_ != nullptr && take_greeted(next));
   }
 
+  // Who has come to this rank's gate, and what became of them.
+  [[nodiscard]] net::gate::counters const& guests() const noexcept { return gate_.count(); }
+
   [[nodiscard]] int fd() const noexcept override { return gate_.fd(); }
   [[nodiscard]] bool is_dialling() const noexcept override {
     return calls_ != nullptr || greetings_ != nullptr;
+  }
+  [[nodiscard]] bool is_due() const noexcept override {
+    return gate_.in_handshake() != 0 && now_us() >= gate_.due_us();
   }
   [[nodiscard]] status outlook(rank_t peer) noexcept override {
     return failed_[static_cast<std::size_t>(peer)];

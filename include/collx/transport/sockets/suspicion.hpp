@@ -16,6 +16,9 @@ class suspicion {
   // So often within a deadline; a question to which there is no answer by then is taken for no answer.
   static constexpr std::uint64_t questions_per_deadline = 8;
 
+  [[nodiscard]] rank_t peer() const noexcept { return peer_; }
+  [[nodiscard]] std::uint64_t seen_us() const noexcept { return seen_us_; }
+
   // This rank waits for a peer, and is asked now and then whether it still does. True: a question is due.
   [[nodiscard]] bool still_waits(rank_t peer, std::uint64_t now, std::uint64_t deadline_us) noexcept {
     period_us_ = deadline_us / questions_per_deadline;
@@ -57,6 +60,49 @@ class suspicion {
   std::uint64_t asked_us_ = 0;
   std::uint64_t seen_us_ = 0;  // when it last waited
   std::uint64_t period_us_ = 0;
+};
+
+// The same of a rank whose threads wait for several peers at a time, each with a communicator of its own.
+class suspicions {
+ public:
+  [[nodiscard]] bool still_waits(rank_t peer, std::uint64_t now, std::uint64_t deadline_us) noexcept {
+    suspicion* its = find(peer);
+    if (its == nullptr) {
+      its = waits_;
+      for (suspicion& each : waits_)  // the wait that has been over for longest makes room
+        if (each.seen_us() < its->seen_us()) its = &each;
+    }
+    return its->still_waits(peer, now, deadline_us);
+  }
+  void hear(rank_t peer, rank_t whom) noexcept {
+    for (suspicion& each : waits_) each.hear(peer, whom);
+  }
+
+  // Whom to blame for a wait for `peer`; no_rank: nobody knows of it.
+  [[nodiscard]] rank_t blames_for(rank_t peer, std::uint64_t now) noexcept {
+    suspicion const* const its = find(peer);
+    return its == nullptr ? no_rank : its->blames(now);
+  }
+  // What `asker` is told: he knows himself, so rather another one.
+  [[nodiscard]] rank_t blames_to(rank_t asker, std::uint64_t now) const noexcept {
+    rank_t found = no_rank;
+    for (suspicion const& each : waits_) {
+      rank_t const blamed = each.blames(now);
+      if (blamed != no_rank && (found == no_rank || found == asker)) found = blamed;
+    }
+    return found;
+  }
+
+ private:
+  static constexpr int waits_max = 8;
+
+  [[nodiscard]] suspicion* find(rank_t peer) noexcept {
+    for (suspicion& each : waits_)
+      if (each.peer() == peer) return &each;
+    return nullptr;
+  }
+
+  suspicion waits_[waits_max];
 };
 
 }  // namespace collx::inline abi_1::transport::sockets

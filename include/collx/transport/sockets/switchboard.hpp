@@ -86,7 +86,7 @@ class switchboard {
   // connected(link, flow) for each that stands now.
   template <class Readable, class Connected>
   void look(Readable const& readable, Connected const& connected) noexcept {
-    if (connector_->is_dialling()) accept(connected);
+    if (connector_->is_dialling() || connector_->is_due()) accept(connected);
     epoll_event events[events_max];
     int const got = epoll_wait(epoll_.get(), events, events_max, 0);
     for (int i = 0; i < got; ++i) {
@@ -142,18 +142,26 @@ class switchboard {
   // Bytes, or the word that there will be no more, that the peers' machines have not acknowledged.
   [[nodiscard]] COLLX_COLD bool has_bytes_on_their_way() noexcept {
     for (link* l : links_)
-      for (int f = 0; l != nullptr && f < l->flow_count(); ++f) {
-        int unacknowledged = 0;
-        if (l->at(f).state() == flow_state::open && !is_over(l->at(f).fd()) &&
-            ioctl(l->at(f).fd(), TIOCOUTQ, &unacknowledged) == 0 && unacknowledged > 0)
-          return true;
-      }
+      for (int f = 0; l != nullptr && f < l->flow_count(); ++f)
+        if (is_on_its_way(l->at(f))) return true;
+    return false;
+  }
+  // The same of connections for control.
+  [[nodiscard]] COLLX_COLD bool has_words_on_their_way() noexcept {
+    for (link* l : links_)
+      if (l != nullptr && is_on_its_way(l->at(0))) return true;
     return false;
   }
 
  private:
   static constexpr std::uint64_t connector_mark = ~std::uint64_t{0};
   static constexpr int events_max = 32;
+
+  [[nodiscard]] static bool is_on_its_way(flow const& f) noexcept {
+    int unacknowledged = 0;
+    return f.state() == flow_state::open && !is_over(f.fd()) &&
+           ioctl(f.fd(), TIOCOUTQ, &unacknowledged) == 0 && unacknowledged > 0;
+  }
 
   // The peer, which had all it wanted, has closed its side before it read our last words: the system then
   // answers with a reset, and counts those words as unacknowledged for ever. Within one machine it counts

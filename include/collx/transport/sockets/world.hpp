@@ -146,13 +146,13 @@ class tcp_world {
   // Whom to blame for a deadline that passed while waiting for a peer; a rank of the world, as that is.
   [[nodiscard]] COLLX_COLD rank_t suspect(rank_t peer) noexcept {
     posix_lock const held(mutex_);
-    rank_t const blamed = suspicion_.blames(now_us());
+    rank_t const blamed = suspicions_.blames_for(peer, now_us());
     return blamed == no_rank ? peer : blamed;
   }
 
  private:
   static constexpr std::uint32_t looks_per_round = 16;
-  static constexpr std::uint64_t patience_after_failure_us = 200'000;
+  static constexpr std::uint64_t patience_after_failure_us = 1'000'000;  // several retransmissions
   // So long word of a failure may take to come round by other ranks.
   static constexpr std::uint64_t word_patience_us = 1'000'000;
   // A rank that sleeps looks up so often, whatever happens: a deadline of another thread's may be near.
@@ -172,6 +172,9 @@ class tcp_world {
       look_at_all();
       board_.pump_pending();
     }
+    // Connections keep no order among each other: a peer must not see one for data end before it can know
+    // why.
+    while (alarm_.raised() && board_.has_words_on_their_way() && now_us() < deadline_us) sched_yield();
     board_.hang_up();
     while (board_.has_bytes_on_their_way() && now_us() < deadline_us) sched_yield();
   }
@@ -197,7 +200,7 @@ class tcp_world {
   }
 
   COLLX_COLD void ask_after(rank_t peer) noexcept {
-    if (!suspicion_.still_waits(peer, now_us(), chosen().timeout_us)) return;
+    if (!suspicions_.still_waits(peer, now_us(), chosen().timeout_us)) return;
     link* const with = board_.find(peer);
     if (with == nullptr || !with->control_is_open()) return;
     with->ask();
@@ -232,7 +235,7 @@ class tcp_world {
       if (what.kind == sockets::frame_kind::alarm) return world.hear_alarm(what);
       if (what.kind == sockets::frame_kind::lost) return world.hear_of_loss(what);
       if (what.kind == sockets::frame_kind::question) {
-        from.answer(world.suspicion_.blames(now_us()));
+        from.answer(world.suspicions_.blames_to(from.peer(), now_us()));
         return world.board_.pump(from), answer::take;
       }
       if (what.kind == sockets::frame_kind::answer) return world.hear_answer(from.peer(), what);
@@ -314,7 +317,7 @@ class tcp_world {
     auto const blamed = static_cast<rank_t>(what.from);
     if (blamed != no_rank && what.from >= static_cast<std::uint32_t>(size()))
       return sockets::flow::answer::refuse;
-    suspicion_.hear(peer, blamed);
+    suspicions_.hear(peer, blamed);
     return sockets::flow::answer::take;
   }
 
@@ -364,7 +367,7 @@ class tcp_world {
   std::atomic<bool> dials_{false};
   posix_mutex mutex_;
   mapped::alarm alarm_;
-  sockets::suspicion suspicion_;
+  sockets::suspicions suspicions_;
   std::atomic<std::uint32_t> ids_{2};  // 1 is the world's communicator
   std::atomic<std::int32_t> references_{1};
 };

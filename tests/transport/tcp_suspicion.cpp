@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whom a rank blames whose threads wait for several peers at a time.
+#include <doctest/doctest.h>
+
+#include "collx/transport/sockets/suspicion.hpp"
+
+using collx::no_rank;
+using collx::transport::sockets::suspicions;
+
+namespace {
+
+constexpr std::uint64_t deadline_us = 8'000'000, period_us = 1'000'000;
+
+// Both threads look again and again for so long. Returns how many questions are due to the first's peer.
+int wait_together(suspicions& mine, std::uint64_t from_us, std::uint64_t until_us) {
+  int due = 0;
+  for (std::uint64_t now = from_us; now < until_us; now += period_us / 10) {
+    due += mine.still_waits(1, now, deadline_us);
+    if (mine.still_waits(2, now, deadline_us)) mine.hear(2, 5);  // that one answers
+  }
+  return due;
+}
+
+}  // namespace
+
+TEST_CASE("suspicions: each of two threads asks its own peer, and blames whom that one's silence says") {
+  suspicions mine;
+  CHECK(wait_together(mine, 1, 5 * period_us) == 4);
+  std::uint64_t const now = 5 * period_us;
+  CHECK(mine.blames_for(1, now) == 1);  // has been asked, and is silent
+  CHECK(mine.blames_for(2, now) == 5);
+  CHECK(mine.blames_for(3, now) == no_rank);
+  // A peer that asks is told of somebody else.
+  CHECK(mine.blames_to(1, now) == 5);
+  CHECK(mine.blames_to(5, now) == 1);
+  CHECK(mine.blames_to(1, now + deadline_us) == no_rank);  // both waits are over
+}
+
+TEST_CASE("suspicions: the newest waits are known, however many there have been") {
+  suspicions mine;
+  for (collx::rank_t peer = 0; peer < 100; ++peer)
+    CHECK_FALSE(mine.still_waits(peer, 1 + static_cast<std::uint64_t>(peer), deadline_us));
+  for (collx::rank_t peer = 92; peer < 100; ++peer) CHECK(mine.blames_for(peer, 200) == peer);
+  CHECK(mine.blames_for(91, 200) == no_rank);
+}
