@@ -190,6 +190,12 @@ class process {
                              : net::secret::of(std::span(its.secret.data(), its.secret.size())));
       require(all.rank == its.rank && all.size == its.size, "another rank or size");
       require(all.dialled <= 2, "too many connections");
+      require(all.children.size() <= 4, "too many children");
+      // At rank 0 each rank once, and perhaps one that is refused because there is such a rank already.
+      std::uint64_t const surplus = all.accepted - all.children.size();
+      auto const others = static_cast<std::uint64_t>(all.size - 1);
+      require(its.rank == 0 ? surplus == others || surplus == others + 1 : surplus == 0,
+              "too many connections to this rank");
       for (std::uint64_t const host : all.hosts) require(host == all.hosts[0], "hosts differ");
       if (all.size > 1) shake_hands(all, chosen);
       require(sum_up_the_tree(all) == all.size * (all.size - 1) / 2 || all.rank != 0, "another sum");

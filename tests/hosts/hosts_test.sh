@@ -83,6 +83,9 @@ require_named() {
   done
 }
 
+# Since SECONDS was set to 0, no more than so many have passed: generously, for a busy machine.
+require_within() { [ "$SECONDS" -le "$1" ] || fail "the survivors took $SECONDS s; $1 are enough"; }
+
 # Runs 8 ranks that send each other words; what is said of them at the cable of the first host goes to `overheard`.
 send_words() {
   local words="what only these ranks may read; "
@@ -124,8 +127,10 @@ case $scenario in
   killed)
     start 8 2 "$host_rank" "$transport" until_it_fails
     wait_until_running
+    SECONDS=0
     kill -KILL "$(process_of 5)"
     wait_for_all
+    require_within 30 # the system tells: far from the deadline, which is 60
     require_named 5 0 1 2 3 4 6 7
     ;;
   stopped)
@@ -133,6 +138,7 @@ case $scenario in
     start 8 2 "$host_rank" "$transport" until_it_fails
     wait_until_running
     victim=$(process_of 5)
+    SECONDS=0
     kill -STOP "$victim"
     for r in 0 1 2 3 4 6 7; do
       for _ in $(seq 1 6000); do
@@ -140,6 +146,7 @@ case $scenario in
         read -r -t 0.01 <> <(:)
       done
     done
+    require_within 20
     kill -KILL "$victim"
     wait_for_all
     require_named 5 0 1 2 3 4 6 7
@@ -148,8 +155,10 @@ case $scenario in
     export COLLX_TIMEOUT_US=$brief_us
     start 8 2 "$host_rank" "$transport" until_it_fails
     wait_until_running
+    SECONDS=0
     ip -n "$name-3" link set v0 down
     wait_for_all
+    require_within 20
     # Ranks 6 and 7 are cut off: they name somebody on the other side.
     require_named "6|7" 0 1 2 3 4 5
     require_named "[0-5]" 6 7

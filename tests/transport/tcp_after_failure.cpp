@@ -6,41 +6,11 @@
 
 #include <doctest/doctest.h>
 
-#include "transport/wired.hpp"
+#include "transport/held_ends.hpp"
 
 namespace {
 
-using collx::rank_t;
 using collx::transport::sockets::frame;
-
-// A rank that talks to this test, which holds the other end of each of its connections.
-class held_ends : public collx::transport::sockets::connector {
- public:
-  explicit held_ends(int (&theirs)[2]) : bell_(eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC)) {
-    for (int f = 0; f < 2; ++f) {
-      int both[2];
-      REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, both) == 0);
-      int const little = 64 * 1024;  // whatever this system gives to all
-      REQUIRE(setsockopt(both[0], SOL_SOCKET, SO_SNDBUF, &little, sizeof little) == 0);
-      ours_[f].reset(both[0]);
-      theirs[f] = both[1];
-    }
-  }
-  void dial(rank_t, int, int) noexcept override {}
-  bool poll(collx::transport::sockets::connection& next) noexcept override {
-    if (given_ == 2) return false;
-    next = {1, given_, std::move(ours_[given_])};
-    return ++given_, true;
-  }
-  int fd() const noexcept override { return bell_.get(); }
-  bool is_dialling() const noexcept override { return given_ < 2; }
-  collx::status outlook(rank_t) noexcept override { return collx::status::ok; }
-
- private:
-  collx::net::owned_fd ours_[2];
-  int given_ = 0;
-  collx::net::owned_fd bell_;
-};
 
 constexpr std::size_t bytes = 1000, first_part = 400;
 

@@ -88,6 +88,7 @@ class meeting {
       wait_for(readable(serves.fd()), readable(below.fd()), soonest(serves.due_us(), below.due_us()));
     }
     messages_ += serves.messages();
+    accepted_ += serves.door().count().welcomed;
     return result(below);
   }
 
@@ -145,11 +146,13 @@ class meeting {
     all.gate = net::gate(std::move(link_socket_), all.credentials, links, chosen_.sockets);
     all.messages = messages_;
     all.dialled = dialled_;
+    all.accepted = accepted_;
     return all;
   }
 
   [[nodiscard]] network_membership result(tree& around) {
     messages_ += around.messages();
+    accepted_ += around.door().count().welcomed;
     network_membership all = membership();
     for (rank_t r = 0; r < me_.size; ++r) {
       table_entry line;
@@ -384,6 +387,7 @@ class meeting {
   registration mine_;
   std::uint64_t session_ = 0, messages_ = 0;
   std::uint32_t dialled_ = 0;
+  std::uint64_t accepted_ = 0;
   bool has_parent_ = false;
 };
 
