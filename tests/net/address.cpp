@@ -178,6 +178,26 @@ TEST_CASE("an interface is chosen by name, by its beginning, in order of prefere
   for (char const* none : {"wlan", "", ",", "eth00"}) CHECK(chosen(none) == "nowhere");
 }
 
+TEST_CASE("a peer is on this host, in a network of it, or behind a router") {
+  auto all = interfaces({{"lo", "127.0.0.1"}, {"eth0", "10.0.0.5"}, {"eth0", "2001:db8::5"},
+                         {"tun0", "10.9.9.1"}});
+  char const* const masks[] = {"255.0.0.0", "255.255.252.0", "ffff:ffff:ffff:ffff::", nullptr};
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (masks[i] != nullptr) all[i].mask = literal(masks[i], 0);
+  auto const of_host = [&](char const* where) { return is_of_this_host(all, literal(where, 80)); };
+  auto const of_network = [&](char const* where) { return is_of_own_network(all, literal(where, 80)); };
+  for (char const* here : {"127.0.0.1", "127.3.2.1", "::1", "10.0.0.5", "2001:db8::5", "10.9.9.1"})
+    CHECK_MESSAGE(of_host(here), here);
+  for (char const* near : {"10.0.0.6", "10.0.3.255", "2001:db8::ffff:1"}) {
+    CHECK_MESSAGE(!of_host(near), near);
+    CHECK_MESSAGE(of_network(near), near);
+  }
+  for (char const* far : {"10.0.4.1", "10.9.9.2", "11.0.0.5", "2001:db8:0:1::5"}) {
+    CHECK_MESSAGE(!of_host(far), far);
+    CHECK_MESSAGE(!of_network(far), far);
+  }
+}
+
 TEST_CASE("this host has a loopback interface") {
   auto const all = collx::net::local_interfaces();
   CHECK(collx::net::choose_interface(all, nullptr, false).is_loopback());

@@ -208,5 +208,14 @@ struct scatter_v : scatter {
   static constexpr known_counts counts = known_counts::pairwise;
 };
 
+// Calls f(name) for every collective until it returns true; whether it did.
+template <class F>
+constexpr bool any_name(F const& f) {
+  return f(all_reduce::name) || f(reduce_scatter::name) || f(all_gather::name) || f(all_to_all::name) ||
+         f(broadcast::name) || f(reduce::name) || f(gather::name) || f(scatter::name) || f(scan::name) ||
+         f(exclusive_scan::name) || f(barrier::name) || f(all_gather_v::name) || f(reduce_scatter_v::name) ||
+         f(all_to_all_v::name) || f(gather_v::name) || f(scatter_v::name);
+}
+
 }  // namespace contract
 }  // namespace collx::inline abi_1

@@ -30,6 +30,7 @@ class exchange_executor : public resumable<Endpoint> {
         many_(work.chains.data()),
         piece_bytes_(endpoint.staging_bytes() / pieces_staged / line_bytes * line_bytes) {
     endpoint_.begin(lane, nullptr);
+    if constexpr (requires { endpoint_.about(lane, ""); }) endpoint_.about(lane, "");
     message_chains const all = list_.chains();
     step_count_ = all.count;
     for (std::int32_t i = 0; i < all.head_count; ++i) {

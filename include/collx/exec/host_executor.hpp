@@ -27,6 +27,8 @@ class host_executor : public step_machine<Endpoint> {
         op_(call.op),
         trace_(trace),
         along_(call.what.at.along) {
+    if constexpr (requires { endpoint.about(lane, call.what.collective); })
+      endpoint.about(lane, call.what.collective);
     this->step_count(schedule_.step_count(this->memory().where()));
   }
 

@@ -14,6 +14,7 @@ namespace collx::inline abi_1::net {
 struct interface_address {
   char name[IF_NAMESIZE] = {};
   address at;
+  address mask;  // ones where all addresses of its network are alike; version 0: unknown
 };
 
 // Every address of every interface that is up, as the system orders them. Throws error (system_failure).
@@ -34,10 +35,34 @@ struct interface_address {
   for (ifaddrs const* each = first; each != nullptr; each = each->ifa_next) {
     if (!usable(each)) continue;
     std::snprintf(all[i].name, sizeof all[i].name, "%s", each->ifa_name);
-    all[i++].at = address::from_system(each->ifa_addr);
+    all[i].at = address::from_system(each->ifa_addr);
+    if (each->ifa_netmask != nullptr) all[i].mask = address::from_system(each->ifa_netmask);
+    ++i;
   }
   freeifaddrs(first);
   return all;
+}
+
+// Whether `where` is an address of this host.
+[[nodiscard]] COLLX_COLD inline bool is_of_this_host(array<interface_address> const& all,
+                                                     address const& where) noexcept {
+  if (where.is_loopback()) return true;
+  for (interface_address const& each : all)
+    if (each.at.version == where.version && std::memcmp(each.at.bytes, where.bytes, sizeof where.bytes) == 0)
+      return true;
+  return false;
+}
+
+// Whether `where` is in a network that an interface of this host is in: no router lies between.
+[[nodiscard]] COLLX_COLD inline bool is_of_own_network(array<interface_address> const& all,
+                                                       address const& where) noexcept {
+  for (interface_address const& each : all) {
+    bool alike = each.mask.version == where.version && each.at.version == where.version;
+    for (std::size_t i = 0; i < sizeof where.bytes; ++i)
+      alike = alike && ((each.at.bytes[i] ^ where.bytes[i]) & each.mask.bytes[i]) == 0;
+    if (alike) return true;
+  }
+  return false;
 }
 
 // Which of `all` a job uses; version 0 if none fits. `wanted`: names of interfaces or how they begin, in the

@@ -19,19 +19,6 @@ namespace collx::inline abi_1::tune {
 
 namespace detail {
 
-using further_collectives = type_list<contract::all_gather_v, contract::reduce_scatter_v,
-                                      contract::all_to_all_v, contract::gather_v, contract::scatter_v>;
-
-// Calls f(name) for every collective until it returns true; whether it did.
-template <class F>
-bool any_collective(F const& f) {
-  bool found = false;
-  auto const visit = [&]<class Contract>() { found = found || f(Contract::name); };
-  contract::all::for_each(visit);
-  further_collectives::for_each(visit);
-  return found;
-}
-
 // Up to the next comma that does not stand in the name of an algorithm: hierarchical<direct_one_shot, ring>.
 [[nodiscard]] inline std::size_t length_of_item(char const* text) {
   std::size_t length = 0;
@@ -43,7 +30,7 @@ bool any_collective(F const& f) {
 [[noreturn]] COLLX_COLD inline void refuse_collective(char const* where, char const* name, int length) {
   message text;
   text.add("%s names the collective '%.*s', and there is none; say one of:", where, length, name);
-  any_collective([&](char const* known) { return text.add(" %s", known), false; });
+  contract::any_name([&](char const* known) { return text.add(" %s", known), false; });
   throw error(status::bad_argument, text.text());
 }
 
@@ -106,7 +93,7 @@ class settings {
   void put(char const* where, char const* variable, char const* collective, std::size_t collective_length,
            char const* algorithm, std::size_t algorithm_length) {
     override made{word(collective, collective_length), word(algorithm, algorithm_length), {}};
-    if (!detail::any_collective([&](char const* known) { return word(known) == made.collective; }))
+    if (!contract::any_name([&](char const* known) { return word(known) == made.collective; }))
       detail::refuse_collective(where, collective, static_cast<int>(collective_length));
     std::snprintf(made.variable, sizeof made.variable, "%s", variable);
     for (int i = 0; i < override_count_; ++i)
@@ -134,7 +121,7 @@ class settings {
   COLLX_COLD void read_environment() {
     if (char const* const list = std::getenv("COLLX_ALGORITHM"))
       put_all("environment variable COLLX_ALGORITHM", "COLLX_ALGORITHM", list);
-    detail::any_collective([&](char const* collective) {
+    contract::any_name([&](char const* collective) {
       char variable[48];
       std::snprintf(variable, sizeof variable, "COLLX_%s_ALGORITHM", collective);
       for (char* c = variable; *c != '\0'; ++c)

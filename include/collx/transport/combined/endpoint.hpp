@@ -77,6 +77,9 @@ class composite_endpoint {
     near_.begin(lane, nullptr);
     far_.begin(lane, nullptr);
   }
+  void about(int lane, char const* collective) noexcept {
+    if constexpr (requires { far_.about(lane, collective); }) far_.about(lane, collective);
+  }
   void expect(int lane, rank_t peer, std::byte* destination, std::size_t bytes) noexcept {
     if (here(peer) == no_rank) far_.expect(lane, peer, destination, bytes);
   }

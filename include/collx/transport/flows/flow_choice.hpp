@@ -16,7 +16,7 @@ inline constexpr int flows_max = 16;
 struct flow_limits {
   int flows = 1;
   std::uint32_t slice_bytes = 1 << 20;  // a message is cut into slices of so many bytes
-  std::uint32_t slices_per_flow = 2;    // under way at most
+  std::uint32_t slices_per_flow = 2;    // under way at most, where no rule says otherwise
 
   // Those for data, and one for control.
   [[nodiscard]] constexpr int connections() const noexcept { return 1 + flows; }
@@ -28,11 +28,13 @@ class flow_choice {
 
   [[nodiscard]] flow_limits const& limits() const noexcept { return limits_; }
 
-  // The flow that takes the next slice; -1: each has its share under way.
-  [[nodiscard]] int pick() const noexcept {
+  // The flow that takes the next slice; -1: each has its share under way. `slices_per_flow`: of this slice's
+  // kind.
+  [[nodiscard]] int pick() const noexcept { return pick(limits_.slices_per_flow); }
+  [[nodiscard]] int pick(std::uint32_t slices_per_flow) const noexcept {
     int best = -1;
     for (int f = 0; f < limits_.flows; ++f)
-      if (slices_[f] < limits_.slices_per_flow && (best < 0 || bytes_[f] < bytes_[best])) best = f;
+      if (slices_[f] < slices_per_flow && (best < 0 || bytes_[f] < bytes_[best])) best = f;
     return best;
   }
 

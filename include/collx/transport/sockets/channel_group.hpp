@@ -68,6 +68,7 @@ struct channel {
 class channel_group {
  public:
   using answer = flow::answer;
+  static constexpr int lanes_max = 4;
 
   // All that a group takes from the system. Taken first, so that a rank that gets none can say so before
   // others count on it.
@@ -155,6 +156,17 @@ class channel_group {
     return true;
   }
 
+  // What a lane sends from now on is of that collective, or of none (""): how many slices of it a flow may
+  // have under way.
+  void limit(int lane, tcp_settings const& chosen, char const* collective) noexcept {
+    for (int d = 0; d < flows::distance_count; ++d)
+      slices_max_[lane * flows::distance_count + d] =
+          chosen.slices.of(static_cast<flows::distance>(d), collective, chosen.limits.slices_per_flow);
+  }
+  [[nodiscard]] std::uint32_t slices_max(int lane, flows::distance how_far) const noexcept {
+    return slices_max_[lane * flows::distance_count + static_cast<int>(how_far)];
+  }
+
   // ---- sleeping: its own descriptor, since a thread with another communicator may read what is for this
   // one.
 
@@ -222,6 +234,7 @@ class channel_group {
   array<rank_t> members_;
   array<bool> made_;
   array<std::uint32_t> unsent_;
+  std::uint32_t slices_max_[lanes_max * flows::distance_count] = {};
   int owing_ = 0;
   zeroed_pages memory_;
   net::owned_fd bell_;

@@ -7,6 +7,7 @@
 #include "collx/core/types.hpp"
 #include "collx/net/fd.hpp"
 #include "collx/net/secured_stream.hpp"
+#include "collx/transport/flows/slice_limits.hpp"
 
 namespace collx::inline abi_1::transport::sockets {
 
@@ -35,6 +36,8 @@ class connector {
   [[nodiscard]] virtual bool is_dialling() const noexcept = 0;
   // Whether poll() should be asked now, although nothing has happened: somebody has been silent for too long.
   [[nodiscard]] virtual bool is_due() const noexcept { return false; }
+  // How far away a peer is, as far as this host can tell.
+  [[nodiscard]] virtual flows::distance distance_to(rank_t) const noexcept { return flows::distance::host; }
   // ok, or why waiting for the first connection with that peer is pointless.
   [[nodiscard]] virtual status outlook(rank_t peer) noexcept = 0;
 };

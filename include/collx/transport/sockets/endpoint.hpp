@@ -37,8 +37,11 @@ class tcp_endpoint {
                static_cast<sockets::channel_group::provision&&>(has.group)),
         memory_(static_cast<zeroed_pages&&>(has.memory)),
         rings_(group_.size()) {
-    for (int lane = 0; lane < lane_count; ++lane)
+    static_assert(lane_count <= sockets::channel_group::lanes_max);
+    for (int lane = 0; lane < lane_count; ++lane) {
       rings_.attach(lane, of_lane(lane), staging_bytes());
+      group_.limit(lane, world.all_chosen(), "");
+    }
     world.enter(group_);
   }
 
@@ -54,6 +57,12 @@ class tcp_endpoint {
   COLLX_COLD void leave() noexcept { world_->leave(group_); }
 
   void begin(int, std::byte*) noexcept {}
+  // What begins on a lane; see flows::slice_limits.
+  void about(int lane, char const* collective) noexcept {
+    if (COLLX_LIKELY(!world_->all_chosen().slices.tells_collectives_apart())) return;
+    posix_lock const held(world_->mutex());
+    group_.limit(lane, world_->all_chosen(), collective);
+  }
 
   void expect(int lane, rank_t peer, std::byte* destination, std::size_t bytes) noexcept {
     posix_lock const held(world_->mutex());

@@ -37,7 +37,7 @@ enum class flow_state : std::uint8_t {
 
 class flow {
  public:
-  static constexpr std::uint32_t frames_max = 4;  // on their way out at once
+  static constexpr std::uint32_t frames_max = 16;  // on their way out at once
 
   flow() = default;
   flow(flow const&) = delete;

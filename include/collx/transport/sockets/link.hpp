@@ -38,9 +38,15 @@ class channel_queue {
 };
 
 class link {
+  static_assert(flows::slice_limits::limit_max <= flow::frames_max);
+
  public:
-  link(rank_t peer, flows::flow_limits const& limits, bool checks) noexcept
-      : peer_(peer), choice_(limits), data_(static_cast<std::size_t>(limits.flows)), checks_(checks) {}
+  link(rank_t peer, flows::distance how_far, flows::flow_limits const& limits, bool checks) noexcept
+      : peer_(peer),
+        distance_(how_far),
+        choice_(limits),
+        data_(static_cast<std::size_t>(limits.flows)),
+        checks_(checks) {}
 
   [[nodiscard]] rank_t peer() const noexcept { return peer_; }
   [[nodiscard]] int flow_count() const noexcept { return choice_.limits().connections(); }
@@ -239,7 +245,7 @@ class link {
     bool const urgent = urgent_.front() != nullptr;
     channel* const c = urgent ? urgent_.front() : waiting_.front();
     if (c == nullptr) return false;
-    int const index = choice_.pick();
+    int const index = choice_.pick(c->group->slices_max(c->lane, distance_));
     if (index < 0) return false;
     flow& f = data_[static_cast<std::size_t>(index)];
     if (!f.has_room()) return false;
@@ -295,6 +301,7 @@ class link {
   }
 
   rank_t peer_;
+  flows::distance distance_;
   flows::flow_choice choice_;
   flow control_;
   array<flow> data_;

@@ -5,6 +5,7 @@
 
 #include "collx/net/caller.hpp"
 #include "collx/net/gate.hpp"
+#include "collx/net/interfaces.hpp"
 #include "collx/net/tls_context.hpp"
 #include "collx/transport/sockets/connector.hpp"
 
@@ -21,6 +22,7 @@ class network_connector : public connector {
       : rank_(rank),
         addresses_(static_cast<array<net::address>&&>(addresses)),
         failed_(addresses_.size()),
+        distances_(addresses_.size()),
         gate_(static_cast<net::gate&&>(gate)),
         mine_(mine),
         chosen_(chosen),
@@ -28,6 +30,7 @@ class network_connector : public connector {
         protects_(protects) {
     net::require_secret(protects, mine.has_secret());
     if (protects == net::protection::tls) tls_ = net::tls_context::create();
+    find_distances();
   }
   ~network_connector() override {
     while (calls_ != nullptr) delete std::exchange(calls_, calls_->next);
@@ -65,11 +68,26 @@ class network_connector : public connector {
   [[nodiscard]] bool is_due() const noexcept override {
     return gate_.in_handshake() != 0 && now_us() >= gate_.due_us();
   }
+  [[nodiscard]] flows::distance distance_to(rank_t peer) const noexcept override {
+    return distances_[static_cast<std::size_t>(peer)];
+  }
   [[nodiscard]] status outlook(rank_t peer) noexcept override {
     return failed_[static_cast<std::size_t>(peer)];
   }
 
  private:
+  COLLX_COLD void find_distances() {
+    array<net::interface_address> own;
+    try {
+      own = net::local_interfaces();
+    } catch (error const&) {  // who may not know his interfaces takes all but the loopback for far
+    }
+    for (std::size_t r = 0; r < addresses_.size(); ++r)
+      distances_[r] = net::is_of_this_host(own, addresses_[r])     ? flows::distance::host
+                      : net::is_of_own_network(own, addresses_[r]) ? flows::distance::network
+                                                                   : flows::distance::far;
+  }
+
   struct one_call {
     net::caller talk;
     one_call* next;
@@ -147,6 +165,7 @@ class network_connector : public connector {
   rank_t rank_;
   array<net::address> addresses_;
   array<status> failed_;  // ok: nothing has
+  array<flows::distance> distances_;
   net::gate gate_;
   net::credentials mine_;
   net::socket_settings chosen_;

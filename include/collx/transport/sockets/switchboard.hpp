@@ -177,7 +177,7 @@ class switchboard {
 
   [[nodiscard]] link& at(rank_t peer) noexcept {
     link*& l = links_[static_cast<std::size_t>(peer)];
-    if (l == nullptr) l = new (std::nothrow) link(peer, limits_, checks_);
+    if (l == nullptr) l = new (std::nothrow) link(peer, connector_->distance_to(peer), limits_, checks_);
     if (l == nullptr) std::abort();  // some kilobytes: nothing else would work either
     return *l;
   }

@@ -5,6 +5,7 @@
 #include "collx/net/protection.hpp"
 #include "collx/transport/flows/flow_choice.hpp"
 #include "collx/transport/flows/slice_window.hpp"
+#include "collx/transport/flows/slice_limits.hpp"
 #include "collx/transport/settings.hpp"
 
 namespace collx::inline abi_1::transport {
@@ -15,6 +16,7 @@ struct tcp_settings {
 
   settings common;
   flows::flow_limits limits{};  // COLLX_TCP_FLOWS, COLLX_TCP_SLICE_BYTES
+  flows::slice_limits slices{};  // COLLX_TCP_SLICES: limits by distance and collective; need not agree
   bool checks = false;          // COLLX_TCP_CHECK: 1: slices carry a CRC-32C, which receivers compare
   bool tls = false;             // COLLX_TLS: 1: connections are encrypted; needs a secret
 
@@ -33,6 +35,8 @@ struct tcp_settings {
     std::int64_t const slice_default = chosen.limits.flows == 1 ? std::int64_t{1} << 30 : 256 * 1024;
     chosen.limits.slice_bytes = static_cast<std::uint32_t>(
         environment::number("COLLX_TCP_SLICE_BYTES", slice_default, 16 * 1024, std::int64_t{1} << 30));
+    if (char const* const rules = std::getenv("COLLX_TCP_SLICES"))
+      chosen.slices = flows::slice_limits::parse("COLLX_TCP_SLICES", rules);
     require_window(chosen);
     chosen.checks = environment::number("COLLX_TCP_CHECK", 0, 0, 1) != 0;
     chosen.tls = net::asks_for_tls();

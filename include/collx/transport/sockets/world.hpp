@@ -35,6 +35,7 @@ class tcp_world {
   [[nodiscard]] rank_t size() const noexcept { return board_.size(); }
   [[nodiscard]] rank_t ranks_here() const noexcept { return ranks_here_; }
   [[nodiscard]] settings const& chosen() const noexcept { return chosen_.common; }
+  [[nodiscard]] tcp_settings const& all_chosen() const noexcept { return chosen_; }
   [[nodiscard]] posix_mutex& mutex() noexcept { return mutex_; }
 
   // Relaxed: taking a reference needs one already. Acquire-release: the last to drop sees all uses.

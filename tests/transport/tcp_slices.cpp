@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many slices a connection has under way: never more than the rules for the peer's distance and the
+// collective allow, and as many as they do.
+#include "collx/transport/flows/slice_limits.hpp"
+
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <sys/socket.h>
+
+#include "collx/collx.hpp"
+#include "collx/transport/everybody.hpp"
+#include "collx/transport/sockets/link.hpp"
+#include "transport/wired.hpp"
+
+namespace {
+
+using collx::transport::flows::distance;
+using collx::transport::flows::slice_limits;
+namespace sockets = collx::transport::sockets;
+namespace net = collx::net;
+
+slice_limits parse(std::string const& text) {
+  return slice_limits::parse("COLLX_TCP_SLICES", text.c_str());
+}
+
+// A link of which the other side reads nothing for a while.
+struct loaded_link {
+  static constexpr std::size_t slice_bytes = 64 * 1024, message_bytes = 4 << 20;
+
+  explicit loaded_link(distance how_far, collx::transport::tcp_settings const& chosen)
+      : settings(chosen),
+        group(1, collx::transport::everybody(2), 0, 4, message_bytes,
+              sockets::channel_group::provision(2, 4, message_bytes)),
+        to_peer(1, how_far, chosen.limits, false) {
+    for (int f = 0; f < 2; ++f) {
+      int ends[2];
+      REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
+      to_peer.open(f, net::owned_fd(ends[0]), {});
+      theirs[f].reset(ends[1]);
+    }
+  }
+
+  void send(int lane, char const* collective) {
+    group.limit(lane, settings, collective);
+    sockets::channel& c = group.at(lane, 1);
+    sockets::channel::posted& post = c.post(c.sent);
+    post.payload = payload.data();
+    post.bytes = message_bytes;
+    ++c.sent;
+    ++group.unsent(lane);
+    to_peer.wants_to_send(c, false);
+  }
+
+  // Until everything is written; returns the most slices that were under way.
+  std::uint32_t drain() {
+    std::uint32_t most = 0;
+    std::vector<std::byte> got(100'000);
+    std::size_t total = 0;
+    for (;;) {
+      to_peer.pump();
+      most = std::max(most, to_peer.choice().slices_under_way(0));
+      ssize_t const n = recv(theirs[1].get(), got.data(), got.size(), MSG_DONTWAIT);
+      if (n <= 0) break;
+      total += static_cast<std::size_t>(n);
+    }
+    std::size_t const slices = message_bytes / slice_bytes;
+    CHECK(total % (message_bytes + slices * sockets::frame_bytes) == 0);
+    CHECK(total != 0);
+    for (int lane = 0; lane < 4; ++lane) CHECK(group.unsent(lane) == 0);
+    return most;
+  }
+
+  collx::transport::tcp_settings settings;
+  sockets::channel_group group;
+  sockets::link to_peer;
+  net::owned_fd theirs[2];
+  std::vector<std::byte> payload = std::vector<std::byte>(message_bytes);
+};
+
+// Keeps what it is told about the calls on it.
+struct curious_endpoint : collx::transport::tcp::endpoint {
+  using collx::transport::tcp::endpoint::tcp_endpoint;
+  void about(int lane, char const* collective) noexcept {
+    heard = collective;
+    collx::transport::tcp::endpoint::about(lane, collective);
+  }
+  std::string heard;
+};
+struct curious_tcp {
+  using world = collx::transport::tcp::world;
+  using endpoint = curious_endpoint;
+  using membership = collx::transport::tcp::membership_of<curious_tcp>;
+};
+
+}  // namespace
+
+TEST_CASE("slice limits: the most special rule counts, and nothing else is understood") {
+  slice_limits const none, all = parse("5");
+  CHECK(none.of(distance::far, "all_reduce", 2) == 2);
+  CHECK_FALSE(all.tells_collectives_apart());
+  CHECK(all.of(distance::host, "", 2) == 5);
+  slice_limits const some = parse("far/all_to_all=1,3,far=8,all_to_all=4,host=16");
+  CHECK(some.tells_collectives_apart());
+  CHECK(some.of(distance::far, "all_to_all", 2) == 1);
+  CHECK(some.of(distance::network, "all_to_all", 2) == 4);
+  CHECK(some.of(distance::host, "all_to_all", 2) == 4);
+  CHECK(some.of(distance::far, "all_reduce", 2) == 8);
+  CHECK(some.of(distance::host, "", 2) == 16);
+  CHECK(some.of(distance::network, "all_reduce", 2) == 3);
+  CHECK(parse("far=1,far=2").of(distance::far, "", 3) == 2);  // the last one that is said
+  for (char const* wrong : {"0", "17", "far", "far=", "=3", "near=3", "far/=3", "far/nothing=3", "nothing=3",
+                            "all_to_all/far=3", "3x", "-1", ",3", "far=3 ", "99999999999999999999",
+                            "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1"}) {
+    CAPTURE(wrong);
+    CHECK_THROWS_WITH_AS((void)parse(wrong), doctest::Contains("COLLX_TCP_SLICES"), collx::error);
+  }
+}
+
+TEST_CASE("tcp: a connection has as many slices under way as its rules allow, and never more") {
+  collx::transport::tcp_settings chosen;
+  chosen.limits = {.flows = 1, .slice_bytes = loaded_link::slice_bytes, .slices_per_flow = 2};
+  chosen.slices = parse("host=1,far=6,all_to_all=3,far/all_to_all=4");
+  struct {
+    distance how_far;
+    char const* collective;
+    std::uint32_t most;
+  } const cases[] = {{distance::host, "all_reduce", 1}, {distance::network, "all_reduce", 2},
+                     {distance::far, "all_reduce", 6},  {distance::host, "all_to_all", 3},
+                     {distance::far, "all_to_all", 4},  {distance::far, "", 6}};
+  for (auto const& each : cases) {
+    CAPTURE(each.collective);
+    CAPTURE(each.most);
+    loaded_link link(each.how_far, chosen);
+    link.send(0, each.collective);
+    CHECK(link.drain() == each.most);
+  }
+}
+
+TEST_CASE("tcp: collectives that share a connection each keep to their own limit") {
+  collx::transport::tcp_settings chosen;
+  chosen.limits = {.flows = 1, .slice_bytes = loaded_link::slice_bytes, .slices_per_flow = 8};
+  chosen.slices = parse("all_to_all=2");
+  loaded_link link(distance::network, chosen);
+  link.send(0, "all_to_all");
+  link.to_peer.pump();
+  CHECK(link.to_peer.choice().slices_under_way(0) == 2);
+  link.send(1, "all_reduce");
+  link.to_peer.pump();
+  CHECK(link.to_peer.choice().slices_under_way(0) == 2);  // it is the other one's turn
+  CHECK(link.drain() == 8);                               // until that one has come to its end
+}
+
+TEST_CASE("tcp: an endpoint hears which collective it is that begins") {
+  collx::transport::tcp_settings chosen;
+  chosen.limits = {.flows = 1, .slice_bytes = 1024, .slices_per_flow = 2};
+  chosen.slices = parse("all_to_all=1");
+  wired::on_wired_threads<curious_tcp>(2, chosen, [](auto& comm) {
+    std::string const& heard = comm.engine().endpoint().heard;
+    std::vector<int> sent(20'000, comm.rank()), got(sent.size());
+    collx::all_to_all(comm, std::span<int const>(sent), std::span(got));
+    if (got[0] != 0 || got.back() != 1) throw std::runtime_error("all_to_all is wrong");
+    if (heard != "all_to_all") throw std::runtime_error("heard of " + heard);
+    collx::all_reduce(comm, std::span(sent));
+    if (sent[0] != 1) throw std::runtime_error("all_reduce is wrong");
+    if (heard != "all_reduce") throw std::runtime_error("heard of " + heard);
+  });
+}
