@@ -9,6 +9,7 @@
 #include "collective/played_gpu.hpp"
 #include "collx/bootstrap/threads.hpp"
 #include "collx/collx.hpp"
+#include "meeting.hpp"
 #include "watched.hpp"
 
 namespace {
@@ -97,7 +98,8 @@ TEST_CASE("a call waits for its stream, and its stream for the call") {
 }
 
 TEST_CASE("a stream that stands still for good ends its calls, and those of the peers") {
-  watched::on_threads(2, [](auto& comm) {
+  meeting after_calls(2);
+  watched::on_threads(2, [&](auto& comm) {
     copier copies(4096);
     queue stream;
     std::atomic<bool> goes_on{false};
@@ -111,6 +113,7 @@ TEST_CASE("a stream that stands still for good ends its calls, and those of the 
         });
       for (int call = 0; call < 2; ++call)
         gpu.template enqueue<automatic>(detail::bind_all_reduce(problem{comm.rank(), 2}, data, sum), &stream);
+      after_calls.attend(comm);  // or a call of the peer's is refused
       if (comm.rank() == 0) copies.die();
       while (!told) {
         sched_yield();

@@ -16,6 +16,7 @@
 #include "collx/bootstrap/threads.hpp"
 #include "collx/collx.hpp"
 #include "collx/mesh.hpp"
+#include "meeting.hpp"
 #include "transport/counting.hpp"
 #include "watched.hpp"
 
@@ -172,7 +173,8 @@ TEST_CASE("staged_all_to_all: a stage runs once for every start, when its host's
 }
 
 TEST_CASE("staged_all_to_all: what fails between two, fails the request; communicators apart are refused") {
-  watched::on_threads<transport>(4, [](communicator& world) {
+  meeting after_split(4);
+  watched::on_threads<transport>(4, [&](communicator& world) {
     communicator apart = world.split(world.rank() / 2, 0);
     collx::mesh<transport, local, host> grid(world, {2, 2});
     std::vector<int> in(4), gathered(4), produced(4), out(4);
@@ -183,6 +185,7 @@ TEST_CASE("staged_all_to_all: what fails between two, fails the request; communi
       require(std::string(failure.what()).find("along axes of one communicator") != std::string::npos,
               failure.what());
     }
+    after_split.attend(world);
     if (world.rank() == 0) return world.abort();
     auto request =
         collx::start::staged_all_to_all(grid.along<local>(), grid.along<host>(), in, gathered, produced, out);
