@@ -51,13 +51,13 @@ bool is_refused(communicator& comm, collx::status code, char const* what) {
 TEST_CASE(
     "composite: a split that one rank has no descriptor or number for fails on all, and takes nothing") {
   collx::transport::tcp_settings chosen;
-  chosen.common = {.timeout_us = 60'000'000, .staging_bytes = 4096, .heap_bytes = std::size_t{1} << 20};
+  chosen.common = {.timeout_us = 60'000'000, .staging_bytes = 4096, .heap_bytes = std::size_t{1} << 18};
   auto const codes = pretended::on_hosts(
       {1, 1, 2, 2},
       [](communicator& comm) {
         { auto const connects_everybody = comm.split(0, 0); }
-        // 250 reservations that were not given back would fill the heap.
-        for (int round = 0; round < 300; ++round) {
+        // 60 reservations that were not given back would fill the heap.
+        for (int round = 0; round < 100; ++round) {
           std::optional<without_descriptors> limit;
           if (comm.rank() == 1) limit.emplace();
           if (!is_refused(comm, collx::status::system_failure, "rank 1 has no descriptor left")) return 2;
@@ -66,7 +66,7 @@ TEST_CASE(
         auto& numbers = comm.engine().endpoint().space().far();
         while (comm.rank() == 2 && (numbers.new_id() & 0xff'ffff) != 0xff'fffe) {
         }
-        for (int round = 0; round < 300; ++round)
+        for (int round = 0; round < 100; ++round)
           if (!is_refused(comm, collx::status::not_supported, "rank 2 has no number left")) return 3;
         return comm.failure().code == collx::status::ok ? 0 : 4;
       },
