@@ -58,7 +58,7 @@ void stop_launcher() {
 }
 void wait_for_stopped_launcher() {
   try {
-    collx::bootstrap::pmix_job(3'000'000).write("an address");
+    collx::bootstrap::pmix_job(8'000'000).write("an address");  // rank 1 has to come before that
   } catch (...) {
     kill(getppid(), SIGCONT);
     throw;
