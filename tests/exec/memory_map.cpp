@@ -25,8 +25,8 @@ struct caller {
     collx::problem const where{0, 2, 0};
     args.at.where = where;
     collx::detail::choice const how{&collx::exec::erased_schedule_of<schedule>, nullptr, nullptr, ""};
-    auto const user = [&] { return collx::exec::buffers_of(collx::detail::scheduled(how, args), work); };
-    return collx::exec::map_memory<schedule>(where, user, nullptr, bytes, 1, std::size_t{1} << 19).streams();
+    return collx::exec::map_memory(collx::detail::scheduled(how, args), work, nullptr, std::size_t{1} << 19)
+        .streams();
   }
 };
 
@@ -51,4 +51,43 @@ TEST_CASE("results that the caches hold are stored to them") {
   CHECK_FALSE(rank.streams(there, hot));
   CHECK(rank.streams(here, hot));
   CHECK_FALSE(rank.streams(there, hot, true));
+}
+
+TEST_CASE("a map that is kept serves calls that differ in their buffers, and no others") {
+  using gather = collx::algo::direct_one_shot::all_gather;
+  std::vector<std::byte> memory(64);
+  collx::exec::workspace used(3);
+  for (int round = 0; round < 2; ++round)
+    for (std::size_t const count : {8, 4096, 1 << 20})  // in one fragment, and in several
+      for (std::size_t const element : {1, 4})
+        for (collx::rank_t const size : {2, 3})
+          for (bool const in_place : {false, true}) {
+            CAPTURE(count);
+            CAPTURE(element);
+            CAPTURE(size);
+            CAPTURE(in_place);
+            collx::exec::scheduled_call call;
+            call.schedule = &collx::exec::erased_schedule_of<gather>;
+            call.contract = &collx::exec::erased_contract_of<gather::contract>;
+            call.input = memory.data() + round;
+            call.output = memory.data() + 8 * (round + 1);
+            call.count = count;
+            call.element_bytes = element;
+            call.in_place = in_place;
+            call.what.at.where = {1, size, 0};
+            collx::exec::workspace fresh(3);
+            constexpr std::size_t staging = std::size_t{1} << 19;
+            auto const kept = collx::exec::map_memory(call, used, nullptr, staging);
+            auto const made = collx::exec::map_memory(call, fresh, nullptr, staging);
+            CHECK(kept.fragments() == made.fragments());
+            CHECK(kept.in_place() == made.in_place());
+            CHECK(kept.output() == call.output);
+            CHECK(kept.where() == call.what.at.where);
+            std::size_t const last = made.fragments() - 1;
+            for (collx::place const where : {collx::place::input, collx::place::output}) {
+              auto const a = kept.find({where, 1, 1}, 0, last), b = made.find({where, 1, 1}, 0, last);
+              CHECK(a.data == b.data);
+              CHECK(a.bytes == b.bytes);
+            }
+          }
 }

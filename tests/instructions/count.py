@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Counts the instructions of blocking calls of 8 bytes (calls.cpp), and compares them with those on record.
+"""Counts the instructions of blocking calls of little data (calls.cpp), and compares them with those on record.
 
   count.py PROGRAM COUNTS COMPILER            fails where a count has grown by more than 10 %
   count.py PROGRAM COUNTS COMPILER --record   writes COUNTS anew
@@ -53,10 +53,11 @@ def read(path):
 
 
 def write(path, compiler, counts):
-    rows = "".join(f"{name:16} {value:6.1f}\n" for name, value in counts.items())
+    rows = "".join(f"{name:20} {value:6.1f}\n" for name, value in counts.items())
     pathlib.Path(path).write_text(
-        "# Instructions of one blocking call of 8 bytes on 2 ranks, polling left out, at -O2 -DNDEBUG: what\n"
-        "# tests/instructions holds the library to. Written by count.py --record; docs/benchmarks.md says how.\n"
+        "# Instructions of one blocking call on 2 ranks, of 8 bytes if its name does not say otherwise, polling\n"
+        "# left out, at -O2 -DNDEBUG: what tests/instructions holds the library to. Written by count.py --record;\n"
+        "# docs/benchmarks.md says how.\n"
         f"# compiler: {compiler}\n{rows}", encoding="utf-8")
 
 
@@ -76,11 +77,11 @@ def main():
         skip(f"the counts on record are those of {recorded_with}, this is {compiler}")
     counts = count(program)
     grown = []
-    print(f"{'call':16} {'now':>7} {'record':>7}")
+    print(f"{'call':20} {'now':>7} {'record':>7}")
     for name, now in counts.items():
         if name not in recorded:
             sys.exit(f"{name} is not on record; run count.py with --record")
-        print(f"{name:16} {now:7.1f} {recorded[name]:7.1f}")
+        print(f"{name:20} {now:7.1f} {recorded[name]:7.1f}")
         if now > ALLOWED_GROWTH * recorded[name]:
             grown.append(name)
     if grown:

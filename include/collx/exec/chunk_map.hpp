@@ -56,6 +56,7 @@ struct buffers {
 // The memory of one call as schedules see it: the user's buffers, and scratch of one fragment.
 class chunk_map {
  public:
+  chunk_map() = default;
   chunk_map(problem const& p, geometry const& cut, std::int32_t chunk_count, std::size_t element_bytes,
             buffers const& user, std::byte* scratch) noexcept
       : problem_(p),
@@ -115,17 +116,20 @@ class chunk_map {
     std::int32_t const parts = cut_.parts();
     std::int32_t const block = parts == 1 ? c : c / parts;
     extent e = cut_.part(fragment, parts == 1 ? 0 : c % parts);
-    e.begin += static_cast<std::size_t>(window.position(block)) * block_pitch_;
+    e.begin += begin_of(window, block);
     return e;
   }
+  [[nodiscard]] COLLX_HD std::size_t begin_of(block_window const& window, std::int32_t block) const noexcept {
+    return static_cast<std::size_t>(window.position(block)) * block_pitch_;
+  }
 
-  problem problem_;
-  buffers user_;
-  geometry cut_;
-  std::byte* scratch_;
-  std::size_t element_bytes_, block_bytes_, block_pitch_;
-  std::int32_t chunk_count_;
-  bool is_one_chunk_, uneven_;
+  problem problem_{};
+  buffers user_{};
+  geometry cut_{};
+  std::byte* scratch_ = nullptr;
+  std::size_t element_bytes_ = 1, block_bytes_ = 0, block_pitch_ = 0;
+  std::int32_t chunk_count_ = 1;
+  bool is_one_chunk_ = false, uneven_ = false;
 
  private:
   [[nodiscard]] COLLX_HD std::byte* base(place where) const noexcept {
@@ -146,6 +150,12 @@ class chunk_map {
     std::int32_t const first = r.first_for(k, chunk_count_);
     run found{base(r.where), 0, first, true};
     if (r.count == 0) return found;
+    if (COLLX_LIKELY(r.count == 1 && r.where != place::scratch && cut_.undivided() && !uneven_)) {
+      block_window const& window = r.where == place::input ? user_.input_window : user_.output_window;
+      found.data = moved(found.data, begin_of(window, first));
+      found.bytes = block_bytes_;
+      return found;
+    }
     if (r.count == 1 || (r.is_one_run() && contiguous(r.where))) {
       piece const begin = locate(r.where, fragment, first);
       found.data = begin.data;
@@ -169,9 +179,12 @@ class chunk_map {
         : COLLX_UNLIKELY(uneven_)
             ? place_uneven(where, fragment, c)
             : place_in(where == place::input ? user_.input_window : user_.output_window, fragment, c);
-    // As a number: a rank without this buffer may pass on what lies there on another one.
-    auto const begin = reinterpret_cast<std::uintptr_t>(base(where)) + e.begin * element_bytes_;
-    return {reinterpret_cast<std::byte*>(begin), e.count * element_bytes_};
+    return {moved(base(where), e.begin), e.count * element_bytes_};
+  }
+
+  // So many elements behind. As a number: a rank without this buffer may pass on what lies there on another.
+  [[nodiscard]] COLLX_HD std::byte* moved(std::byte* buffer, std::size_t elements) const noexcept {
+    return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(buffer) + elements * element_bytes_);
   }
 
   // The same where every block has a count of its own. Chunks are then blocks.

@@ -24,6 +24,8 @@ struct extent {
 // of its own (the _v collectives), which `of` stands for below.
 class geometry {
  public:
+  geometry() = default;
+
   // `count`: elements of a block, of the largest one this rank knows of where they differ.
   // `parts`: chunks per block. `most_staged`: chunks staged per fragment by the rank that stages most.
   //
@@ -125,11 +127,11 @@ class geometry {
     return {first, whole - first < each ? whole - first : each};
   }
 
-  std::size_t count_, element_bytes_;
-  std::size_t fragment_count_;
+  std::size_t count_ = 0, element_bytes_ = 1;
+  std::size_t fragment_count_ = 0;
   std::size_t fragments_ = 1;
   std::size_t full_part_ = 0, last_part_ = 0;
-  std::int32_t parts_;
+  std::int32_t parts_ = 1;
 };
 
 }  // namespace collx::inline abi_1::exec

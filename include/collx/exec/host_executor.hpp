@@ -58,8 +58,7 @@ class host_executor : public step_machine<Endpoint> {
  private:
   [[nodiscard]] static memory_map map(Endpoint& endpoint, int lane, workspace& work,
                                       scheduled_call const& call) noexcept {
-    return map_memory(*call.schedule, call.what.at.where, buffers_of(call, work), endpoint.scratch(lane),
-                      call.count, call.element_bytes, endpoint.staging_bytes());
+    return map_memory(call, work, endpoint.scratch(lane), endpoint.staging_bytes());
   }
 
   erased_schedule const& schedule_;

@@ -10,12 +10,22 @@ namespace collx::inline abi_1::exec {
 
 class memory_map : public chunk_map {
  public:
+  memory_map() = default;
   // As chunk_map.
   memory_map(problem const& p, geometry const& cut, std::int32_t chunk_count, std::size_t element_bytes,
              buffers const& user, std::byte* scratch) noexcept
       : chunk_map(p, cut, chunk_count, element_bytes, user, scratch),
-        far_(block_bytes_ > device::stream_bytes_min() && !is_hot()),
+        far_(is_far()),
         streams_(far_ && !user_.in_place) {}
+  // That of a call that differs from another one in its buffers only. `output_again`: as in buffers.
+  memory_map(memory_map const& like, std::byte* input, std::byte* output, bool output_again) noexcept
+      : memory_map(like) {
+    user_.input = input;
+    user_.output = output;
+    user_.output_again = output_again;
+    far_ = is_far();
+    streams_ = far_ && !user_.in_place;
+  }
 
   // Whether payloads that receivers cannot reach may be left to them all the same.
   [[nodiscard]] bool lets_fetch() const noexcept { return block_bytes_ <= user_.fetched_block_bytes_max; }
@@ -50,13 +60,16 @@ class memory_map : public chunk_map {
   }
 
  private:
+  [[nodiscard]] bool is_far() const noexcept {
+    return block_bytes_ > device::stream_bytes_min() && !is_hot();
+  }
   [[nodiscard]] COLLX_NEVER_INLINE bool is_hot() const noexcept {
     std::int32_t const in = user_.input_window.count, out = user_.output_window.count;
     std::int32_t const blocks = !user_.in_place ? in + out : in > out ? in : out;
     return user_.output_again && static_cast<std::size_t>(blocks) * block_bytes_ <= device::hot_bytes_max();
   }
 
-  bool far_, streams_;
+  bool far_ = false, streams_ = false;
 };
 
 }  // namespace collx::inline abi_1::exec

@@ -106,6 +106,14 @@ template <class Contract, class T, class Op>
   return {b.counts, offsets.data()};
 }
 
+// Whether the last call that was not a small one had the same output. Remembers this one's.
+[[nodiscard]] inline bool is_output_again(scheduled_call const& call, workspace& work) noexcept {
+  if (call.count * call.element_bytes < device::remembered_bytes_min()) return false;
+  bool const again = call.output == work.last_output;
+  work.last_output = call.output;
+  return again;
+}
+
 }  // namespace detail
 
 // The buffers of a call without tables, laid out as the contract has it.
@@ -133,14 +141,11 @@ template <class Contract, class T>
                       reinterpret_cast<std::byte*>(output), in_place);
 }
 
-// The buffers of a call. `work`: of the lane that it runs on.
-[[nodiscard]] COLLX_NEVER_INLINE inline buffers buffers_of(scheduled_call const& call,
-                                                           workspace& work) noexcept {
+// The buffers of a call. `work`: of the lane that it runs on. `output_again`: as in buffers.
+[[nodiscard]] COLLX_NEVER_INLINE inline buffers buffers_of(scheduled_call const& call, workspace& work,
+                                                           bool output_again) noexcept {
   buffers user = even_buffers(*call.contract, call.what.at.where, call.input, call.output, call.in_place);
-  if (call.count * call.element_bytes >= device::remembered_bytes_min()) {
-    user.output_again = user.output == work.last_output;
-    work.last_output = user.output;
-  }
+  user.output_again = output_again;
   user.numbers_peers = call.what.at.along.is_whole() || user.output_pitch == 0;
   user.block_pitch = call.block_pitch;
   rank_t const ranks = call.what.at.where.size;
@@ -167,6 +172,53 @@ template <class Contract, class T>
                                                            : of.chunk_count / of.blocks;
   geometry const cut(count, element_bytes, parts, largest_staged(s, n), staging_bytes, !user.skips_empty);
   return {p, cut, of.chunk_count, element_bytes, user, of.scratch_chunks == 0 ? nullptr : scratch};
+}
+
+namespace detail {
+
+// Whether what a map depends on, beside buffers, is in the fields of kept_map.
+[[nodiscard]] inline bool is_plain(scheduled_call const& call) noexcept {
+  return call.tables.input.counts == nullptr && call.tables.output.counts == nullptr &&
+         call.block_pitch == 0 && !call.skips_empty && call.what.at.along.is_whole();
+}
+
+[[nodiscard]] inline bool is_like(kept_map const& kept, scheduled_call const& call) noexcept {
+  return kept.schedule == call.schedule && kept.contract == call.contract && kept.count == call.count &&
+         kept.element_bytes == call.element_bytes && kept.in_place == call.in_place &&
+         kept.where == call.what.at.where;
+}
+
+[[nodiscard]] COLLX_NEVER_INLINE inline memory_map make_map(scheduled_call const& call, workspace& work,
+                                                            bool output_again, std::byte* scratch,
+                                                            std::size_t staging_bytes) noexcept {
+  return map_memory(*call.schedule, call.what.at.where, buffers_of(call, work, output_again), scratch,
+                    call.count, call.element_bytes, staging_bytes);
+}
+
+COLLX_NEVER_INLINE inline void keep_map(kept_map& kept, scheduled_call const& call, workspace& work,
+                                        std::byte* scratch, std::size_t staging_bytes) noexcept {
+  kept.schedule = call.schedule;
+  kept.contract = call.contract;
+  kept.count = call.count;
+  kept.element_bytes = call.element_bytes;
+  kept.where = call.what.at.where;
+  kept.in_place = call.in_place;
+  kept.map = make_map(call, work, false, scratch, staging_bytes);
+}
+
+}  // namespace detail
+
+// The same of a call. What does not depend on its buffers is worked out once for calls that are alike.
+[[nodiscard]] COLLX_NEVER_INLINE inline memory_map map_memory(scheduled_call const& call, workspace& work,
+                                                              std::byte* scratch,
+                                                              std::size_t staging_bytes) noexcept {
+  bool const again = detail::is_output_again(call, work);
+  if (COLLX_UNLIKELY(!detail::is_plain(call)))
+    return detail::make_map(call, work, again, scratch, staging_bytes);
+  kept_map& kept = work.maps[kept_map::place_of(call.schedule, call.count)];
+  if (COLLX_UNLIKELY(!detail::is_like(kept, call)))
+    detail::keep_map(kept, call, work, scratch, staging_bytes);
+  return {kept.map, call.input, call.output, again};
 }
 
 template <schedule S, class User>
