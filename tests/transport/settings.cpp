@@ -12,6 +12,7 @@
 #include "collx/bootstrap/threads.hpp"
 #include "collx/net/socket.hpp"
 #include "collx/transport/sockets/tcp_settings.hpp"
+#include "collx/transport/windows/gpu_settings.hpp"
 #include "tidy/source_tree.hpp"
 
 namespace {
@@ -23,18 +24,28 @@ struct variable {
 };
 
 constexpr char const* huge = "99999999999999999999";
-constexpr variable numbers[] = {
-    {"COLLX_TIMEOUT_US", "-1", huge},      {"COLLX_STAGING_BYTES", "65535", huge},
-    {"COLLX_HEAP_BYTES", "-1", huge},      {"COLLX_YIELD_US", "-1", huge},
-    {"COLLX_HUGE_PAGES", "-1", "2"},       {"COLLX_SINGLE_COPY_BYTES", "-2", huge},
-    {"COLLX_TCP_FLOWS", "0", "1000"},      {"COLLX_TCP_SLICE_BYTES", "16383", huge},
-    {"COLLX_TCP_CHECK", "-1", "2"},        {"COLLX_TLS", "-1", "2"},
-    {"COLLX_TCP_BUFFER_BYTES", "-1", huge}};
+constexpr variable numbers[] = {{"COLLX_TIMEOUT_US", "-1", huge},
+                                {"COLLX_STAGING_BYTES", "65535", huge},
+                                {"COLLX_HEAP_BYTES", "-1", huge},
+                                {"COLLX_YIELD_US", "-1", huge},
+                                {"COLLX_HUGE_PAGES", "-1", "2"},
+                                {"COLLX_SINGLE_COPY_BYTES", "-2", huge},
+                                {"COLLX_TCP_FLOWS", "0", "1000"},
+                                {"COLLX_TCP_SLICE_BYTES", "16383", huge},
+                                {"COLLX_TCP_CHECK", "-1", "2"},
+                                {"COLLX_TLS", "-1", "2"},
+                                {"COLLX_TCP_BUFFER_BYTES", "-1", huge},
+                                {"COLLX_CUDA_LANES", "0", "257"},
+                                {"COLLX_CUDA_STAGING_BYTES", "4095", huge},
+                                {"COLLX_CUDA_PACKET_BYTES", "-1", huge},
+                                {"COLLX_CUDA_PACKET_WIDTH", "7", "17"},
+                                {"COLLX_CUDA_HEAP_BYTES", "-1", huge}};
 
 // What is said of the environment as it is; empty: nothing is wrong.
 std::string refusal() {
   try {
     (void)collx::transport::tcp_settings::from_environment();
+    (void)collx::gpu_settings::from_environment();
     (void)collx::net::socket_settings::from_environment(1'000'000);
   } catch (collx::error const& failure) {
     CHECK(failure.code() == collx::status::bad_argument);

@@ -10,6 +10,7 @@
 #include "collx/algo/ring.hpp"
 #include "collx/collx.hpp"
 #include "collx/transport/sockets/link.hpp"
+#include "shared_with_forks.hpp"
 #include "transport/held_ends.hpp"
 #include "watched_tcp.hpp"
 
@@ -50,19 +51,29 @@ bool has_links(rank_t higher, rank_t lower) {
 }  // namespace
 
 TEST_CASE("tcp: a ring connects neighbours, and a collective of all connects all") {
-  auto const codes = watched::on_tcp_processes(ranks, [](communicator& comm) {
+  // Who is ahead would be counted already, and who has left no more.
+  struct points {
+    arrivals around, everywhere;
+  };
+  shared_with_forks<points> const counted_by;
+  auto const codes = watched::on_tcp_processes(ranks, [&](communicator& comm) {
     rank_t const me = comm.rank(), first = 0, last = ranks - 1;
     std::vector<int> values(10'000, me);
     collx::all_reduce<collx::algo::ring>(comm, std::span(values));
     if (values[7] != ranks * (ranks - 1) / 2) return 2;
     // The last one and the first one are neighbours, too.
     if (!has_links(me == first ? 2 : me == last ? 0 : 1, me == first ? 0 : me == last ? 2 : 1)) return 3;
+    counted_by->around.come();
+    counted_by->around.wait_for(ranks);
     // What is counted can be more.
     std::vector<int> sent(ranks * 1000, me), got(sent.size());
     collx::all_to_all<collx::algo::pairwise>(comm, std::span<int const>(sent), std::span(got));
     for (rank_t r = 0; r < ranks; ++r)
       if (got[static_cast<std::size_t>(r) * 1000] != r) return 4;
-    return has_links(last - me, me) ? 0 : 5;
+    if (!has_links(last - me, me)) return 5;
+    counted_by->everywhere.come();
+    counted_by->everywhere.wait_for(ranks);
+    return 0;
   });
   for (int const code : codes) CHECK(code == 0);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The numbers of a group of GPUs: what nobody could add and multiply safely is not sane.
+#include <cstdlib>
 #include <initializer_list>
 
 #include <doctest/doctest.h>
@@ -23,6 +24,14 @@ bool is_sane_with(T gpu_settings::*which, T value) {
 TEST_CASE("the defaults, and what the variables say, are sane") {
   CHECK(gpu_settings{}.is_sane());
   CHECK(gpu_settings::from_environment().is_sane());
+}
+
+TEST_CASE("a width of packets between the two that there are is refused") {
+  setenv("COLLX_CUDA_PACKET_WIDTH", "12", 1);
+  CHECK_THROWS_AS((void)gpu_settings::from_environment(), collx::error);
+  setenv("COLLX_CUDA_PACKET_WIDTH", "16", 1);
+  CHECK(gpu_settings::from_environment().packet_width == 16);
+  unsetenv("COLLX_CUDA_PACKET_WIDTH");
 }
 
 TEST_CASE("every number has bounds") {

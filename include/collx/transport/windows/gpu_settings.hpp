@@ -25,7 +25,12 @@ struct gpu_settings {
     s.lanes = read("COLLX_CUDA_LANES", s.lanes, 1, 256);
     s.staging_bytes = read("COLLX_CUDA_STAGING_BYTES", s.staging_bytes, 4096, std::int64_t{1} << 30);
     s.packet_bytes = read("COLLX_CUDA_PACKET_BYTES", s.packet_bytes, 0, 1 << 20);
-    s.packet_width = read("COLLX_CUDA_PACKET_WIDTH", s.packet_width, 8, 16) < 16 ? 8 : 16;
+    s.packet_width = read("COLLX_CUDA_PACKET_WIDTH", s.packet_width, 8, 16);
+    if (s.packet_width != 8 && s.packet_width != 16)
+      throw error(
+          status::bad_argument,
+          "environment variable COLLX_CUDA_PACKET_WIDTH is neither 8 nor 16; set it to one of them, or "
+          "unset it");
     s.heap_bytes = read("COLLX_CUDA_HEAP_BYTES", s.heap_bytes, 0, std::int64_t{1} << 40);
     s.timeout_us = read("COLLX_TIMEOUT_US", s.timeout_us, 1, std::int64_t{1} << 52);
     return s;
