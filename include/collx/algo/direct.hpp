@@ -64,6 +64,8 @@ reduce_from_everybody(problem p, region operand, region target) {
 
 }  // namespace detail
 
+// Steps are inlined wherever they are asked for: short calls (exec/short_call.hpp) are twice as fast with
+// steps that are, and a compiler that finds few of them in a program may decide otherwise.
 struct direct_one_shot {
   static constexpr char const* name = "direct_one_shot";
 
@@ -71,7 +73,7 @@ struct direct_one_shot {
   struct all_reduce : detail::direct_base {
     using contract = contract::all_reduce;
     static constexpr COLLX_HD std::int32_t chunk_count(rank_t) { return 1; }
-    static constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
+    static COLLX_ALWAYS_INLINE constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
       // Copied: the result may overwrite the input (in place) while a slower peer still reads it.
       if (s == 0)
         return {.to = everybody_after(p.rank, p.size), .operand = {place::input, 0, 1}, .copy = true};
@@ -84,7 +86,7 @@ struct direct_one_shot {
     using contract = contract::reduce_scatter;
     static constexpr known_counts counts = known_counts::agreed;
     static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n; }
-    static constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
+    static COLLX_ALWAYS_INLINE constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
       if (s == 0) return detail::scatter_to_everybody(p);
       return detail::reduce_from_everybody(p, {place::input, p.rank, 1}, {place::output, p.rank, 1});
     }
@@ -95,7 +97,7 @@ struct direct_one_shot {
     using contract = contract::all_gather;
     static constexpr known_counts counts = known_counts::agreed;
     static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n; }
-    static constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
+    static COLLX_ALWAYS_INLINE constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
       if (s == 0) return {.to = everybody_after(p.rank, p.size), .operand = {place::input, p.rank, 1}};
       return detail::gather_from_everybody(p, place::input);
     }
@@ -106,7 +108,7 @@ struct direct_one_shot {
     using contract = contract::broadcast;
     static constexpr COLLX_HD std::int32_t chunk_count(rank_t) { return 1; }
     static constexpr COLLX_HD std::int32_t step_count(problem) { return 1; }
-    static constexpr COLLX_HD primitive step(problem p, std::int32_t) {
+    static COLLX_ALWAYS_INLINE constexpr COLLX_HD primitive step(problem p, std::int32_t) {
       region const whole{place::output, 0, 1};
       if (p.rank != p.root) return {.from = only(p.root), .target = whole, .store = true};
       return {.to = everybody_after(p.rank, p.size),
@@ -121,7 +123,7 @@ struct direct_one_shot {
     using contract = contract::reduce;
     static constexpr COLLX_HD std::int32_t chunk_count(rank_t) { return 1; }
     static constexpr COLLX_HD std::int32_t step_count(problem) { return 1; }
-    static constexpr COLLX_HD primitive step(problem p, std::int32_t) {
+    static COLLX_ALWAYS_INLINE constexpr COLLX_HD primitive step(problem p, std::int32_t) {
       region const mine{place::input, 0, 1};
       if (p.rank == p.root) return detail::reduce_from_everybody(p, mine, {place::output, 0, 1});
       return {.to = only(p.root), .operand = mine};
@@ -134,7 +136,7 @@ struct direct_one_shot {
     static constexpr known_counts counts = known_counts::pairwise;
     static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n; }
     static constexpr COLLX_HD std::int32_t step_count(problem) { return 1; }
-    static constexpr COLLX_HD primitive step(problem p, std::int32_t) {
+    static COLLX_ALWAYS_INLINE constexpr COLLX_HD primitive step(problem p, std::int32_t) {
       if (p.rank == p.root) return detail::gather_from_everybody(p, place::input);
       return {.to = only(p.root), .operand = {place::input, p.rank, 1}};
     }
@@ -146,7 +148,7 @@ struct direct_one_shot {
     static constexpr known_counts counts = known_counts::pairwise;
     static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n; }
     static constexpr COLLX_HD std::int32_t step_count(problem p) { return p.rank == p.root ? 2 : 1; }
-    static constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
+    static COLLX_ALWAYS_INLINE constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
       region const mine{place::output, p.rank, 1};
       if (p.rank != p.root) return {.from = only(p.root), .target = mine, .store = true};
       if (s == 0) return detail::scatter_to_everybody(p);
@@ -160,7 +162,7 @@ struct direct_one_shot {
     using contract = contract::all_to_all;
     static constexpr known_counts counts = known_counts::pairwise;
     static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n * n; }
-    static constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
+    static COLLX_ALWAYS_INLINE constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
       peer_set const peers = everybody_after(p.rank, p.size);
       std::int32_t const row = p.rank * p.size;
       // Copied: in place, what comes from a peer overwrites what goes to it.
@@ -185,7 +187,7 @@ struct direct_one_shot {
   struct scan : detail::direct_base {
     using contract = contract::scan;
     static constexpr COLLX_HD std::int32_t chunk_count(rank_t) { return 1; }
-    static constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
+    static COLLX_ALWAYS_INLINE constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
       region const mine{place::input, 0, 1};
       if (s == 0) return detail::send_behind(p);
       peer_set const from = p.rank == 0 ? nobody() : peer_set{0, 1, p.rank + 1};
@@ -203,7 +205,7 @@ struct direct_one_shot {
     using contract = contract::exclusive_scan;
     static constexpr COLLX_HD std::int32_t chunk_count(rank_t) { return 1; }
     static constexpr COLLX_HD std::int32_t step_count(problem p) { return p.rank == 0 ? 1 : 2; }
-    static constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
+    static COLLX_ALWAYS_INLINE constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
       if (s == 0) return detail::send_behind(p);
       return {.from = {0, 1, p.rank},
               .target = {place::output, 0, 1},

@@ -144,21 +144,30 @@ class short_call {
       if (COLLX_UNLIKELY(!endpoint_.can_send(lane, peer))) return k;
       std::byte const* const payload = find(step.operand, k);
       if constexpr (!Stages) endpoint_.send(lane, peer, payload, block_bytes_, transport::handover::in_place);
-      else if (!send_staged(peer, payload)) return k;
+      else if (!send_staged(peer, payload, lent_from(step))) return k;
     }
     return all_peers;
   }
 
-  // What peers can read, or fetch, where it lies is worth waiting for them, which an executor does.
-  [[nodiscard]] bool may_be_read(std::byte const* payload) const noexcept {
-    if constexpr (Endpoint::fetches)
-      if (endpoint_.fetchable(payload, block_bytes_, block_bytes_)) return true;
-    return block_bytes_ >= lend_bytes_min && endpoint_.reachable(payload, block_bytes_);
+  // How large a payload must be to be lent, if it can be. Where others only take, or only send, calls that
+  // follow each other overlap, and a root that lends waits for its readers: one copy for all costs less, and
+  // one for each of them up to here.
+  [[nodiscard]] static constexpr std::size_t lent_from(primitive const& step) noexcept {
+    if constexpr (!contract::rooted) return lend_bytes_min;
+    else return step.operand.per_peer == 0 ? short_staged_bytes + 1 : 4 * lend_bytes_min;
   }
 
-  [[nodiscard]] bool send_staged(rank_t peer, std::byte const* payload) noexcept {
+  // What peers can read, or fetch, where it lies is worth waiting for them, which an executor does.
+  [[nodiscard]] bool may_be_read(std::byte const* payload, std::size_t lent_from_bytes) const noexcept {
+    if constexpr (Endpoint::fetches)
+      if (endpoint_.fetchable(payload, block_bytes_, block_bytes_)) return true;
+    return block_bytes_ >= lent_from_bytes && endpoint_.reachable(payload, block_bytes_);
+  }
+
+  [[nodiscard]] bool send_staged(rank_t peer, std::byte const* payload,
+                                 std::size_t lent_from_bytes) noexcept {
     if (payload != staged_from_) {
-      if (may_be_read(payload)) return false;
+      if (may_be_read(payload, lent_from_bytes)) return false;
       staged_ = endpoint_.stage(lane, block_bytes_);
       if (staged_ == nullptr) return false;
       device::copy(staged_, payload, block_bytes_, false);
