@@ -4,6 +4,7 @@
 #include "collx/bootstrap/launcher.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <string>
 
@@ -18,10 +19,12 @@ namespace {
 
 using namespace collx;
 
-constexpr char const* ours[] = {
-    "COLLX_LAUNCHER", "COLLX_RENDEZVOUS",    "COLLX_TIMEOUT_US",   "COLLX_STAGING_BYTES",   "COLLX_TCP_FLOWS",
-    "COLLX_TLS",      "MASTER_ADDR",         "MASTER_PORT",        "COLLX_TCP_SLICE_BYTES", "COLLX_TCP_CHECK",
-    "COLLX_YIELD_US", "SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "COLLX_HEAP_BYTES"};
+constexpr char const* ours[] = {"COLLX_LAUNCHER",      "COLLX_RENDEZVOUS", "COLLX_TIMEOUT_US",
+                                "COLLX_STAGING_BYTES", "COLLX_TCP_FLOWS",  "COLLX_TLS",
+                                "MASTER_ADDR",         "MASTER_PORT",      "COLLX_TCP_SLICE_BYTES",
+                                "COLLX_TCP_CHECK",     "COLLX_YIELD_US",   "SLURM_STEP_NODELIST",
+                                "SLURM_JOB_NODELIST",  "COLLX_HEAP_BYTES", "COLLX_TCP_SLICES",
+                                "COLLX_SECRET",        "COLLX_INTERFACE"};
 
 void require(bool good) {
   if (!good) std::abort();
@@ -62,6 +65,27 @@ void or_error(F const& f) {
   }
 }
 
+// Every way to be asked for slices has an answer that a flow can keep to.
+void try_slices(transport::flows::slice_limits const& limits) {
+  using namespace transport::flows;
+  for (int d = 0; d < distance_count; ++d)
+    for (char const* collective : {"all_reduce", "all_to_all", "barrier", ""}) {
+      std::uint32_t const limit = limits.of(static_cast<distance>(d), collective, 3);
+      require(limit >= 1 && limit <= slice_limits::limit_max);
+    }
+}
+
+void try_interfaces() {
+  array<net::interface_address> all(3);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    std::snprintf(all[i].name, sizeof all[i].name, "%s", std::array{"lo", "eth0", "a_name_of_15_ch"}[i]);
+    all[i].at = net::address::loopback(0, i == 2 ? 6 : 4);
+  }
+  char const* const wanted = std::getenv("COLLX_INTERFACE");
+  bool const spans_hosts = wanted != nullptr && wanted[0] == '!';
+  (void)net::choose_interface(all, wanted, spans_hosts);
+}
+
 void try_file(std::string const& text) {
   static int const file = memfd_create("rank0", MFD_CLOEXEC);
   static std::string const path = "/proc/self/fd/" + std::to_string(file);
@@ -74,7 +98,7 @@ void try_file(std::string const& text) {
   std::uint64_t token = 0;
   char const* why = "";
   // Names are not looked up: what is no number is nobody here.
-  if (text.find_first_not_of("collx 0123456789abcdef.:[]\n") == std::string::npos)
+  if (text.find_first_not_of("collx 0123456789abcdef.:[]\t\n") == std::string::npos)
     or_error([&] { (void)bootstrap::whereabouts{me, place, nullptr, sockets, true}.look(token, why); });
 }
 
@@ -83,7 +107,12 @@ void try_file(std::string const& text) {
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   if (size == 0) return 0;
   std::string text(reinterpret_cast<char const*>(data + 1), size - 1);
-  if (data[0] % 4 == 0) return try_file("collx 1 127.0.0.1:" + text), 0;
+  if (data[0] % 4 == 0) {
+    // What stands for the spaces of its beginning: all, some, or none of them.
+    static constexpr char const* spaces[] = {" ", "", "\t", "\n"};
+    std::string const begin = std::string("collx") + spaces[data[0] / 4 % 4] + "1" + spaces[data[0] / 16 % 4];
+    return try_file(begin + "127.0.0.1:" + text), 0;
+  }
   set_variables(text);
   or_error([&] {
     bootstrap::launch const me = bootstrap::launch::from_environment();
@@ -92,6 +121,11 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     require(place.file != nullptr || place.board != nullptr ||
             std::memchr(place.at.host, 0, sizeof place.at.host));
   });
-  or_error([&] { (void)transport::tcp_settings::from_environment(); });
+  or_error([&] { try_slices(transport::tcp_settings::from_environment().slices); });
+  or_error([&] {
+    std::size_t const bytes = net::secret::from_environment().bytes().size();
+    require(bytes == 0 || (bytes >= net::secret::bytes_min && bytes <= net::secret::bytes_max));
+  });
+  try_interfaces();
   return 0;
 }

@@ -134,7 +134,10 @@ struct whereabouts {
     net::owned_fd const file(open(place.file, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!file || read(file.get(), text, sizeof text - 1) <= 0) return false;
     if (std::sscanf(text, "collx 1 %95s", where) != 1 || !net::host_and_port::parse(where, at)) return false;
-    char const* const number = std::strrchr(text, ' ') + 1;
+    // What sscanf() passes over as a space may be another one, or none.
+    char const* const space = std::strrchr(text, ' ');
+    if (space == nullptr) return false;
+    char const* const number = space + 1;
     char* end = nullptr;
     token = std::strtoull(number, &end, 16);
     return end == number + 16 && *end == '\n';
