@@ -41,8 +41,17 @@ struct noticing_threads {
 };
 using communicator = collx::communicator<noticing_threads>;
 
-// Large enough to be lent, not staged.
-constexpr std::size_t count = 16 * 1024;
+// Large enough to be lent, not staged: by calls that have an executor for every rank, and by those that are
+// short for who receives.
+constexpr std::size_t count = 16 * 1024, short_count = 1024;
+static_assert(short_count * sizeof(int) >= collx::exec::lend_bytes_min &&
+              short_count * sizeof(int) <= collx::exec::short_staged_bytes);
+
+struct kind {
+  std::size_t elements;
+  bool started;
+};
+constexpr kind kinds[] = {{count, false}, {count, true}, {short_count, false}};
 
 // Told by value what to do while it is at the peer's memory, so that it can be an operator.
 struct scene {
@@ -83,11 +92,11 @@ void stay_until_it_returned(scene& s) {
 }
 
 // Rank 0 lends its input to rank 1, and frees it when its call has failed.
-[[nodiscard]] status lend_and_free(communicator& comm, scene& s, bool started) {
-  auto input = std::make_unique<std::vector<int>>(count, 1);
+[[nodiscard]] status lend_and_free(communicator& comm, scene& s, kind of) {
+  auto input = std::make_unique<std::vector<int>>(of.elements, 1);
   std::vector<int> none;
   comm.engine().endpoint().noticed = &s.noticed;
-  status const outcome = reduce_on(comm, *input, none, s, started);
+  status const outcome = reduce_on(comm, *input, none, s, of.started);
   comm.engine().endpoint().noticed = nullptr;
   s.returned = true;
   input.reset();
@@ -99,22 +108,23 @@ collx::transport::settings const patient{.timeout_us = 60'000'000};
 }  // namespace
 
 TEST_CASE("a call that fails does not return while a peer reads the buffers it was given") {
-  for (bool const started : {false, true}) {
-    CAPTURE(started);
+  for (kind const of : kinds) {
+    CAPTURE(of.elements);
+    CAPTURE(of.started);
     scene s;
     s.meanwhile = &fail_the_other_and_look;
     watched::on_threads<noticing_threads>(
         2,
         [&](communicator& comm) {
           if (comm.rank() == 0) {
-            if (lend_and_free(comm, s, started) != status::aborted)
+            if (lend_and_free(comm, s, of) != status::aborted)
               throw std::runtime_error("rank 0 did not fail");
             return;
           }
           s.reader = &comm;
-          std::vector<int> const input(count, 2);
-          std::vector<int> output(count);
-          (void)reduce_on(comm, input, output, s, started);
+          std::vector<int> const input(of.elements, 2);
+          std::vector<int> output(of.elements);
+          (void)reduce_on(comm, input, output, s, of.started);
         },
         patient);
     CHECK(s.combined.load() > 0);
@@ -123,8 +133,9 @@ TEST_CASE("a call that fails does not return while a peer reads the buffers it w
 }
 
 TEST_CASE("who comes after a peer has given up does not touch what that peer lent") {
-  for (bool const started : {false, true}) {
-    CAPTURE(started);
+  for (kind const of : kinds) {
+    CAPTURE(of.elements);
+    CAPTURE(of.started);
     scene s;
     std::atomic<bool> sent{false};
     status late = status::ok;
@@ -133,16 +144,16 @@ TEST_CASE("who comes after a peer has given up does not touch what that peer len
         [&](communicator& comm) {
           if (comm.rank() == 0) {
             comm.timeout_us(50'000);
-            if (lend_and_free(comm, s, started) != status::timeout)
+            if (lend_and_free(comm, s, of) != status::timeout)
               throw std::runtime_error("rank 0 did not time out");
             sent = true;
             sent.notify_one();
             return;
           }
           sent.wait(false);
-          std::vector<int> const input(count, 2);
-          std::vector<int> output(count);
-          late = reduce_on(comm, input, output, s, started);
+          std::vector<int> const input(of.elements, 2);
+          std::vector<int> output(of.elements);
+          late = reduce_on(comm, input, output, s, of.started);
           CHECK_THROWS_WITH_AS(collx::reduce<flat>(comm, input, output, stops_once{&s}, 1),
                                doctest::Contains("first reported by rank 0"), collx::error);
         },

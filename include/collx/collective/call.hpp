@@ -3,6 +3,7 @@
 #pragma once
 
 #include "collx/collective/invocation.hpp"
+#include "collx/exec/presence.hpp"
 #include "collx/exec/short_call.hpp"
 #include "collx/tune/reproducible.hpp"
 
@@ -37,7 +38,8 @@ template <class Chosen, class Contract, class T, class Op>
           exec::detail::prepare_for<typename S::contract, T, Op>(), algorithm_name<Chosen>()};
 }
 
-// What the engine calls to have a call done without an executor.
+// What the engine calls to have a call done without an executor. One that stages may be at memory that a peer
+// has lent: peers lend what is large enough, whatever this rank does. Letters lie in this rank's own block.
 template <schedule S, bool Stages, class Contract, class T, class Op, class Endpoint>
 [[nodiscard]] COLLX_ALWAYS_INLINE auto do_shortly(exec::engine<Endpoint>& engine,
                                                   invocation<Contract, T, Op> const& args) noexcept {
@@ -45,7 +47,10 @@ template <schedule S, bool Stages, class Contract, class T, class Op, class Endp
     exec::short_call<S, T, Op, Endpoint, Stages> call(engine.endpoint(), engine.work(0), args.at.where,
                                                       args.input, args.output, args.count * sizeof(T),
                                                       args.op, looks);
-    return call.run();
+    if constexpr (Stages)
+      return exec::at_peers(
+          engine.endpoint(), [&]() noexcept { return call.run(); }, exec::stopped_at{});
+    else return call.run();
   };
 }
 

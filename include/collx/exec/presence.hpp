@@ -27,12 +27,13 @@ inline constexpr bool lends_memory = [] {
   else return false;
 }();
 
-// Does `work()`, which touches peers' buffers and returns a status; aborted: nothing was done.
-template <class Endpoint, class Work>
-[[nodiscard]] COLLX_ALWAYS_INLINE status at_peers(Endpoint& endpoint, Work const& work) noexcept {
+// Does `work()`, which touches peers' buffers; returns what it does, or `barred`: nothing was done.
+template <class Endpoint, class Work, class Outcome = status>
+[[nodiscard]] COLLX_ALWAYS_INLINE Outcome at_peers(Endpoint& endpoint, Work const& work,
+                                                   Outcome barred = status::aborted) noexcept {
   if constexpr (lends_memory<Endpoint>) {
-    if (COLLX_UNLIKELY(!endpoint.approach())) return status::aborted;
-    status const outcome = work();
+    if (COLLX_UNLIKELY(!endpoint.approach())) return barred;
+    Outcome const outcome = work();
     endpoint.withdraw();
     return outcome;
   } else {
