@@ -165,6 +165,7 @@ class gpu_communicator {
     what.sequence = told.sequence;
     what.rank = rank(), what.peer = told.peer;
     what.step = told.step, what.bytes = told.bytes;
+    what.step_count = failure_report::step_count_unknown;
     what.reported_by = static_cast<rank_t>(told.stopped_by) - 1;
     throw error(what);
   }

@@ -61,6 +61,21 @@ TEST_CASE("a mismatch names both byte counts, or both arguments") {
   CHECK(holds(collx::error(report).what(), "was called with another root: 1 here, 2 there"));
 }
 
+TEST_CASE("a call that had not begun has no step, and a kernel reports what one of its threads knew") {
+  collx::failure_report report = full_report(status::timeout);
+  report.step = 0, report.step_count = 0;
+  collx::error const queued(report);
+  CHECK(holds(queued.what(), "peer 4, before its first step, after 30000001 us; check"));
+
+  report.step = 5, report.step_count = collx::failure_report::step_count_unknown;
+  CHECK(holds(collx::error(report).what(), "peer 4, step 5, 1000000007 bytes; check"));
+  report.code = status::mismatch;
+  CHECK(holds(collx::error(report).what(),
+              "step 5, 1000000007 bytes received and another number expected; pass the same"));
+  report.code = status::aborted, report.step = -1;
+  CHECK(holds(collx::error(report).what(), "peer 4, before its first step; look at the first"));
+}
+
 TEST_CASE("an aborted rank names who gave up first, unless it did so itself") {
   collx::failure_report report = full_report(status::aborted);
   report.reported_by = 7;

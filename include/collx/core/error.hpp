@@ -14,18 +14,22 @@ namespace collx::inline abi_1 {
 
 // Where a collective stood when it failed. Filled by the first failure of a communicator and kept.
 struct failure_report {
+  // What a kernel reports: the step alone (-1: none had begun), no time, and of bytes that were not what was
+  // expected those that came.
+  static constexpr std::int32_t step_count_unknown = -1;
+
   status code = status::ok;
   char const* collective = "";
   char const* algorithm = "";
-  std::uint64_t sequence = 0;      // the number of this collective on its communicator, from 0
-  rank_t rank = no_rank;           // who reports
-  rank_t peer = no_rank;           // whom it waited for, or who failed
-  std::int32_t step = -1;          // of the schedule
-  std::int32_t step_count = 0;
-  std::uint64_t bytes = 0;         // of the message in question
-  std::uint64_t peer_bytes = 0;    // with status::mismatch: what the peer sent
+  std::uint64_t sequence = 0;    // the number of this collective on its communicator, from 0
+  rank_t rank = no_rank;         // who reports
+  rank_t peer = no_rank;         // whom it waited for, or who failed
+  std::int32_t step = -1;        // of the schedule
+  std::int32_t step_count = 0;   // 0: the call had not begun; step_count_unknown
+  std::uint64_t bytes = 0;       // of the message in question
+  std::uint64_t peer_bytes = 0;  // with status::mismatch: what the peer sent
   std::uint64_t elapsed_us = 0;
-  rank_t reported_by = no_rank;    // with status::aborted: the rank that gave up first
+  rank_t reported_by = no_rank;  // with status::aborted: the rank that gave up first
   // With status::mismatch found by comparing calls (checking_level::communication): in which
   // argument this rank's differs from the peer's, and both values.
   char const* differs_in = nullptr;
@@ -38,7 +42,7 @@ namespace detail {
   switch (code) {
     case status::timeout:
       return "check that every rank calls the same collectives in the same order and that the peer still "
-             "runs; raise communicator::timeout_us if it is only slow";
+             "runs; raise communicator::timeout_us, or COLLX_TIMEOUT_US, if it is only slow";
     case status::aborted:
       return "look at the first failing rank's message; this communicator cannot be used any more";
     case status::peer_lost: return "the process ended before its part was done; look at its own output";
@@ -74,9 +78,7 @@ class error : public std::exception {
       append(" was called with another %s: %s here, %s there; ", report.differs_in, report.here,
              report.there);
     } else {
-      append(", step %d of %d, %llu bytes", report.step, report.step_count, number(report.bytes));
-      if (report.code == status::mismatch) append(" expected and %llu received", number(report.peer_bytes));
-      append(", after %llu us; ", number(report.elapsed_us));
+      append_place(report);
     }
     append("%s", detail::advice(report.code));
   }
@@ -87,6 +89,23 @@ class error : public std::exception {
 
  private:
   [[nodiscard]] static unsigned long long number(std::uint64_t n) noexcept { return n; }
+
+  // Which step it was, how many bytes, and how long it took, as far as that is known.
+  COLLX_COLD void append_place(failure_report const& report) noexcept {
+    bool const by_kernel = report.step_count == failure_report::step_count_unknown;
+    if (report.step_count == 0 || report.step < 0) {
+      append("%s", ", before its first step");
+    } else {
+      append(", step %d", report.step);
+      if (!by_kernel) append(" of %d", report.step_count);
+      append(", %llu bytes", number(report.bytes));
+      if (report.code == status::mismatch && by_kernel) append("%s", " received and another number expected");
+      else if (report.code == status::mismatch)
+        append(" expected and %llu received", number(report.peer_bytes));
+    }
+    if (!by_kernel) append(", after %llu us", number(report.elapsed_us));
+    append("%s", "; ");
+  }
 
   // Cut off at the end of the text's room, which the longest message does not reach.
   template <class... Arguments>
