@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // start_up_tcp [RANKS_MAX [ROUNDS]]: how long forked processes of this host take to meet over the loopback
 // interface, from the moment they are all let loose; what processor time that takes, exit included, which
-// other work on the machine changes little; and how many messages the busiest handles. For 8, 16, ...
-// RANKS_MAX ranks.
+// other work on the machine changes little; how many messages the busiest handles, and how many connections
+// it opens and accepts. For 8, 16, ... RANKS_MAX ranks.
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -24,7 +24,7 @@ using collx::rank_t;
 // What a rank tells the parent, in memory that both see.
 struct outcome {
   double met_us;
-  std::uint64_t messages;
+  std::uint64_t messages, accepted;
   std::uint32_t dialled;
 };
 
@@ -39,7 +39,7 @@ struct outcome {
   me.size = size;
   try {
     auto const all = bootstrap::meet_over_network(me, chosen, collx::net::secret());
-    mine = {method_now_us(), all.messages, all.dialled};
+    mine = {method_now_us(), all.messages, all.accepted, all.dialled};
     _exit(0);
   } catch (std::exception const& failure) {
     std::fprintf(stderr, "%s\n", failure.what());
@@ -48,11 +48,13 @@ struct outcome {
 }
 
 struct figures {
-  double ms;                                    // until the last rank has met
-  double processor_ms;                          // of each rank
-  std::uint64_t messages_zero, messages_other;  // of rank 0, and of the busiest of the others
+  double ms;            // until the last rank has met
+  double processor_ms;  // of each rank
+  // Of rank 0, and of the busiest of the others.
+  std::uint64_t messages_zero, messages_other;
   std::uint32_t dialled_max;
-  bool well;
+  std::uint64_t accepted_zero, accepted_other;
+  bool well = true;
 };
 
 // Of all children that have been waited for.
@@ -78,7 +80,7 @@ figures meet(rank_t size, outcome* outcomes) {
     }
     ranks.push_back(child);
   }
-  figures now{0, 0, 0, 0, 0, true};
+  figures now{};
   double const used_ms = processor_ms_of_children(), began_us = method_now_us();
   close(ends[1]);
   for (pid_t const each : ranks) {
@@ -90,8 +92,12 @@ figures meet(rank_t size, outcome* outcomes) {
   for (rank_t r = 0; r < size; ++r) {
     outcome const& its = outcomes[r];
     now.ms = std::fmax(now.ms, (its.met_us - began_us) / 1e3);
-    if (r == 0) now.messages_zero = its.messages;
-    else if (its.messages > now.messages_other) now.messages_other = its.messages;
+    if (r == 0) {
+      now.messages_zero = its.messages, now.accepted_zero = its.accepted;
+    } else {
+      now.messages_other = std::max(now.messages_other, its.messages);
+      now.accepted_other = std::max(now.accepted_other, its.accepted);
+    }
     if (its.dialled > now.dialled_max) now.dialled_max = its.dialled;
   }
   return now;
@@ -115,8 +121,9 @@ int main(int argc, char** argv) {
       static_cast<outcome*>(mmap(nullptr, sizeof(outcome) * static_cast<std::size_t>(ranks_max),
                                  PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   if (outcomes == MAP_FAILED) return 1;
-  std::printf("%5s %10s %10s %10s %15s %16s %16s %8s\n", "ranks", "median ms", "min", "max", "processor ms",
-              "messages rank 0", "of any other", "dialled");
+  std::printf("%5s %10s %10s %10s %13s %16s %13s %8s %16s %13s\n", "ranks", "median ms", "min", "max",
+              "processor ms", "messages rank 0", "of any other", "dialled", "accepted rank 0",
+              "by any other");
   bool well = true;
   double first_us = 0, last_us = 0;
   int first_ranks = 0, last_ranks = 0;
@@ -132,11 +139,11 @@ int main(int argc, char** argv) {
       well = well && last.well;
     }
     double const ms = median(met);
-    std::printf("%5d %10.1f %10.1f %10.1f %15.2f %16llu %16llu %8u%s\n", ranks, ms,
+    auto const number = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
+    std::printf("%5d %10.1f %10.1f %10.1f %13.2f %16llu %13llu %8u %16llu %13llu%s\n", ranks, ms,
                 *std::min_element(met.begin(), met.end()), *std::max_element(met.begin(), met.end()),
-                median(used), static_cast<unsigned long long>(last.messages_zero),
-                static_cast<unsigned long long>(last.messages_other), last.dialled_max,
-                last.well ? "" : "  FAILED");
+                median(used), number(last.messages_zero), number(last.messages_other), last.dialled_max,
+                number(last.accepted_zero), number(last.accepted_other), last.well ? "" : "  FAILED");
     if (first_ranks == 0) first_us = ms * 1e3, first_ranks = ranks;
     last_us = ms * 1e3, last_ranks = ranks;
   }
