@@ -13,6 +13,7 @@
 
 #include "collx/collective/barrier.hpp"
 #include "collx/collective/reduce.hpp"
+#include "collx/collective/scan.hpp"
 #include "collx/collective/split.hpp"
 #include "watched.hpp"
 
@@ -42,7 +43,7 @@ struct noticing_threads {
 using communicator = collx::communicator<noticing_threads>;
 
 // Large enough to be lent, not staged: by calls that have an executor for every rank, and by those that are
-// short for who receives.
+// short for who receives. (Short ones of a reduce are staged: it has a root.)
 constexpr std::size_t count = 16 * 1024, short_count = 1024;
 static_assert(short_count * sizeof(int) >= collx::exec::lend_bytes_min &&
               short_count * sizeof(int) <= collx::exec::short_staged_bytes);
@@ -85,18 +86,20 @@ void stay_until_it_returned(scene& s) {
   while (!s.returned.load()) std::this_thread::yield();
 }
 
-[[nodiscard]] status reduce_on(communicator& comm, std::vector<int> const& in, std::vector<int>& out,
-                               scene& s, bool started) {
-  if (started) return collx::start::reduce<flat>(comm, in, out, stops_once{&s}, 1).try_wait();
+// Rank 1 combines both inputs.
+[[nodiscard]] status combine_on(communicator& comm, std::vector<int> const& in, std::vector<int>& out,
+                                scene& s, kind of) {
+  if (of.elements == short_count) return collx::try_scan<flat>(comm, in, out, stops_once{&s});
+  if (of.started) return collx::start::reduce<flat>(comm, in, out, stops_once{&s}, 1).try_wait();
   return collx::try_reduce<flat>(comm, in, out, stops_once{&s}, 1);
 }
 
 // Rank 0 lends its input to rank 1, and frees it when its call has failed.
 [[nodiscard]] status lend_and_free(communicator& comm, scene& s, kind of) {
   auto input = std::make_unique<std::vector<int>>(of.elements, 1);
-  std::vector<int> none;
+  std::vector<int> output(of.elements == short_count ? short_count : 0);
   comm.engine().endpoint().noticed = &s.noticed;
-  status const outcome = reduce_on(comm, *input, none, s, of.started);
+  status const outcome = combine_on(comm, *input, output, s, of);
   comm.engine().endpoint().noticed = nullptr;
   s.returned = true;
   input.reset();
@@ -124,7 +127,7 @@ TEST_CASE("a call that fails does not return while a peer reads the buffers it w
           s.reader = &comm;
           std::vector<int> const input(of.elements, 2);
           std::vector<int> output(of.elements);
-          (void)reduce_on(comm, input, output, s, of.started);
+          (void)combine_on(comm, input, output, s, of);
         },
         patient);
     CHECK(s.combined.load() > 0);
@@ -153,7 +156,7 @@ TEST_CASE("who comes after a peer has given up does not touch what that peer len
           sent.wait(false);
           std::vector<int> const input(of.elements, 2);
           std::vector<int> output(of.elements);
-          late = reduce_on(comm, input, output, s, of.started);
+          late = combine_on(comm, input, output, s, of);
           CHECK_THROWS_WITH_AS(collx::reduce<flat>(comm, input, output, stops_once{&s}, 1),
                                doctest::Contains("first reported by rank 0"), collx::error);
         },
@@ -174,7 +177,7 @@ TEST_CASE("a call that fails waits for a peer at its buffers no longer than its 
           comm.timeout_us(100'000);
           auto input = std::make_unique<std::vector<int>>(count, 1);
           std::vector<int> none;
-          failed = reduce_on(comm, *input, none, s, false);
+          failed = combine_on(comm, *input, none, s, kinds[0]);
           s.returned = true;
           s.inside.wait(true);  // the input is still read
           return;
@@ -183,7 +186,7 @@ TEST_CASE("a call that fails waits for a peer at its buffers no longer than its 
         s.inside = true;
         std::vector<int> const input(count, 2);
         std::vector<int> output(count);
-        (void)reduce_on(comm, input, output, s, false);
+        (void)combine_on(comm, input, output, s, kinds[0]);
         s.inside = false;
         s.inside.notify_all();
       },
