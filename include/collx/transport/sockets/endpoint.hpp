@@ -48,7 +48,7 @@ class tcp_endpoint {
   [[nodiscard]] rank_t rank() const noexcept { return group_.rank(); }
   [[nodiscard]] rank_t size() const noexcept { return group_.size(); }
   [[nodiscard]] rank_t world_rank(rank_t member) const noexcept { return group_.world_rank(member); }
-  [[nodiscard]] std::uint64_t depth() const noexcept { return channel::depth; }
+  [[nodiscard]] std::uint64_t depth() const noexcept { return channel::large_depth; }
   [[nodiscard]] std::size_t staging_bytes() const noexcept { return staging_bytes_of(*world_); }
   [[nodiscard]] std::size_t reserved_bytes() const noexcept {
     return memory_.size() + group_.reserved_bytes();
@@ -88,16 +88,14 @@ class tcp_endpoint {
   void consume(int lane, rank_t peer) noexcept {
     posix_lock const held(world_->mutex());
     channel& c = group_.at(lane, peer);
-    c.slot(c.consumed).open = false;
-    ++c.consumed;
     // Most receipts travel with messages the other way. In a stream one way the sender must hear in time.
-    if (c.consumed - c.acknowledged >= channel::depth / 2) world_->acknowledge(c);
+    if (c.consume()) world_->acknowledge(c);
   }
 
   [[nodiscard]] bool can_send(int lane, rank_t peer) noexcept {
     posix_lock const held(world_->mutex());
     channel& c = group_.at(lane, peer);
-    if (COLLX_LIKELY(c.sent - c.known_consumed < channel::depth)) return true;
+    if (COLLX_LIKELY(c.has_credit())) return true;
     group_.watched = nullptr;  // receipts may come on the connection for control
     return false;
   }
@@ -124,15 +122,15 @@ class tcp_endpoint {
       post.payload = post.small;
     }
     ++c.sent;
+    c.large_unread += channel::is_large(bytes);
     ++group_.unsent(lane);
     world_->send(c, lane == lane_count - 1);
   }
 
   void end_fragment(int lane) noexcept {
     posix_lock const held(world_->mutex());
-    rings_[lane].mark([&](rank_t peer) noexcept {
-      return group_.is_made(peer) ? group_.at(lane, peer).sent : 0;
-    });
+    rings_[lane].mark(
+        [&](rank_t peer) noexcept { return group_.is_made(peer) ? group_.at(lane, peer).sent : 0; });
   }
 
   [[nodiscard]] rank_t unread_by(int lane) noexcept {

@@ -8,7 +8,7 @@
 namespace collx::inline abi_1::transport::sockets {
 
 // First in, first out, linked through a member of the elements.
-template <channel* channel::* Next, bool channel::* Listed>
+template <channel* channel::*Next, bool channel::*Listed>
 class channel_queue {
  public:
   [[nodiscard]] channel* front() const noexcept { return first_; }
@@ -130,7 +130,8 @@ class link {
     bool moved = control_is_open() && pump_control();
     if (!is_up()) return moved;
     for (bool more = true; more;) {
-      while (assign_one()) {}
+      while (assign_one()) {
+      }
       more = false;
       for (flow& f : data_) {
         if (f.idle()) continue;
@@ -235,6 +236,7 @@ class link {
     what.communicator = c.group->id();
     what.from = static_cast<std::uint32_t>(c.group->rank());
     c.acknowledged = c.consumed;
+    c.owed_weight = 0;
     what.consumed = static_cast<std::uint32_t>(c.consumed);
     return what;
   }

@@ -4,21 +4,22 @@
 
 #include "collx/net/protection.hpp"
 #include "collx/transport/flows/flow_choice.hpp"
-#include "collx/transport/flows/slice_window.hpp"
 #include "collx/transport/flows/slice_limits.hpp"
+#include "collx/transport/flows/slice_window.hpp"
 #include "collx/transport/settings.hpp"
 
 namespace collx::inline abi_1::transport {
 
 struct tcp_settings {
-  // Of one lane to one peer, that the receiver has not read: its credit.
-  static constexpr std::uint32_t messages_in_flight = 16;
+  // Of one lane to one peer, that the receiver has not read: its credit; and how many of them may be large.
+  static constexpr std::uint32_t messages_in_flight = 64;
+  static constexpr std::uint32_t large_messages_in_flight = 16;
 
   settings common;
-  flows::flow_limits limits{};  // COLLX_TCP_FLOWS, COLLX_TCP_SLICE_BYTES
+  flows::flow_limits limits{};   // COLLX_TCP_FLOWS, COLLX_TCP_SLICE_BYTES
   flows::slice_limits slices{};  // COLLX_TCP_SLICES: limits by distance and collective; need not agree
-  bool checks = false;          // COLLX_TCP_CHECK: 1: slices carry a CRC-32C, which receivers compare
-  bool tls = false;             // COLLX_TLS: 1: connections are encrypted; needs a secret
+  bool checks = false;           // COLLX_TCP_CHECK: 1: slices carry a CRC-32C, which receivers compare
+  bool tls = false;              // COLLX_TLS: 1: connections are encrypted; needs a secret
 
   // Fragments are larger than between processes of one host: a system call costs as much as copying tens of
   // kilobytes. So it was on loopback.
@@ -29,8 +30,7 @@ struct tcp_settings {
     tcp_settings chosen;
     chosen.common = settings::from_environment();
     if (std::getenv("COLLX_STAGING_BYTES") == nullptr) chosen.common.staging_bytes = staging_default;
-    chosen.limits.flows =
-        static_cast<int>(environment::number("COLLX_TCP_FLOWS", 1, 1, flows::flows_max));
+    chosen.limits.flows = static_cast<int>(environment::number("COLLX_TCP_FLOWS", 1, 1, flows::flows_max));
     // With one connection there is nobody to share a message with.
     std::int64_t const slice_default = chosen.limits.flows == 1 ? std::int64_t{1} << 30 : 256 * 1024;
     chosen.limits.slice_bytes = static_cast<std::uint32_t>(
@@ -51,7 +51,9 @@ struct tcp_settings {
   // A receiver remembers so many slices of a channel that came out of order.
   static void require_window(tcp_settings const& chosen) {
     std::size_t const staging = chosen.common.staging_bytes;
-    std::size_t const least = staging / 2 * messages_in_flight / flows::slice_window::capacity;
+    // Small messages are one slice each.
+    std::size_t const least =
+        staging / 2 * large_messages_in_flight / (flows::slice_window::capacity - messages_in_flight);
     if (chosen.limits.slice_bytes >= least) return;
     char text[240];
     std::snprintf(text, sizeof text,

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many messages may be on their way to a rank that has not read them: many small ones, fewer large ones.
+// A sender keeps to it, a receiver tells in time, and does not believe that its peers keep to it. component:
+// tcp
+#include <optional>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "collx/collx.hpp"
+#include "transport/held_ends.hpp"
+#include "watchdog.hpp"
+
+namespace {
+
+using namespace collx::transport::sockets;
+using collx::transport::handover;
+constexpr std::uint32_t most = channel::depth, most_large = channel::large_depth;
+constexpr std::size_t small_bytes = channel::small_bytes_max, large_bytes = small_bytes + 1;
+
+// Rank 0 of two; this test plays rank 1.
+struct scene {
+  scene() {
+    settings.common.staging_bytes = 1 << 20;
+    comm.emplace(collx::transport::tcp::join(0, 2, settings, 2, new held_ends(theirs)));
+    look();
+    send(1);
+    frame const first = hear(1);
+    REQUIRE(first.kind == frame_kind::data);
+    id = first.communicator;
+    tell_consumed(1);
+  }
+  ~scene() {
+    comm->abort();
+    comm.reset();
+    for (int const fd : theirs) close(fd);
+  }
+
+  auto& end() { return comm->engine().endpoint(); }
+  void look() {
+    for (int i = 0; i < 100; ++i) end().progress();
+  }
+  void send(std::size_t bytes) { end().send(0, 1, payload.data(), bytes, handover::in_place); }
+  // How many messages of that size it sends before it waits; at most 1000.
+  std::uint32_t send_while_it_can(std::size_t bytes) {
+    for (std::uint32_t sent = 0; sent < 1000; ++sent) {
+      if (!end().can_send(0, 1)) return sent;
+      send(bytes);
+      drain();
+    }
+    return 1000;
+  }
+
+  // The other side.
+  void drain() {
+    look();
+    while (recv(theirs[1], heard.data(), heard.size(), MSG_DONTWAIT) > 0) look();
+  }
+  frame hear(int connection) {
+    std::byte head[frame_bytes];
+    frame what;
+    REQUIRE(recv(theirs[connection], head, sizeof head, MSG_DONTWAIT) == ssize_t{sizeof head});
+    REQUIRE(decode(head, what));
+    return what;
+  }
+  bool hears_nothing(int connection) {
+    look();
+    std::byte one[1];
+    return recv(theirs[connection], one, 1, MSG_DONTWAIT | MSG_PEEK) < 0;
+  }
+  void tell(int connection, frame what, std::size_t slice_bytes = 0) {
+    what.communicator = id;
+    what.from = 1;
+    std::vector<std::byte> bytes(frame_bytes + slice_bytes);
+    encode(what, bytes.data());
+    REQUIRE(::send(theirs[connection], bytes.data(), bytes.size(), MSG_NOSIGNAL) == ssize_t(bytes.size()));
+    look();
+  }
+  void tell_consumed(std::uint32_t messages) {
+    frame what;
+    what.kind = frame_kind::credit;
+    what.consumed = messages;
+    tell(0, what);
+  }
+  // The next whole message.
+  void tell_message(std::size_t bytes) {
+    frame what;
+    what.flags = frame::ends_message;
+    what.sequence = what.message = told++;
+    what.message_bytes = what.slice_bytes = static_cast<std::uint32_t>(bytes);
+    what.consumed = 1;
+    tell(1, what, bytes);
+  }
+  bool is_broken() { return end().interrupted(1) != collx::status::ok; }
+
+  int theirs[2];
+  collx::transport::tcp_settings settings;
+  std::vector<std::byte> payload = std::vector<std::byte>(large_bytes), heard = payload;
+  std::uint64_t id = 0;
+  std::uint32_t told = 0;
+  std::optional<collx::communicator<collx::transport::tcp>> comm;
+};
+
+}  // namespace
+
+TEST_CASE("tcp: a sender waits after so many small messages, or so many large ones") {
+  watchdog dog;
+  scene s;
+  s.drain();
+  CHECK(s.send_while_it_can(small_bytes) == most);
+  s.tell_consumed(1 + 3);
+  CHECK(s.send_while_it_can(small_bytes) == 3);
+  s.tell_consumed(1 + most + 3);
+  CHECK(s.send_while_it_can(large_bytes) == most_large);
+  s.tell_consumed(1 + most + 3 + 2);
+  CHECK(s.send_while_it_can(large_bytes) == 2);
+  // All large ones but one have been read: whatever their size, so many again.
+  s.tell_consumed(1 + most + 3 + most_large + 1);
+  CHECK(s.send_while_it_can(large_bytes) == most_large - 1);
+  s.tell_consumed(1 + most + 3 + 2 * most_large + 1);
+  CHECK(s.send_while_it_can(small_bytes) == most);
+}
+
+TEST_CASE("tcp: a receiver tells after half of a credit, be it of small messages or of large ones") {
+  watchdog dog;
+  for (std::size_t const bytes : {small_bytes, large_bytes}) {
+    CAPTURE(bytes);
+    scene s;
+    std::uint32_t const credit = bytes == small_bytes ? most : most_large;
+    collx::transport::arrival message;
+    for (int round = 0; round < 3; ++round) {
+      for (std::uint32_t i = 0; i < credit; ++i) s.tell_message(bytes);
+      CHECK_FALSE(s.is_broken());
+      for (std::uint32_t i = 1; i <= credit; ++i) {
+        CHECK(s.hears_nothing(0));
+        REQUIRE(s.end().arrived(0, 1, message));
+        CHECK(message.bytes == bytes);
+        s.end().consume(0, 1);
+        if (i % (credit / 2) != 0) continue;
+        frame const receipt = s.hear(0);
+        CHECK(receipt.kind == frame_kind::credit);
+        CHECK(receipt.consumed == static_cast<std::uint32_t>(round) * credit + i);
+      }
+    }
+  }
+}
+
+TEST_CASE("tcp: who sends more than there is credit for is not believed") {
+  watchdog dog;
+  for (std::size_t const bytes : {small_bytes, large_bytes}) {
+    CAPTURE(bytes);
+    scene s;
+    std::uint32_t const credit = bytes == small_bytes ? most : most_large;
+    for (std::uint32_t i = 0; i < credit; ++i) s.tell_message(bytes);
+    CHECK_FALSE(s.is_broken());
+    s.tell_message(bytes);
+    CHECK(s.is_broken());
+  }
+}
