@@ -100,3 +100,23 @@ TEST_CASE("short calls: staging in which few blocks stay whole") {
   collx::transport::settings const least{.staging_bytes = 64 * 1024, .single_copy_bytes = 0};
   for (int const code : watched::on_processes(6, sizes_are_right, least)) CHECK(code == 0);
 }
+
+// A short call, which sends a block whole, beside executors that would cut it.
+TEST_CASE("short calls: staging in which not even letters stay whole") {
+  collx::transport::settings const tiny{.staging_bytes = 4096, .single_copy_bytes = 0};
+  auto const exchange = [](communicator& comm) {
+    std::size_t const ranks = static_cast<std::size_t>(comm.size()),
+                      count = collx::transport::shm::endpoint::short_bytes / sizeof(number);
+    std::vector<number> input(count * ranks), output(count * ranks);
+    for (std::size_t round = 0; round < 4; ++round) {
+      for (std::size_t i = 0; i < input.size(); ++i) input[i] = element(comm.rank(), i, round);
+      collx::all_to_all<collx::algo::direct_one_shot>(comm, input, output);
+      for (std::size_t i = 0; i < output.size(); ++i)
+        if (output[i] != element(static_cast<rank_t>(i / count),
+                                 static_cast<std::size_t>(comm.rank()) * count + i % count, round))
+          return 1;
+    }
+    return 0;
+  };
+  for (int const code : watched::on_processes(12, exchange, tiny)) CHECK(code == 0);
+}

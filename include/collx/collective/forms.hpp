@@ -100,10 +100,11 @@ status compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run_chosen(eng
   if constexpr (!is_uneven<Contract> && !is_apart<Contract> && exec::may_be_short<S, T, Op, Endpoint>)
     if (args.at.along.is_whole()) {
       std::size_t const bytes = args.count * sizeof(T);
-      if (bytes <= Endpoint::short_bytes) return run_shortly<S, false>(engine, how, args);
       if (bytes <= exec::short_staged_bytes &&
-          exec::stays_whole(engine.endpoint(), args.at.where.size, bytes))
+          COLLX_LIKELY(exec::stays_whole(engine.endpoint(), args.at.where.size, bytes))) {
+        if (bytes <= Endpoint::short_bytes) return run_shortly<S, false>(engine, how, args);
         return run_staged<S>(engine, how, args);
+      }
     }
   return run_executor(engine, how, args, {});
 }

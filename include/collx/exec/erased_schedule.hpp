@@ -49,8 +49,8 @@ namespace detail {
 
 template <schedule S>
 struct answers_of {
-  static std::int32_t step_count(problem const& p) noexcept { return S::step_count(p); }
-  static primitive step(problem const& p, std::int32_t i) noexcept { return S::step(p, i); }
+  static constexpr std::int32_t step_count(problem const& p) noexcept { return S::step_count(p); }
+  static constexpr primitive step(problem const& p, std::int32_t i) noexcept { return S::step(p, i); }
   static schedule_facts facts(shape n) noexcept {
     return {collx::chunk_count<S>(n), S::contract::blocks(n.size), collx::scratch_chunks<S>(n),
             collx::shares_copying<S>(n.size)};
@@ -66,7 +66,7 @@ template <class Contract>
 
 // Chunks that rank p stages at most during one fragment. A fan-out of one chunk counts once: all
 // receivers read the same copy.
-[[nodiscard]] inline std::int64_t staged_chunks(erased_schedule const& s, problem const& p) noexcept {
+[[nodiscard]] constexpr std::int64_t staged_chunks(erased_schedule const& s, problem const& p) noexcept {
   std::int64_t total = 0;
   for (std::int32_t i = 0, n = s.step_count(p); i < n; ++i) {
     primitive const step = s.step(p, i);

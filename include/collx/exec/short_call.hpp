@@ -16,10 +16,11 @@ namespace detail {
 // Steps that a short call is compiled for. A longer schedule gains nothing: its messages follow each other.
 inline constexpr std::int32_t short_steps = 2;
 
-// Whether no step of one rank both takes and sends, and there are but few.
+// Whether no step of one rank both takes and sends, and there are but few; and stays_whole() holds of it.
 template <schedule S>
 [[nodiscard]] consteval bool is_short_for(problem p) {
   if (S::step_count(p) > short_steps || scratch_chunks<S>(p.shape()) != 0) return false;
+  if (staged_chunks(erased_schedule_of<S>, p) > p.size) return false;
   for (std::int32_t i = 0; i < S::step_count(p); ++i)
     if (primitive const step = S::step(p, i); !step.from.empty() && !step.to.empty()) return false;
   return true;
@@ -64,15 +65,16 @@ inline constexpr bool may_be_short = Endpoint::is_mapped&& detail::is_short<S>()
 // take to move.
 inline constexpr std::size_t short_staged_bytes = 8192;
 
-// Whether nobody's executor would cut blocks of so many bytes in fragments: what geometry finds of any
-// schedule that stages no more than a chunk for each rank.
+// Whether nobody's executor would cut blocks of so many bytes in fragments, which one rank's short call does
+// not, and another one's executor would: what geometry finds of any schedule that stages no more than a chunk
+// for each rank.
 template <class Endpoint>
 [[nodiscard]] bool stays_whole(Endpoint const& endpoint, rank_t size, std::size_t block_bytes) noexcept {
   return (block_bytes + 128) * static_cast<std::size_t>(size) <= endpoint.staging_bytes() / 2;
 }
 
 // One call. `block_bytes`: of each of the contract's blocks, Endpoint::short_bytes at most; or, if it Stages,
-// more than that, at most short_staged_bytes, and stays_whole().
+// more than that, and at most short_staged_bytes. Of both, such that stays_whole().
 template <schedule S, class T, class Op, class Endpoint, bool Stages = false>
 class short_call {
   using contract = typename S::contract;
@@ -93,16 +95,18 @@ class short_call {
   [[nodiscard]] COLLX_ALWAYS_INLINE stopped_at run() noexcept {
     static_assert(detail::short_steps == 2);
     shape const n = where_.shape();
-    if (chunk_count<S>(n) != contract::blocks(where_.size) || scratch_chunks<S>(n) != 0) return {0, 0};
+    std::int32_t const count = S::step_count(where_);
+    if (chunk_count<S>(n) != contract::blocks(where_.size) || scratch_chunks<S>(n) != 0 ||
+        count > detail::short_steps)
+      return {0, 0};
     // Nobody is told where the output is: whoever stores there has an executor.
     if constexpr (Stages) endpoint_.begin(lane, nullptr);
-    std::int32_t const count = S::step_count(where_);
     if (count > 0)
       if (std::int32_t const peers = perform<0>(); COLLX_UNLIKELY(peers != all_peers)) return {0, peers};
     if (count > 1)
       if (std::int32_t const peers = perform<1>(); COLLX_UNLIKELY(peers != all_peers)) return {1, peers};
     if constexpr (Stages) endpoint_.end_fragment(lane);
-    return {count <= detail::short_steps ? stopped_at::at_the_end : detail::short_steps, 0};
+    return {stopped_at::at_the_end, 0};
   }
 
  private:
