@@ -196,6 +196,34 @@ bool all_ended_well(collx::bootstrap::exit_codes const& codes) {
   return true;
 }
 
+// As users may write one: fan-ins of many messages that may be without data.
+struct shared_two_shot {
+  static constexpr char const* name = "shared_two_shot";
+  struct all_reduce : collx::algo::direct_two_shot::all_reduce {
+    static constexpr bool shares_copying(rank_t) { return true; }
+  };
+};
+
+template <std::size_t Bytes>
+struct large {
+  std::uint64_t words[Bytes / 8];
+};
+
+template <std::size_t Bytes>
+void reduce_large(communicator& comm, std::uint64_t round) {
+  std::vector<large<Bytes>> v(2 * static_cast<std::size_t>(comm.size()));
+  for (large<Bytes>& each : v)
+    for (std::uint64_t& word : each.words) word = static_cast<std::uint64_t>(comm.rank()) + round;
+  collx::all_reduce<shared_two_shot>(comm, v, [](large<Bytes> a, large<Bytes> const& b) {
+    for (std::size_t i = 0; i < Bytes / 8; ++i) a.words[i] += b.words[i];
+    return a;
+  });
+  auto const ranks = static_cast<std::uint64_t>(comm.size());
+  for (large<Bytes> const& each : v)
+    for (std::uint64_t const word : each.words)
+      require(word == ranks * (ranks - 1) / 2 + ranks * round, "large elements");
+}
+
 }  // namespace
 
 TEST_CASE("single copy: results are those of staged payloads, and it is used") {
@@ -216,6 +244,21 @@ TEST_CASE("single copy: results are those of staged payloads, and it is used") {
           },
           used ? always : never)));
     }
+}
+
+TEST_CASE("single copy: of any number of ranks, an element of each lands, or they are staged") {
+  collx::transport::settings roomy = always;
+  roomy.staging_bytes = 1 << 19;
+  auto const codes = watched::on_processes<fetching>(
+      collx::transport::mapped::fetched_ranks_max,
+      [](communicator& comm) {
+        wait_until_permitted(comm);
+        reduce_large<3072>(comm, 1);
+        require((comm.engine().endpoint().fetched > 0) == permitted(comm), "fetched");
+        reduce_large<4096>(comm, 2);
+      },
+      roomy);
+  for (int const code : codes) CHECK(code == 0);
 }
 
 TEST_CASE("single copy: a communicator of some of the ranks, and memory of both kinds") {

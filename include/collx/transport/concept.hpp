@@ -33,7 +33,7 @@ enum class handover : std::uint8_t {
 //
 //   is_mapped                  peers' memory can be loaded: expect() is not called
 //   fetches                    messages may arrive without data; an endpoint without it need not have
-//                              fetchable, fetch, landing, offer, post_target, post
+//                              fetchable, fetch, landing, fetched_ranks_max, offer, post_target, post
 //   finishes_sends             optional: unread_by() names those too who have not been sent everything yet,
 //                              and a call ends only when it names nobody
 //   inline_bytes               payloads of up to so many bytes are copied by send() itself
@@ -52,6 +52,7 @@ enum class handover : std::uint8_t {
 //                              data. Not ok: peer_lost, aborted, or system_failure (it cannot be read)
 //   landing(k, count)          memory for landing_room(count) bytes of the k-th of `count` messages that are
 //                              read together; used up at once
+//   fetched_ranks_max          no messages arrive without data where there are more ranks than that
 //   offer(lane)                peers that cannot reach the output of this collective may post to it; requires
 //                              fetchable()
 //   post_target(lane, peer)    where the peer's output of the current collective begins in its private

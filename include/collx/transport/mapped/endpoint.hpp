@@ -34,6 +34,7 @@ class endpoint {
   }();
   static constexpr std::size_t inline_bytes = mapped::inline_bytes;
   static constexpr std::size_t short_bytes = mapped::short_bytes;
+  static constexpr rank_t fetched_ranks_max = mapped::fetched_ranks_max;
   static constexpr bool fetches = [] {
     if constexpr (requires { Space::fetches; }) return Space::fetches;
     else return false;
@@ -190,7 +191,7 @@ class endpoint {
   [[nodiscard]] std::byte* landing(std::int32_t k, std::int32_t count) const noexcept {
     return own_block_ + layout_.landing() + static_cast<std::size_t>(k) * landing_room(count);
   }
-  [[nodiscard]] static std::size_t landing_room(std::int32_t count) noexcept {
+  [[nodiscard]] static constexpr std::size_t landing_room(std::int32_t count) noexcept {
     return landing_bytes / static_cast<std::size_t>(count) / line_bytes * line_bytes;
   }
 
