@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // After a failure a caller frees his memory while peers, who may not know yet, go on sending to it: the rank
-// touches none of it again.
+// touches none of it again. And who waits for peers that have gone is told so.
 // component: tcp
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include "transport/held_ends.hpp"
+#include "watchdog.hpp"
 
 namespace {
 
@@ -29,6 +30,19 @@ std::vector<std::byte> head_of_message(std::uint32_t sequence) {
   encode(f, head.data());
   return head;
 }
+
+// Nobody listens where the peers did.
+class refused : public collx::transport::sockets::connector {
+ public:
+  void dial(collx::rank_t, int, int) noexcept override {}
+  bool poll(collx::transport::sockets::connection&) noexcept override { return false; }
+  int fd() const noexcept override { return bell_.get(); }
+  bool is_dialling() const noexcept override { return false; }
+  collx::status outlook(collx::rank_t) noexcept override { return collx::status::peer_lost; }
+
+ private:
+  collx::net::owned_fd bell_{eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+};
 
 }  // namespace
 
@@ -92,4 +106,19 @@ TEST_CASE("tcp: nothing is read from a sender's memory after a failure") {
     CHECK(changed < 48);  // a head may have such bytes
   }
   for (int const fd : theirs) close(fd);
+}
+
+TEST_CASE("tcp: who waits for several peers that have gone, and looks after each in turn, is told of all") {
+  watchdog dog;
+  collx::transport::tcp_settings chosen;
+  chosen.common = {.timeout_us = 200'000, .staging_bytes = 64 * 1024};
+  auto const comm = collx::transport::tcp::join(0, 3, chosen, 3, new refused);
+  auto& endpoint = comm.engine().endpoint();
+  // First word of why they have gone may come from others.
+  for (collx::rank_t const peer : {1, 2}) CHECK(endpoint.interrupted(peer) == collx::status::ok);
+  int lost = 0;
+  while (lost != 2) {
+    lost = 0;
+    for (collx::rank_t const peer : {1, 2}) lost += endpoint.interrupted(peer) == collx::status::peer_lost;
+  }
 }

@@ -28,7 +28,8 @@ class tcp_world {
         ranks_here_(ranks_here),
         chosen_(chosen),
         board_(rank, size, chosen, connector),
-        lost_(static_cast<std::size_t>(size)) {}
+        lost_(static_cast<std::size_t>(size)),
+        refused_us_(static_cast<std::size_t>(size)) {}
   tcp_world(tcp_world const&) = delete;
 
   [[nodiscard]] rank_t rank() const noexcept { return rank_; }
@@ -195,9 +196,10 @@ class tcp_world {
   // way here, by those who were connected with both; whoever called it lost before would blame the wrong one.
   [[nodiscard]] COLLX_COLD bool others_may_know(rank_t peer) noexcept {
     std::uint64_t const now = now_us(), quarter_us = chosen().timeout_us / 4;
-    if (std::exchange(refused_by_, peer) != peer) refused_us_ = now;
+    std::uint64_t& since = refused_us_[static_cast<std::size_t>(peer)];
+    if (since == 0) since = now;
     std::uint64_t const patience_us = quarter_us < word_patience_us ? quarter_us : word_patience_us;
-    return size() > 2 && now - refused_us_ < patience_us;
+    return size() > 2 && now - since < patience_us;
   }
 
   COLLX_COLD void ask_after(rank_t peer) noexcept {
@@ -360,9 +362,8 @@ class tcp_world {
   rank_t ranks_here_;
   tcp_settings chosen_;
   sockets::switchboard board_;
-  array<bool> lost_;  // whose processes are known to be gone
-  rank_t refused_by_ = no_rank;  // the last peer that did not listen any more when it was dialled
-  std::uint64_t refused_us_ = 0;
+  array<bool> lost_;                 // whose processes are known to be gone
+  array<std::uint64_t> refused_us_;  // since when it is known that a peer does not listen any more; 0: it may
   channel_group* groups_ = nullptr;
   std::uint32_t round_ = 0;
   std::atomic<bool> dials_{false};
