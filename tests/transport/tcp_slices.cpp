@@ -116,6 +116,10 @@ TEST_CASE("slice limits: the most special rule counts, and nothing else is under
     CAPTURE(wrong);
     CHECK_THROWS_WITH_AS((void)parse(wrong), doctest::Contains("COLLX_TCP_SLICES"), collx::error);
   }
+  // However long it is, it is said what to write.
+  std::string long_one;
+  for (int i = 0; i < 17; ++i) long_one += "network/reduce_scatter=2,";
+  CHECK_THROWS_WITH_AS((void)parse(long_one), doctest::Contains("and N 1 to 16"), collx::error);
 }
 
 TEST_CASE("tcp: a connection has as many slices under way as its rules allow, and never more") {

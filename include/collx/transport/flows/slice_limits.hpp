@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -110,12 +111,15 @@ class slice_limits {
   }
 
   [[noreturn]] COLLX_COLD static void refuse(char const* variable, char const* text) {
+    // Too many rules are a long text, of which the beginning will do: what to write comes behind it.
+    constexpr int shown_max = 120;
     char what[400];
     std::snprintf(what, sizeof what,
-                  "environment variable %s is \"%s\"; write at most %d of N, DISTANCE=N, COLLECTIVE=N or "
+                  "environment variable %s is \"%.*s%s\"; write at most %d of N, DISTANCE=N, COLLECTIVE=N or "
                   "DISTANCE/COLLECTIVE=N with commas between them, where DISTANCE is host, network or far, "
                   "and N 1 to %u",
-                  variable, text, rules_max, static_cast<unsigned>(limit_max));
+                  variable, shown_max, text, std::strlen(text) > shown_max ? "..." : "", rules_max,
+                  static_cast<unsigned>(limit_max));
     throw error(status::bad_argument, what);
   }
 
