@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank that lacks something for its part of a new group says so before the others count on it.
+// A rank that lacks something for its part of a new group says so before the others count on it. And members
+// that have theirs may use the group before the others have.
 // component: tcp
+#include <cstring>
 #include <optional>
 #include <string>
 
@@ -8,6 +10,7 @@
 
 #include "collx/collx.hpp"
 #include "collx/transport/sockets/membership.hpp"
+#include "transport/wired.hpp"
 #include "transport/without_descriptors.hpp"
 #include "watched_tcp.hpp"
 
@@ -34,4 +37,51 @@ TEST_CASE("tcp: a split for which one rank has no descriptor fails at once on al
     return one == 3 ? 0 : 6;
   });
   for (int const code : codes) CHECK(code == 0);
+}
+
+TEST_CASE("tcp: what came before this rank had its part of the group is found, whomever else it waits for") {
+  using tcp = collx::transport::tcp;
+  using collx::rank_t;
+  watchdog dog;
+  collx::transport::tcp_settings chosen;
+  chosen.common = {.timeout_us = 60'000'000, .staging_bytes = 64 * 1024};
+  wired::cables all(3);
+  communicator zero = tcp::join<tcp>(0, 3, chosen, 3, all[0]);
+  communicator one = tcp::join<tcp>(1, 3, chosen, 3, all[1]);
+  communicator two = tcp::join<tcp>(2, 3, chosen, 3, all[2]);
+  // The two halves of a split, of rank 0 and rank 2.
+  auto of_zero = tcp::membership::reserve(zero.engine(), 0, 3),
+       of_two = tcp::membership::reserve(two.engine(), 2, 3);
+  std::uint64_t const number = of_zero.token;
+  auto const assemble = [&](communicator& parent, auto&& reserved) {
+    collx::array<std::uint64_t> tokens(3);
+    tokens[0] = number;
+    parent.world().keep();
+    return communicator(&parent.world(),
+                        tcp::membership::assemble(parent.engine(), collx::transport::everybody(3),
+                                                  parent.rank(), tokens, std::move(reserved)));
+  };
+  communicator early = assemble(zero, std::move(of_zero));
+  auto& sender = early.engine().endpoint();
+  int const sent = 7;
+  sender.send(0, 2, reinterpret_cast<std::byte const*>(&sent), sizeof sent,
+              collx::transport::handover::in_place);
+  for (int i = 0; i < 100; ++i) sender.progress(), two.engine().endpoint().progress();
+  REQUIRE(sender.unread_by(0) == collx::no_rank);
+
+  communicator late = assemble(two, std::move(of_two));
+  auto& receiver = late.engine().endpoint();
+  int wanted[2] = {};
+  for (rank_t const from : {0, 1})
+    receiver.expect(from, from, reinterpret_cast<std::byte*>(wanted + from), sizeof sent);
+  collx::transport::arrival what{};
+  bool came = false;
+  for (int i = 0; i < 100 && !came; ++i) {
+    receiver.progress();
+    came = receiver.arrived(0, 0, what);
+    CHECK_FALSE(receiver.arrived(1, 1, what));  // the last one looked for, which sends nothing
+  }
+  REQUIRE(came);
+  REQUIRE(what.bytes == sizeof sent);
+  CHECK(std::memcmp(what.data, &sent, sizeof sent) == 0);
 }

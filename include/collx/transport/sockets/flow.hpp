@@ -70,6 +70,8 @@ class flow {
   [[nodiscard]] flow_state state() const noexcept { return state_; }
   [[nodiscard]] bool has_room() const noexcept { return count_ < frames_max; }
   [[nodiscard]] bool idle() const noexcept { return count_ == 0; }
+  // What has been read is for later: read() is to be called when that may have come.
+  [[nodiscard]] bool waits() const noexcept { return waits_; }
 
   [[nodiscard]] bool refers_to(auto const& what) const noexcept {
     for (std::uint32_t i = 0; i < count_; ++i)

@@ -58,6 +58,7 @@ class tcp_world {
   COLLX_COLD void enter(channel_group& group) noexcept {
     posix_lock const held(mutex_);
     group.next = std::exchange(groups_, &group);
+    read_what_came_early(group);
   }
 
   // A group's last act: gives its messages to the kernel, as far as anybody still takes them.
@@ -275,6 +276,18 @@ class tcp_world {
     if (index == 0) l.drop_receipts();
     if (index == 0 && !l.left()) spread_loss(l.peer());
     wake_all();  // whoever waits for this peer must find out
+  }
+
+  // What members have sent before this one was there lies with the connection, or the beginning of it: where
+  // that is all, the system says no more that there is something to read.
+  COLLX_COLD void read_what_came_early(channel_group const& group) noexcept {
+    for (rank_t r = 0; r < group.size(); ++r) {
+      link* const with = board_.find(group.world_rank(r));
+      if (with == nullptr) continue;
+      reader sink{*this, *with, false};
+      for (int f = 1; f < with->flow_count(); ++f)
+        if (with->at(f).waits()) read(*with, f, sink);
+    }
   }
 
   void look_at_all() noexcept {
