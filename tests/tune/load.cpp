@@ -77,6 +77,9 @@ TEST_CASE("a mistake in a table is told with its line and what should stand ther
   CHECK(has(refusal_of(with_rule("\"collective\": \"barrier\"")), "a rule needs a \"collective\" and an"));
   CHECK(has(refusal_of(with_rule("\"bytes_max\": 1.5")), "a whole number from 0 to"));
   CHECK(has(refusal_of(with_rule("\"ranks_max\": 0")), "a whole number from 1 to"));
+  for (char const* const number : {"nan", "-inf", "1e999", "x"})
+    CHECK(has(refusal_of("{\"models\": [{\"round_us\": " + std::string(number) + "}]}"),
+              "line 1: a number should"));
   CHECK(has(refusal_of(with_rule("\"memory\": \"pinned\"")), "\"any\", \"private\" or \"symmetric\""));
   CHECK(has(refusal_of("{\"rules\": [}"), "'{' should stand here"));
   CHECK(has(refusal_of("{\"machine\": \"endless"), "a string does not end"));

@@ -3,6 +3,7 @@
 // not understood is an error that names file and line. Strings may hold \" and \\, and no other escape.
 #pragma once
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 
@@ -54,7 +55,8 @@ class json_reader {
     skip_space();
     char* end = nullptr;
     double const value = std::strtod(at_, &end);
-    if (end == at_) refuse("a number should stand here");
+    // To strtod() "nan" is one, too, and 1e999 is infinite: no time can be either.
+    if (end == at_ || !std::isfinite(value)) refuse("a number should stand here");
     at_ = end;
     return value;
   }
