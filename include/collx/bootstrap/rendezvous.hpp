@@ -63,21 +63,24 @@ enum class verdict : std::uint32_t { welcome = 1, wrong_version, wrong_size, ran
   return ::sendmsg(to, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof answer);
 }
 
-// Receives a verdict and the descriptor that came with it (-1 if none). False on a broken answer.
-[[nodiscard]] inline bool receive_verdict(int from, verdict& answer, int& fd) noexcept {
+// Receives a verdict and the descriptor that came with it, if any. False on a broken answer.
+[[nodiscard]] inline bool receive_verdict(int from, verdict& answer, owned_fd& fd) noexcept {
   iovec payload{&answer, sizeof answer};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr message{};
   message.msg_iov = &payload;
   message.msg_iovlen = 1;
   message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  if (::recvmsg(from, &message, MSG_CMSG_CLOEXEC) != static_cast<ssize_t>(sizeof answer)) return false;
-  fd = -1;
+  message.msg_controllen = CMSG_LEN(sizeof(int));  // CMSG_SPACE would have room for a second one
+  ssize_t const got = ::recvmsg(from, &message, MSG_CMSG_CLOEXEC);
+  if (got < 0) return false;
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part))
-    if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS)
-      std::memcpy(&fd, CMSG_DATA(part), sizeof fd);
-  return true;
+    if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS) {
+      int received = -1;
+      std::memcpy(&received, CMSG_DATA(part), sizeof received);
+      fd.reset(received);
+    }
+  return got == static_cast<ssize_t>(sizeof answer);
 }
 
 [[noreturn]] COLLX_COLD inline void throw_rendezvous(char const* path, rank_t rank, rank_t size, status code,
@@ -173,10 +176,10 @@ class host {
       me.rank = rank;
       me.size = size;
       verdict say{};
-      int segment_fd = -1;
+      owned_fd segment_fd;
       if (::send(fd.get(), &me, sizeof me, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof me) &&
           ready_before(fd.get(), POLLIN, deadline_us) && receive_verdict(fd.get(), say, segment_fd)) {
-        if (say == verdict::welcome && segment_fd >= 0) return owned_fd(segment_fd);
+        if (say == verdict::welcome && segment_fd) return segment_fd;
         char const* const why =
             say == verdict::wrong_version ? "rank 0 runs another version of collx; use one version"
             : say == verdict::wrong_size
