@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer: launchers' variables and ours, of any values; and the file in which rank 0 leaves its address.
+// libFuzzer: launchers' variables and ours, of any values; and the files of a secret and of rank 0's address.
 // Either an error that says what is wrong, or a rank in a job and a place that can be.
 #include "collx/bootstrap/launcher.hpp"
 
@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "collx/bootstrap/whereabouts.hpp"
@@ -86,11 +87,19 @@ void try_interfaces() {
   (void)net::choose_interface(all, wanted, spans_hosts);
 }
 
+void require_secret(net::secret const& read, bool may_be_none) {
+  std::size_t const bytes = read.bytes().size();
+  require((may_be_none && bytes == 0) ||
+          (bytes >= net::secret::bytes_min && bytes <= net::secret::bytes_max));
+}
+
 void try_file(std::string const& text) {
   static int const file = memfd_create("rank0", MFD_CLOEXEC);
   static std::string const path = "/proc/self/fd/" + std::to_string(file);
   require(ftruncate(file, 0) == 0 &&
           pwrite(file, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
+  require(fchmod(file, 0600) == 0);
+  or_error([&] { require_secret(net::secret::from_file(path.c_str()), false); });
   bootstrap::launch me;
   bootstrap::meeting_place place;
   place.file = path.c_str();
@@ -122,10 +131,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
             std::memchr(place.at.host, 0, sizeof place.at.host));
   });
   or_error([&] { try_slices(transport::tcp_settings::from_environment().slices); });
-  or_error([&] {
-    std::size_t const bytes = net::secret::from_environment().bytes().size();
-    require(bytes == 0 || (bytes >= net::secret::bytes_min && bytes <= net::secret::bytes_max));
-  });
+  or_error([&] { require_secret(net::secret::from_environment(), true); });
   try_interfaces();
   return 0;
 }
