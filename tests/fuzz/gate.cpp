@@ -34,12 +34,6 @@ class crowd {
       : gate_(net::listen_at(net::address::loopback(0), {}), keys(true),
               {0, 9, net::mask_of(net::purpose::link), 2, net::protection::none}),
         until_us_(now_us() + patience_us) {}
-  ~crowd() {
-    // Nothing is left to the kernel to wait for.
-    linger const none{1, 0};
-    for (net::owned_fd const& each : strangers_)
-      (void)setsockopt(each.get(), SOL_SOCKET, SO_LINGER, &none, sizeof none);
-  }
 
   void add_caller(std::uint32_t how) {
     if (callers_.size() == callers_max) return;
@@ -53,7 +47,9 @@ class crowd {
                         has_secret && is_here, false});
   }
   void add_stranger() {
-    if (strangers_.size() < strangers_max) strangers_.push_back(net::begin_connect(gate_.where(), {}));
+    if (strangers_.size() == strangers_max) return;
+    strangers_.push_back(net::begin_connect(gate_.where(), {}));
+    end_at_once(strangers_.back());
   }
   // What this one says; nothing: it leaves.
   void say(std::size_t which, std::span<std::uint8_t const> what) {
@@ -70,9 +66,10 @@ class crowd {
       require(came.who.what == net::purpose::link && which < callers_.size());
       require(callers_[which].belongs && !callers_[which].is_in);
       callers_[which].is_in = true;
-      ++welcomed_;
+      end_at_once(came.socket);
+      guests_.push_back(std::move(came.socket));
     }
-    require(gate_.in_handshake() <= net::gate::guests_max && gate_.count().welcomed == welcomed_);
+    require(gate_.in_handshake() <= net::gate::guests_max && gate_.count().welcomed == guests_.size());
     for (caller& each : callers_) {
       if (each.said != status::pending) continue;
       each.said = each.call->progress();
@@ -87,9 +84,9 @@ class crowd {
                        [](caller const& each) { return each.belongs && each.said == status::pending; }))
       progress();
     for (caller const& each : callers_) require(!each.belongs || each.said == status::ok);
-    for (caller& each : callers_) each.call.reset(), each.said = status::ok;
+    guests_.clear();  // before their callers
     callers_.clear();
-    for (net::owned_fd& each : strangers_) each.reset();
+    strangers_.clear();
     net::guest nobody;
     do require(!gate_.poll(nobody) && now_us() < until_us_);
     while (gate_.in_handshake() != 0);
@@ -102,11 +99,17 @@ class crowd {
     status said = status::pending;
   };
 
+  // Thousands of inputs a second would use up all ports for the minute that the kernel keeps a connection
+  // which ended as it should.
+  static void end_at_once(net::owned_fd const& socket) {
+    linger const none{1, 0};
+    (void)setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &none, sizeof none);
+  }
+
   net::gate gate_;
   std::uint64_t until_us_;
-  std::uint64_t welcomed_ = 0;
   std::vector<caller> callers_;
-  std::vector<net::owned_fd> strangers_;
+  std::vector<net::owned_fd> strangers_, guests_;
 };
 
 }  // namespace

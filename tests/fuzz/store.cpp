@@ -29,6 +29,14 @@ net::owned_fd visit(net::address const& gate, net::purpose why, rank_t from, Pro
   return now == status::ok ? call.take() : net::owned_fd{};
 }
 
+// Leaves nothing behind: thousands of inputs a second would use up all ports for the minute that the kernel
+// keeps a connection which ended as it should.
+void leave_at_once(net::owned_fd& guest) {
+  linger const none{1, 0};
+  if (guest) (void)setsockopt(guest.get(), SOL_SOCKET, SO_LINGER, &none, sizeof none);
+  guest.reset();
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
@@ -53,8 +61,10 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   for (std::size_t at = 1; at < size;) {
     std::uint8_t const what = data[at++];
     net::owned_fd& guest = guests[what % 4];
-    if (what < 64) guest = visit(gate, why, 1 + (what >> 2) % (ranks - 1), progress), ++came;
-    else if (what < 80) guest.reset();
+    if (what < 64)
+      leave_at_once(guest), guest = visit(gate, why, 1 + (what >> 2) % (ranks - 1), progress), ++came;
+    else if (what < 72) guest.reset();
+    else if (what < 80) leave_at_once(guest);
     else if (what < 96 && tree && !tree->has_table()) tree->set_table([&](rank_t) { return mine.entry; });
     else if (guest) {
       std::size_t const bytes = std::min<std::size_t>(what - 96, size - at);
@@ -65,6 +75,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     if (came == 6) break;
   }
   for (int i = 0; i < 4; ++i) progress();
+  for (net::owned_fd& guest : guests) leave_at_once(guest);
   if (store && store->is_complete())
     for (rank_t r = 0; r < ranks; ++r)
       if (store->entry(r).gate.version == 0) std::abort();
