@@ -262,6 +262,9 @@ TEST_CASE("connect: paths that cannot be a rendezvous are refused with the path"
                 {place.at("no/such/folder")});
   }
   check_error(said_with(of_rank(0, 2, "/proc/meet", "100000")), {"/proc/meet"});  // not even for root
+  for (char const* network : {"tcp:node0:29500", "file:/shared/x"})
+    check_error(said_with(of_rank(0, 2, network)),
+                {network, "ranks of transport::tcp meet", "path of a socket"});
 }
 
 TEST_CASE("connect: a file that is no socket is never deleted") {

@@ -172,6 +172,8 @@ TEST_CASE("where rank 0 is: a rendezvous, a master, Slurm's first node, this hos
 TEST_CASE("when nobody says where rank 0 is, that is the error") {
   for (variables const& all : {kubernetes, mpich, with(open_mpi, "OMPI_COMM_WORLD_LOCAL_SIZE", "3")})
     CHECK(holds(place_of(all), "nobody says where rank 0 is: set MASTER_ADDR and MASTER_PORT"));
+  CHECK(holds(place_of(with(kubernetes, "COLLX_RENDEZVOUS", "/tmp/socket")),
+              "COLLX_RENDEZVOUS is \"/tmp/socket\"; a path is where ranks of transport::shm meet"));
   CHECK(holds(place_of(without(torchrun, "MASTER_PORT")), "MASTER_ADDR is set but MASTER_PORT is not"));
   CHECK(holds(place_of(without(torchrun, "MASTER_ADDR")), "MASTER_PORT is set but MASTER_ADDR is not"));
   CHECK(holds(place_of(with(torchrun, "MASTER_PORT", "70000")), "MASTER_PORT"));

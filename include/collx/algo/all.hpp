@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one list of algorithms. Tests, the verifier's exhaustive run, benches, the simulator and the
+// The one list of algorithms. Tests, the verifier's exhaustive run, benches, the choice at run time and the
 // table in docs/ iterate over it; a new algorithm is its header and one line here.
 #pragma once
 

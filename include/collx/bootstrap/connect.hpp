@@ -2,6 +2,8 @@
 // connect(): the world communicator of a process that a launcher started.
 #pragma once
 
+#include <cstring>
+
 #include "collx/bootstrap/launcher.hpp"
 #include "collx/bootstrap/rendezvous.hpp"
 #include "collx/transport/shm.hpp"
@@ -9,6 +11,12 @@
 namespace collx::inline abi_1 {
 
 namespace bootstrap {
+
+// Whether a value of COLLX_RENDEZVOUS is one for ranks that meet over a network (place.hpp), which as a path
+// would have each rank wait alone for the others.
+[[nodiscard]] inline bool names_network_meeting(char const* rendezvous) noexcept {
+  return std::strncmp(rendezvous, "tcp:", 4) == 0 || std::strncmp(rendezvous, "file:", 5) == 0;
+}
 
 // What transport::shm needs of a launch with more than one rank. Throws error naming what is missing or
 // wrong.
@@ -25,6 +33,13 @@ COLLX_COLD inline void require_one_host(launch const& me) {
     throw error(status::bad_argument,
                 "COLLX_RENDEZVOUS is not set; set it, on every rank, to the path of a socket "
                 "that rank 0 may create, one of its own for each job");
+  if (me.size > 1 && names_network_meeting(me.rendezvous)) {
+    std::snprintf(text, sizeof text,
+                  "COLLX_RENDEZVOUS is \"%.120s\", where ranks of transport::tcp meet; for transport::shm "
+                  "set it to the path of a socket that rank 0 may create",
+                  me.rendezvous);
+    throw error(status::bad_argument, text);
+  }
 }
 
 // How processes that use a transport meet: connect() does what this says. One for each transport.

@@ -39,6 +39,12 @@ struct meeting_place {
     if (found.by_rendezvous(me) || found.by_master() || found.by_board(me) || found.by_slurm() ||
         found.by_one_host(me))
       return found;
+    if (me.rendezvous != nullptr) {
+      found.told_by = "COLLX_RENDEZVOUS";
+      found.refuse(me.rendezvous,
+                   "a path is where ranks of transport::shm meet; set it to file:PATH or tcp:HOST:PORT, or "
+                   "set MASTER_ADDR and MASTER_PORT");
+    }
     throw error(
         status::bad_argument,
         "nobody says where rank 0 is: set MASTER_ADDR and MASTER_PORT, or COLLX_RENDEZVOUS to tcp:HOST:PORT "

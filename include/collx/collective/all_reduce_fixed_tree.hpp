@@ -103,7 +103,7 @@ template <class In, class Out, class Op>
                 "numbers of ranks; prepare the leaves yourself");
   auto args = bind_reduction<fixed_tree_exchange>(in, out, op);
   if (tree.leaves < 1 || tree.leaves > fixed_tree::leaves_max) {
-    args.refuse("a fixed tree has 1 to 2^24 leaves", tree.leaves, fixed_tree::leaves_max);
+    args.refuse("a fixed tree has 1 to 2^24 leaves", static_cast<std::int64_t>(tree.leaves), said_already);
     return args;
   }
   args.count = out.size();

@@ -129,7 +129,8 @@ struct invocation {
   void require_root(problem p, rank_t wanted) noexcept {
     root = wanted;
     if (wanted < 0 || wanted >= p.size)
-      refuse("the root must be a rank of the communicator, less than its size", wanted, p.size);
+      refuse("the root must be a rank of the communicator, less than its size",
+             static_cast<std::int64_t>(wanted), said_already);
   }
 
   // The buffers either are the same memory, chunk for chunk, or do not overlap. `shift`: where the

@@ -46,7 +46,7 @@ void run_one_or_throw(communicator<Transport>& comm, exec::message const& what) 
     bool const of_memory = fault == fault_of_memory(what), absurd = fault == absurd_count;
     throw_wrong_argument(what.outgoing ? "send" : "receive", where(comm), fault,
                          !of_memory ? what.peer : absurd ? static_cast<std::int64_t>(what.bytes) : 0,
-                         !of_memory ? comm.size()
+                         !of_memory ? said_already
                          : absurd   ? PTRDIFF_MAX
                                     : static_cast<std::int64_t>(what.bytes));
   }

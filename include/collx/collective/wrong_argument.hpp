@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is said of a call that is refused before anything is sent: which collective, on which rank of how
-// many, what is wrong, and the two numbers that do not fit.
+// many, what is wrong, and the numbers that do not fit.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,8 @@ namespace collx::inline abi_1::detail {
 }
 // Both numbers are counts then, and may be larger than any signed one.
 inline constexpr char const* absurd_count = "so many elements fit into no memory; is the count negative?";
+// For `needed`, where the text says what would do: a range, or something that is no number.
+inline constexpr std::int64_t said_already = INT64_MIN;
 
 // `where`: the rank that is told, and of how many.
 [[noreturn]] COLLX_COLD inline void throw_wrong_argument(char const* collective, problem const& where,
@@ -27,6 +29,9 @@ inline constexpr char const* absurd_count = "so many elements fit into no memory
     std::snprintf(text, sizeof text, "%s on rank %d of %d: %s (given %llu, at most %llu)", collective,
                   where.rank, where.size, what, static_cast<unsigned long long>(given),
                   static_cast<unsigned long long>(needed));
+  else if (needed == said_already)
+    std::snprintf(text, sizeof text, "%s on rank %d of %d: %s (given %lld)", collective, where.rank,
+                  where.size, what, static_cast<long long>(given));
   else
     std::snprintf(text, sizeof text, "%s on rank %d of %d: %s (given %lld, needed %lld)", collective,
                   where.rank, where.size, what, static_cast<long long>(given),

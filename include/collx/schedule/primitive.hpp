@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The words of the schedule language: what one step of one rank does. Pure data: no pointers to
-// user memory, no bytes, no I/O. Executors, the verifier, the renderer and simulators read these.
+// user memory, no bytes, no I/O. Executors, the verifier, the renderer and cost models read these.
 #pragma once
 
 #include "collx/core/types.hpp"
