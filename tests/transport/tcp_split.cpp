@@ -7,6 +7,7 @@
 #include <string>
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 
 #include "collx/collx.hpp"
 #include "collx/transport/sockets/membership.hpp"
@@ -15,6 +16,37 @@
 #include "watched_tcp.hpp"
 
 using communicator = collx::communicator<collx::transport::tcp>;
+
+namespace {
+
+int count_open() {
+  int count = 0;
+  for (int fd = 0; fd < 300; ++fd) count += fcntl(fd, F_GETFD) >= 0;
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("tcp: a rank that lacks a descriptor for its world leaves nothing open") {
+  watchdog dog;
+  int const before = count_open();
+  for (int const can_open : {0, 1}) {
+    CAPTURE(can_open);
+    wired::cables all(2);
+    collx::transport::sockets::connector* const mine = all[0];
+    REQUIRE(mine->fd() >= 0);  // see without_descriptors: of this class, too
+    std::string said;
+    try {
+      without_descriptors const limit(can_open);
+      (void)collx::transport::tcp::join(0, 2, {}, 2, mine);
+    } catch (collx::error const& refused) {
+      said = refused.what();
+    }
+    CHECK(said.find("raise the limit on descriptors") != std::string::npos);
+    delete all[1];
+    CHECK(count_open() == before);
+  }
+}
 
 TEST_CASE("tcp: a split for which one rank has no descriptor fails at once on all, and leaves nothing") {
   auto const codes = watched::on_tcp_processes(3, [](communicator& comm) {

@@ -23,7 +23,12 @@ struct composite {
   [[nodiscard]] static communicator<As> join(typename Near::world* near, typename Far::world* far,
                                              array<std::uint64_t> const& hosts, exec::wakefulness how) {
     auto* const both = new world(near, far, hosts);
-    return {both, As::membership::join_world(*both, how)};
+    try {
+      return {both, As::membership::join_world(*both, how)};
+    } catch (error const&) {  // the system has refused something
+      both->drop();
+      throw;
+    }
   }
 };
 

@@ -20,8 +20,19 @@ struct tcp {
   template <class As = tcp>
   [[nodiscard]] static communicator<As> join(rank_t rank, rank_t size, tcp_settings const& chosen,
                                              rank_t ranks_here, sockets::connector* connector) {
-    auto* const world = new tcp_world(rank, size, chosen, ranks_here, connector);
-    return {world, As::membership::join_world(*world)};
+    return of_all<As>(new tcp_world(rank, size, chosen, ranks_here, connector));
+  }
+
+  // The communicator of everybody in a world that nobody else refers to: takes it over, also where the system
+  // refuses something and this throws error.
+  template <class As = tcp>
+  [[nodiscard]] static communicator<As> of_all(tcp_world* world) {
+    try {
+      return {world, As::membership::join_world(*world)};
+    } catch (error const&) {
+      world->drop();  // or its gate would stay open, and peers would wait for this rank
+      throw;
+    }
   }
 };
 

@@ -26,7 +26,10 @@ class switchboard {
         connector_(connector),
         links_(static_cast<std::size_t>(size)),
         epoll_(epoll_create1(EPOLL_CLOEXEC)) {
-    if (!epoll_) throw error(status::system_failure, "epoll_create1 failed; raise the limit on descriptors");
+    if (!epoll_) {
+      delete connector_;
+      throw error(status::system_failure, "epoll_create1 failed; raise the limit on descriptors");
+    }
     watch(connector_->fd(), connector_mark, EPOLLIN, EPOLL_CTL_ADD);
     if (rank + 1 < size) dial(rank + 1, 1);
     if (rank == 0 && size > 2) dial(size - 1, 1);
