@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// first error: no matching function for call to
+// first error: collx: broadcast does not take these arguments
 // shows: buffer_like
 #include <string>
 #include <vector>

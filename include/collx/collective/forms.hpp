@@ -220,6 +220,13 @@ template <class Algorithm, class Contract, class T, class Op, class Endpoint>
   return compiled_collective<Contract, T, Op, Endpoint, Algorithm>::prepare(engine, args, how);
 }
 
+// What is started is used after the statement: a temporary that owns its elements is gone by then, and a span
+// is not their owner.
+template <class... Arguments>
+inline constexpr bool are_no_temporaries = ((std::is_lvalue_reference_v<Arguments> ||
+                                             !buffer_like<Arguments> ||
+                                             std::is_trivially_destructible_v<Arguments>)&&...);
+
 }  // namespace detail
 }  // namespace collx::inline abi_1
 
@@ -235,11 +242,13 @@ template <class Algorithm, class Contract, class T, class Op, class Endpoint>
 #define COLLX_DETAIL_FORMS(name)                                                                         \
   template <class Algorithm = default_algorithm, class Transport, class... Arguments>                    \
   void name(communicator<Transport>& comm, Arguments&&... arguments) {                                   \
+    COLLX_DETAIL_REQUIRE_FIT(name);                                                                      \
     detail::run_or_throw<Algorithm>(                                                                     \
         comm.engine(), detail::called_on(comm, detail::bind_##name(detail::where(comm), arguments...))); \
   }                                                                                                      \
   template <class Algorithm = default_algorithm, class Transport, class... Arguments>                    \
   [[nodiscard]] status try_##name(communicator<Transport>& comm, Arguments&&... arguments) noexcept {    \
+    COLLX_DETAIL_REQUIRE_FIT(name);                                                                      \
     return detail::run<Algorithm>(                                                                       \
         comm.engine(), detail::called_on(comm, detail::bind_##name(detail::where(comm), arguments...))); \
   }                                                                                                      \
@@ -247,6 +256,8 @@ template <class Algorithm, class Contract, class T, class Op, class Endpoint>
   template <class Algorithm = default_algorithm, priority How = priority::normal, class Transport,       \
             class... Arguments>                                                                          \
   [[nodiscard]] auto name(communicator<Transport>& comm, Arguments&&... arguments) {                     \
+    COLLX_DETAIL_REQUIRE_FIT(name);                                                                      \
+    COLLX_DETAIL_REQUIRE_BUFFERS_THAT_STAY;                                                              \
     return detail::begin<Algorithm>(                                                                     \
         comm.engine(), detail::called_on(comm, detail::bind_##name(detail::where(comm), arguments...)),  \
         How);                                                                                            \
@@ -256,8 +267,22 @@ template <class Algorithm, class Contract, class T, class Op, class Endpoint>
   template <class Algorithm = default_algorithm, priority How = priority::normal, class Transport,       \
             class... Arguments>                                                                          \
   [[nodiscard]] auto name(communicator<Transport>& comm, Arguments&&... arguments) {                     \
+    COLLX_DETAIL_REQUIRE_FIT(name);                                                                      \
+    COLLX_DETAIL_REQUIRE_BUFFERS_THAT_STAY;                                                              \
     return detail::prepare<Algorithm>(                                                                   \
         comm.engine(), detail::called_on(comm, detail::bind_##name(detail::where(comm), arguments...)),  \
         How);                                                                                            \
   }                                                                                                      \
   }
+
+// Before the call that would say the same with a list of functions that do not fit.
+#define COLLX_DETAIL_REQUIRE_FIT(name)                                                     \
+  static_assert(                                                                           \
+      requires { detail::bind_##name(detail::where(comm), arguments...); },                \
+      "collx: " #name                                                                      \
+      " does not take these arguments (docs/collectives.md); a buffer has "                \
+      "data(), size() and trivially copyable elements: std::vector, std::span, std::array" \
+      ", but no pointer, single value or std::vector<bool>")
+#define COLLX_DETAIL_REQUIRE_BUFFERS_THAT_STAY            \
+  static_assert(detail::are_no_temporaries<Arguments...>, \
+                "collx: a buffer that is started with must stay until wait() returns; give it a name")
