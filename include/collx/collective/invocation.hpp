@@ -226,22 +226,22 @@ struct unreduced {
 }  // namespace collx::inline abi_1
 
 // A program of files that define COLLX_CHOOSE_AT_RUN_TIME and files that do not would have two definitions of
-// what the library calls itself (`split`), and take either. It does not link: every file refers to a symbol
-// that says what it does, in a section group that both kinds of files have under one name, of which linkers
-// keep one. Hidden, so that a shared library may decide by itself; "R": also where unused sections go;
-// .ifndef: optimised when linked (-flto), files become one, and the difference is not found.
-#if defined(COLLX_CHOOSE_AT_RUN_TIME)
-#define COLLX_DETAIL_CHOICE "define_COLLX_CHOOSE_AT_RUN_TIME_for_all_files_or_for_none.this_one_does"
-#else
-#define COLLX_DETAIL_CHOICE "define_COLLX_CHOOSE_AT_RUN_TIME_for_all_files_or_for_none.this_one_does_not"
-#endif
+// what the library calls itself (`split`), and take either. It does not link: in each kind of file one
+// symbol, whose name says what to do, is another name of a variable that all files of the kind share, and
+// files of two kinds have two of it. (Linkers keep a second name where they keep the first; so do those that
+// optimise, -flto.) Hidden, so that a shared library may decide by itself.
 #if defined(__ELF__) && !defined(__CUDA_ARCH__)
-asm(".ifndef " COLLX_DETAIL_CHOICE "\n"
-    ".pushsection .rodata.collx_choice,\"aG\",@progbits,collx_choice,comdat\n"
-    ".globl " COLLX_DETAIL_CHOICE "\n.hidden " COLLX_DETAIL_CHOICE "\n" COLLX_DETAIL_CHOICE ": .byte 0\n"
-    ".popsection\n.endif\n"
-    ".pushsection .rodata.collx_choice_of_file,\"aR\",@progbits\n"
-    ".long " COLLX_DETAIL_CHOICE " - .\n"
-    ".popsection\n");
+#define COLLX_DETAIL_CHOICE "define_COLLX_CHOOSE_AT_RUN_TIME_for_all_files_or_for_none"
+#if defined(COLLX_CHOOSE_AT_RUN_TIME)
+#define COLLX_DETAIL_CHOICE_HERE COLLX_DETAIL_CHOICE ".this_one_does"
+#else
+#define COLLX_DETAIL_CHOICE_HERE COLLX_DETAIL_CHOICE ".this_one_does_not"
 #endif
+namespace collx::inline abi_1::detail {
+[[gnu::used, gnu::visibility("hidden")]] inline char const choice_here asm(COLLX_DETAIL_CHOICE_HERE) = 0;
+[[gnu::alias(COLLX_DETAIL_CHOICE_HERE),
+  gnu::visibility("hidden")]] extern char const choice_of_all_files asm(COLLX_DETAIL_CHOICE);
+}  // namespace collx::inline abi_1::detail
+#undef COLLX_DETAIL_CHOICE_HERE
 #undef COLLX_DETAIL_CHOICE
+#endif
