@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many messages may be on their way to a rank that has not read them: many small ones, fewer large ones.
-// A sender keeps to it, a receiver tells in time, and does not believe that its peers keep to it. component:
-// tcp
+// A sender keeps to it, a receiver tells in time, and does not believe that its peers keep to it.
+// component: tcp
 #include <optional>
 #include <vector>
 
@@ -9,7 +9,7 @@
 
 #include "collx/collx.hpp"
 #include "transport/held_ends.hpp"
-#include "watchdog.hpp"
+#include "transport/wired.hpp"
 
 namespace {
 
@@ -155,5 +155,37 @@ TEST_CASE("tcp: who sends more than there is credit for is not believed") {
     CHECK_FALSE(s.is_broken());
     s.tell_message(bytes);
     CHECK(s.is_broken());
+  }
+}
+
+TEST_CASE("tcp: what schedules may count on can be on its way, whatever was read before") {
+  using collx::transport::tcp;
+  watchdog dog;
+  collx::transport::tcp_settings chosen;
+  chosen.common.staging_bytes = 64 * 1024;
+  std::vector<std::byte> const payload(large_bytes);
+  for (std::uint32_t before = 0; before <= most_large; ++before) {
+    CAPTURE(before);
+    wired::cables all(2);
+    auto zero = tcp::join<tcp>(0, 2, chosen, 2, all[0]), one = tcp::join<tcp>(1, 2, chosen, 2, all[1]);
+    auto &from = zero.engine().endpoint(), &to = one.engine().endpoint();
+    auto const look = [&] {
+      for (int i = 0; i < 10; ++i) from.progress(), to.progress();
+    };
+    auto const send = [&] {
+      REQUIRE(from.can_send(0, 1));
+      from.send(0, 1, payload.data(), payload.size(), handover::in_place);
+      look();
+    };
+    auto const read = [&] {
+      collx::transport::arrival message;
+      to.expect(0, 0, nullptr, payload.size());
+      REQUIRE(to.arrived(0, 0, message));
+      to.consume(0, 0);
+      look();
+    };
+    for (std::uint32_t i = 0; i < before; ++i) send(), read();
+    for (std::uint64_t i = 0; i < from.depth(); ++i) send();
+    for (std::uint64_t i = 0; i < from.depth(); ++i) read();
   }
 }

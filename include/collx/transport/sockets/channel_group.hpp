@@ -29,6 +29,9 @@ struct channel {
   static constexpr std::uint32_t large_depth = tcp_settings::large_messages_in_flight;
   static constexpr std::uint32_t depth = tcp_settings::messages_in_flight;
   static constexpr std::uint32_t large_weight = depth / large_depth;
+  // What a schedule may rely on, even if all are large: a receiver keeps to itself that it has read less than
+  // half of a credit.
+  static constexpr std::uint32_t sure_depth = large_depth - large_depth / 2 + 1;
   static constexpr std::size_t small_bytes_max = 4096;
   static constexpr std::size_t inline_bytes = 64;
 

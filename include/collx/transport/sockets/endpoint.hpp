@@ -48,7 +48,7 @@ class tcp_endpoint {
   [[nodiscard]] rank_t rank() const noexcept { return group_.rank(); }
   [[nodiscard]] rank_t size() const noexcept { return group_.size(); }
   [[nodiscard]] rank_t world_rank(rank_t member) const noexcept { return group_.world_rank(member); }
-  [[nodiscard]] std::uint64_t depth() const noexcept { return channel::large_depth; }
+  [[nodiscard]] std::uint64_t depth() const noexcept { return channel::sure_depth; }
   [[nodiscard]] std::size_t staging_bytes() const noexcept { return staging_bytes_of(*world_); }
   [[nodiscard]] std::size_t reserved_bytes() const noexcept {
     return memory_.size() + group_.reserved_bytes();
