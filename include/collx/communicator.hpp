@@ -86,7 +86,7 @@ class communicator {
   [[nodiscard]] rank_t size() const noexcept { return where_.size; }
 
   // The longest any wait of a collective on this communicator may take before it fails with
-  // status::timeout. Default 30 s, or COLLX_TIMEOUT_US.
+  // status::timeout. Default 30 s, or COLLX_TIMEOUT_US; 0 waits for nothing, and no value for ever.
   void timeout_us(std::uint64_t value) noexcept { engine_->timeout_us(value); }
   [[nodiscard]] std::uint64_t timeout_us() const noexcept { return engine_->timeout_us(); }
 
