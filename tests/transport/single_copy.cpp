@@ -29,6 +29,7 @@
 #include "collx/collective/reduce_scatter.hpp"
 #include "collx/collective/split.hpp"
 #include "collx/transport/faulty.hpp"
+#include "fetching.hpp"
 #include "sample.hpp"
 #include "shared_with_forks.hpp"
 #include "watched.hpp"
@@ -38,29 +39,6 @@ namespace {
 using collx::rank_t;
 using collx::status;
 using collx::transport::shm;
-
-// Counts what it fetches and posts, and fails when it is told to.
-template <class Endpoint>
-class fetching_endpoint : public Endpoint {
- public:
-  using Endpoint::Endpoint;
-  status fetch(int lane, rank_t peer, std::size_t from, std::byte* to, std::size_t bytes) noexcept {
-    ++fetched;
-    return fails ? status::system_failure : Endpoint::fetch(lane, peer, from, to, bytes);
-  }
-  status post(rank_t peer, std::uint64_t to, std::byte const* from, std::size_t bytes) noexcept {
-    ++posted;
-    return fails ? status::system_failure : Endpoint::post(peer, to, from, bytes);
-  }
-  int fetched = 0, posted = 0;
-  bool fails = false;
-};
-
-struct fetching {
-  using world = shm::world;
-  using endpoint = fetching_endpoint<shm::endpoint>;
-  using membership = shm::membership_of<fetching>;
-};
 
 using communicator = collx::communicator<fetching>;
 

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// A transport::shm that a test can watch fetch and post, and make fail at it.
+#pragma once
+
+#include "collx/transport/shm.hpp"
+
+// Counts what it fetches and posts, and fails when it is told to.
+template <class Endpoint>
+class fetching_endpoint : public Endpoint {
+ public:
+  using Endpoint::Endpoint;
+  collx::status fetch(int lane, collx::rank_t peer, std::size_t from, std::byte* to,
+                      std::size_t bytes) noexcept {
+    ++fetched;
+    return fails ? collx::status::system_failure : Endpoint::fetch(lane, peer, from, to, bytes);
+  }
+  collx::status post(collx::rank_t peer, std::uint64_t to, std::byte const* from,
+                     std::size_t bytes) noexcept {
+    ++posted;
+    return fails ? collx::status::system_failure : Endpoint::post(peer, to, from, bytes);
+  }
+  int fetched = 0, posted = 0;
+  bool fails = false;
+};
+
+struct fetching {
+  using world = collx::transport::shm::world;
+  using endpoint = fetching_endpoint<collx::transport::shm::endpoint>;
+  using membership = collx::transport::shm::membership_of<fetching>;
+};
