@@ -161,8 +161,13 @@ struct whereabouts {
                              "COLLX_INTERFACE is \"%.100s\", and no interface of this host that has an "
                              "address begins so; it has",
                              interfaces);
-    for (net::interface_address const& each : all)
-      if (used < static_cast<int>(sizeof text) - 20) used += std::snprintf(text + used, 20, " %s", each.name);
+    // One entry for each address: an interface that has several is named once.
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      bool is_named = false;
+      for (std::size_t j = 0; j < i; ++j) is_named = is_named || std::strcmp(all[j].name, all[i].name) == 0;
+      if (!is_named && used < static_cast<int>(sizeof text) - 20)
+        used += std::snprintf(text + used, 20, " %s", all[i].name);
+    }
     throw error(status::bad_argument, text);
   }
 };
