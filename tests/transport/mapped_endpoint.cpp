@@ -176,6 +176,31 @@ TEST_CASE("mapped: payloads of every size that letters hold, whatever lay in the
     }
 }
 
+// Lines may become visible in any order, and their sender may end between two of them.
+TEST_CASE("mapped: a letter is not there before all of its lines are") {
+  two_ends pair;
+  endpoint &from = *pair.ends[0], &to = *pair.ends[1];
+  auto* const lines =
+      reinterpret_cast<mapped::further_line*>(pair.world.blocks()[1] + pair.world.layout().further(0));
+  arrival what;
+  for (std::uint64_t number = 1; number <= 3 * mapped::letters_per_inbox; ++number) {
+    std::vector<std::byte> const sent = bytes_of(number, endpoint::short_bytes);
+    from.send(0, 1, sent.data(), sent.size(), handover::in_place);
+    auto* const first = lines + (number - 1) % mapped::letters_per_inbox * mapped::further_lines;
+    for (std::size_t late = 0; late < mapped::further_lines; ++late) {
+      // What an earlier letter has left there.
+      std::uint64_t const before =
+          number > mapped::letters_per_inbox ? number - mapped::letters_per_inbox : 0;
+      first[late].sequence.store(before);
+      CHECK_FALSE(to.arrived(0, 0, what));
+      first[late].sequence.store(number);
+    }
+    REQUIRE(to.arrived(0, 0, what));
+    CHECK(std::memcmp(what.data, sent.data(), sent.size()) == 0);
+    to.consume(0, 0);
+  }
+}
+
 TEST_CASE("mapped: a small payload is copied at once, a large one is read where it lies") {
   for (int const lane : {0, 1}) {
     two_ends pair;
