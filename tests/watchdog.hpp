@@ -88,7 +88,9 @@ class watchdog {
   void remove(void* comm) {
     std::lock_guard const only_me(mutex_);
     std::erase_if(ranks_, [&](entry const& rank) {
-      if (rank.comm == comm && expired_) rank.print(comm);  // it leaves because it was aborted
+      // It leaves because it was aborted, perhaps by another process's watchdog: this one may end the process
+      // before anybody else tells.
+      if (rank.comm == comm && (expired_ || hanging != nullptr)) rank.print(comm);
       return rank.comm == comm;
     });
     changed_.notify_one();
