@@ -3,8 +3,8 @@
 // not understood is an error that names file and line. Strings may hold \" and \\, and no other escape.
 #pragma once
 
+#include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 
 #include "collx/core/error.hpp"
@@ -15,7 +15,8 @@ namespace collx::inline abi_1::tune {
 class json_reader {
  public:
   // `text` ends with '\0' and stays where it is.
-  json_reader(char const* text, char const* file) : begin_(text), at_(text), file_(file) {}
+  json_reader(char const* text, char const* file)
+      : begin_(text), at_(text), end_(text + std::strlen(text)), file_(file) {}
 
   // Calls f(key) for every member; f reads the value.
   template <class F>
@@ -53,11 +54,12 @@ class json_reader {
 
   [[nodiscard]] double number() {
     skip_space();
-    char* end = nullptr;
-    double const value = std::strtod(at_, &end);
-    // To strtod() "nan" is one, too, and 1e999 is infinite: no time can be either.
-    if (end == at_ || !std::isfinite(value)) refuse("a number should stand here");
-    at_ = end;
+    // Not strtod(), to which a program's locale may say that decimals stand behind a comma.
+    double value = 0;
+    auto const read = std::from_chars(at_, end_, value);
+    // "nan" is a number here, too: no time can be.
+    if (read.ec != std::errc() || !std::isfinite(value)) refuse("a number should stand here");
+    at_ = read.ptr;
     return value;
   }
 
@@ -116,6 +118,7 @@ class json_reader {
 
   char const* begin_;
   char const* at_;
+  char const* end_;
   char const* file_;
 };
 
