@@ -57,9 +57,10 @@ TEST_CASE("a map that is kept serves calls that differ in their buffers, and no 
   using gather = collx::algo::direct_one_shot::all_gather;
   std::vector<std::byte> memory(64);
   collx::exec::workspace used(3);
+  // In one fragment, and in several.
   for (int round = 0; round < 2; ++round)
-    for (std::size_t const count : {8, 4096, 1 << 20})  // in one fragment, and in several
-      for (std::size_t const element : {1, 4})
+    for (std::size_t const count : {std::size_t{8}, std::size_t{4096}, std::size_t{1} << 20})
+      for (std::size_t const element : {std::size_t{1}, std::size_t{4}})
         for (collx::rank_t const size : {2, 3})
           for (bool const in_place : {false, true}) {
             CAPTURE(count);

@@ -275,7 +275,11 @@ inline constexpr bool are_no_temporaries = ((std::is_lvalue_reference_v<Argument
   }                                                                                                      \
   }
 
-// Before the call that would say the same with a list of functions that do not fit.
+// Before the call that would say the same with a list of functions that do not fit. nvcc 13 finds that good
+// arguments of calls in gpu_communicator.cuh do not.
+#if defined(__CUDACC__)
+#define COLLX_DETAIL_REQUIRE_FIT(name) static_assert(true)
+#else
 #define COLLX_DETAIL_REQUIRE_FIT(name)                                                     \
   static_assert(                                                                           \
       requires { detail::bind_##name(detail::where(comm), arguments...); },                \
@@ -283,6 +287,7 @@ inline constexpr bool are_no_temporaries = ((std::is_lvalue_reference_v<Argument
       " does not take these arguments (docs/collectives.md); a buffer has "                \
       "data(), size() and trivially copyable elements: std::vector, std::span, std::array" \
       ", but no pointer, single value or std::vector<bool>")
+#endif
 #define COLLX_DETAIL_REQUIRE_BUFFERS_THAT_STAY            \
   static_assert(detail::are_no_temporaries<Arguments...>, \
                 "collx: a buffer that is started with must stay until wait() returns; give it a name")

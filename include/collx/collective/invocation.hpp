@@ -239,8 +239,10 @@ struct unreduced {
 #endif
 namespace collx::inline abi_1::detail {
 [[gnu::used, gnu::visibility("hidden")]] inline char const choice_here asm(COLLX_DETAIL_CHOICE_HERE) = 0;
+// Declared, and defined by its alias. NOLINTBEGIN(misc-definitions-in-headers)
 [[gnu::alias(COLLX_DETAIL_CHOICE_HERE),
   gnu::visibility("hidden")]] extern char const choice_of_all_files asm(COLLX_DETAIL_CHOICE);
+// NOLINTEND(misc-definitions-in-headers)
 }  // namespace collx::inline abi_1::detail
 #undef COLLX_DETAIL_CHOICE_HERE
 #undef COLLX_DETAIL_CHOICE

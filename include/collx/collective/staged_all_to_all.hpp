@@ -110,7 +110,7 @@ template <template <class, class> class Started, class Algorithm, class Transpor
 [[nodiscard]] auto start_staged(communicator<Transport>& near, communicator<Transport>& far, Moves&& moves,
                                 priority how) {
   require_axes(Moves::name, near, far);
-  return Started<Moves, typename Transport::endpoint>(near.engine(), std::move(moves), how,
+  return Started<Moves, typename Transport::endpoint>(near.engine(), std::forward<Moves>(moves), how,
                                                       std::type_identity<Algorithm>());
 }
 

@@ -77,11 +77,13 @@ class network_connector : public connector {
 
  private:
   COLLX_COLD void find_distances() {
-    array<net::interface_address> own;
-    try {
-      own = net::local_interfaces();
-    } catch (error const&) {  // who may not know his interfaces takes all but the loopback for far
-    }
+    auto const own = [] {
+      try {
+        return net::local_interfaces();
+      } catch (error const&) {  // who may not know his interfaces takes all but the loopback for far
+        return array<net::interface_address>();
+      }
+    }();
     for (std::size_t r = 0; r < addresses_.size(); ++r)
       distances_[r] = net::is_of_this_host(own, addresses_[r])     ? flows::distance::host
                       : net::is_of_own_network(own, addresses_[r]) ? flows::distance::network
