@@ -69,8 +69,9 @@ int sizes_are_right(communicator& comm) {
   auto shared_input = comm.allocate<number>(largest * ranks),
        shared_output = comm.allocate<number>(largest * ranks);
   std::size_t round = 0;
-  for (std::size_t const bytes :
-       {4, 28, 32, 36, 84, 88, 92, 140, 144, 148, 1020, 1024, 2048, 8188, 8192, 8196})
+  constexpr std::size_t all_bytes[] = {4,   28,  32,   36,   84,   88,   92,   140,
+                                       144, 148, 1020, 1024, 2048, 8188, 8192, 8196};
+  for (std::size_t const bytes : all_bytes)
     for (int memories = 0; memories < 4; ++memories, ++round) {
       // Of every rank, of none, of one, of all others.
       bool const odd = comm.rank() == 1;
