@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // libFuzzer: a peer that says anything at all. A rank reads it from real sockets, while it expects and
 // consumes messages; whatever comes, nothing is stored outside of where messages belong.
-#include <sys/eventfd.h>
-#include <sys/socket.h>
-
 #include <cstring>
 #include <vector>
 
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
 #include "collx/transport/tcp.hpp"
+#include "fuzz/fuzzing.hpp"
 
 namespace {
 
@@ -42,18 +43,6 @@ class given : public transport::sockets::connector {
  private:
   int given_ = 0;
   net::owned_fd bell_;
-};
-
-// Takes values out of the input; zeros at its end.
-struct input {
-  std::uint8_t const* at;
-  std::size_t left;
-  std::uint32_t byte() {
-    if (left == 0) return 0;
-    --left;
-    return *at++;
-  }
-  std::uint32_t word() { return byte() | byte() << 8; }
 };
 
 // A frame that is mostly in order, so that what is wrong in it gets far.

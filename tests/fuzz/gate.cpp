@@ -9,14 +9,11 @@
 #include <vector>
 
 #include "collx/net/caller.hpp"
+#include "fuzz/fuzzing.hpp"
 
 namespace {
 
 using namespace collx;
-
-void require(bool good) {
-  if (!good) std::abort();
-}
 
 net::credentials const& keys(bool are_ours) {
   static constexpr char ours[] = "the secret of these tests", others[] = "the secret of other tests";

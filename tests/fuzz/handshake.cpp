@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "fuzz/fuzzing.hpp"
+
 namespace {
 
 using namespace collx::net;
@@ -19,10 +21,6 @@ constexpr expectation expects(protection protects) {
 credentials const& keys() {
   static credentials const made(secret::of(std::span(text, sizeof text - 1)), 7);
   return made;
-}
-
-void require(bool good) {
-  if (!good) std::abort();
 }
 
 // What the other side says, byte by byte.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collx/transport/cuda/registrations.hpp"
+#include "fuzz/fuzzing.hpp"
 #include "transport/fake_memory.hpp"
 
 namespace {
@@ -15,10 +16,6 @@ using namespace collx::transport::cuda_parts;
 using fake_memory::address_of;
 using fake_memory::pointer_to;
 using fake_memory::unit;
-
-void require(bool good) {
-  if (!good) std::abort();
-}
 
 // Values are the identities they were made for; how many of each there are is counted.
 struct maker {
@@ -36,16 +33,6 @@ struct maker {
   }
 };
 using table = registrations<std::uint64_t, maker>;
-
-struct input {
-  std::uint8_t const* at;
-  std::size_t left;
-  std::uint32_t byte() {
-    if (left == 0) return 0;
-    --left;
-    return *at++;
-  }
-};
 
 // With hits that are verified, or with frees that tell of themselves.
 class run {

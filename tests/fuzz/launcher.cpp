@@ -15,6 +15,7 @@
 
 #include "collx/bootstrap/whereabouts.hpp"
 #include "collx/transport/sockets/tcp_settings.hpp"
+#include "fuzz/fuzzing.hpp"
 
 namespace {
 
@@ -26,10 +27,6 @@ constexpr char const* ours[] = {"COLLX_LAUNCHER",      "COLLX_RENDEZVOUS", "COLL
                                 "COLLX_TCP_CHECK",     "COLLX_YIELD_US",   "SLURM_STEP_NODELIST",
                                 "SLURM_JOB_NODELIST",  "COLLX_HEAP_BYTES", "COLLX_TCP_SLICES",
                                 "COLLX_SECRET",        "COLLX_INTERFACE"};
-
-void require(bool good) {
-  if (!good) std::abort();
-}
 
 // Calls f(name) for every variable that is read.
 template <class F>
@@ -54,15 +51,6 @@ void set_variables(std::string const& text) {
       if (i++ == wanted) setenv(name, value.c_str(), 1);
     });
     at = end + 1;
-  }
-}
-
-template <class F>
-void or_error(F const& f) {
-  try {
-    f();
-  } catch (error const& refused) {
-    require(refused.code() == status::bad_argument && refused.what()[0] != '\0');
   }
 }
 

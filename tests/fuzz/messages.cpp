@@ -7,15 +7,12 @@
 
 #include "collx/bootstrap/place.hpp"
 #include "collx/bootstrap/rank_list.hpp"
+#include "fuzz/fuzzing.hpp"
 
 namespace {
 
 using namespace collx::bootstrap;
 using collx::net::address;
-
-void require(bool good) {
-  if (!good) std::abort();
-}
 
 template <class Message>
 void try_message(std::byte const* data, std::size_t size) {

@@ -10,26 +10,14 @@
 #include <string>
 #include <vector>
 
+#include "fuzz/fuzzing.hpp"
+
 namespace {
 
 using namespace collx;
 using bootstrap::detail::hello;
 using bootstrap::detail::verdict;
 using net::owned_fd;
-
-void require(bool good) {
-  if (!good) std::abort();
-}
-
-struct input {
-  std::uint8_t const* at;
-  std::size_t left;
-  std::uint32_t byte() {
-    if (left == 0) return 0;
-    --left;
-    return *at++;
-  }
-};
 
 // All that an input opens has low numbers.
 int count_descriptors() {

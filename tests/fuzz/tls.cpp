@@ -12,26 +12,12 @@
 
 #include "collx/net/fd.hpp"
 #include "collx/net/tls_context.hpp"
+#include "fuzz/fuzzing.hpp"
 
 namespace {
 
 using namespace collx::net;
 using collx::status;
-
-void require(bool good) {
-  if (!good) std::abort();
-}
-
-struct input {
-  std::uint8_t const* at;
-  std::size_t left;
-  std::uint32_t byte() {
-    if (left == 0) return 0;
-    --left;
-    return *at++;
-  }
-  std::uint32_t word() { return byte() | byte() << 8; }
-};
 
 constexpr std::size_t bytes_max = 200'000;  // of each direction
 

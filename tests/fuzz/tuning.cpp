@@ -8,23 +8,11 @@
 #include <string>
 
 #include "collx/tune/settings.hpp"
+#include "fuzz/fuzzing.hpp"
 
 namespace {
 
 using namespace collx;
-
-void require(bool good) {
-  if (!good) std::abort();
-}
-
-template <class F>
-void or_error(F const& f) {
-  try {
-    f();
-  } catch (error const& refused) {
-    require(refused.code() == status::bad_argument && refused.what()[0] != '\0');
-  }
-}
 
 void try_table(std::string const& text) {
   tune::tuning table = tune::parse(text.c_str(), "table.json");
