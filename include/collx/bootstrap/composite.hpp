@@ -32,7 +32,7 @@ struct start_of<transport::composite<transport::shm, transport::tcp>> {
       settings const& chosen, launch const& me = launch::from_environment()) {
     network_membership all = start_of<transport::tcp>::meet(chosen, me);
     rank_t const here = ranks_on_host_of(all.hosts, all.rank), each = ranks_per_host(all.hosts);
-    auto* const near = join_host(all, here, chosen.common);
+    auto* const near = join_host(all, here, chosen.for_ranks(all.size).common);
     transport::tcp_world* far = nullptr;
     try {
       far = start_of<transport::tcp>::join_far(all, here, chosen);

@@ -124,8 +124,11 @@ class flow {
         parts[message.msg_iovlen++] = {to_, rest_};
         asked += rest_;
       }
-      parts[message.msg_iovlen++] = {buffer_ + have_, sizeof buffer_ - have_};
-      asked += sizeof buffer_ - have_;
+      bool const reads_on = rest_ < alone_bytes_min || secured_;
+      if (reads_on) {
+        parts[message.msg_iovlen++] = {buffer_ + have_, sizeof buffer_ - have_};
+        asked += sizeof buffer_ - have_;
+      }
       ssize_t const n = receive(message, round < rounds_max);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0 && errno == EAGAIN) return;
@@ -137,12 +140,17 @@ class flow {
       }
       if (!take(static_cast<std::size_t>(n), sink)) return;
       if (static_cast<std::size_t>(n) < asked && !secured_) return;
+      if (!reads_on && rest_ == 0) return;
     }
   }
 
  private:
   // Bytes read in one go besides a slice's: the next heads, and slices that are small.
   static constexpr std::size_t buffer_bytes = 8192;
+  // The end of a large slice is read alone, and nothing behind it before the caller was told of it: where the
+  // next message is wanted is known only then. A head that is read sooner sends it to where it must be
+  // copied from once more. (A broadcast of 512 KiB took 1.5 times as long.)
+  static constexpr std::size_t alone_bytes_min = 64 * 1024;
   // After so many system calls others get their turn.
   static constexpr int rounds_max = 8;
 

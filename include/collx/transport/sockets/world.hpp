@@ -26,8 +26,8 @@ class tcp_world {
                        sockets::connector* connector)
       : rank_(rank),
         ranks_here_(ranks_here),
-        chosen_(chosen),
-        board_(rank, size, chosen, connector),
+        chosen_(chosen.for_ranks(size)),
+        board_(rank, size, chosen_, connector),
         lost_(static_cast<std::size_t>(size)),
         refused_us_(static_cast<std::size_t>(size)) {}
   tcp_world(tcp_world const&) = delete;
