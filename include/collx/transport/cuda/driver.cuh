@@ -105,15 +105,15 @@ class cuda_driver {
   }
 
   // The attributes give the range of addresses that was reserved, of which several allocations may be mapped;
-  // for memory on a device only the other function will do. Where neither knows, the extent stays unknown,
-  // and nothing is kept.
+  // for memory on a device only the other function will do. That one need not know managed memory. Where
+  // neither knows, the extent stays unknown, and nothing is kept.
   void set_extent(std::uintptr_t address, parts const& found, memory_place& place) noexcept {
     CUdeviceptr begin = 0;
     std::size_t bytes = 0;
     if (functions_->range(&begin, &bytes, address) == CUDA_SUCCESS) {
       place.base = begin;
       place.bytes = bytes;
-    } else if (place.kind == memory_kind::pinned) {
+    } else if (place.kind != memory_kind::device) {
       place.base = found.begin;
       place.bytes = found.bytes;
     }
