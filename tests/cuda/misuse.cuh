@@ -82,7 +82,8 @@ void try_misuse(communicator<Transport>& host, gpu_communicator& gpu, stream con
   auto* const askew = reinterpret_cast<float*>(reinterpret_cast<std::byte*>(good.data()) + 1);
   expect_refusal("memory between elements",
                  [&] { all_reduce(gpu, std::span<float>(askew, 50), sum, on(s.id)); });
-  expect_refusal("a wrong count", [&] { all_gather(gpu, good, good, on(s.id)); });
+  std::span<float> const too_short(good.data(), 99);  // whatever the number of ranks
+  expect_refusal("a wrong count", [&] { all_gather(gpu, good, too_short, on(s.id)); });
   all_reduce(gpu, good, sum, on(s.id));  // nothing of this has done harm
   gpu.synchronize(on(s.id));
 }
