@@ -258,6 +258,7 @@ void try_two_streams(communicator<Transport>& host, gpu_communicator& gpu, strea
 void try_heap(gpu_communicator& gpu, stream const& s) {
   std::size_t const count = 100'000;
   auto mine = gpu.allocate<float>(count);
+  check(reinterpret_cast<std::uintptr_t>(mine.data()) % 256 == 0, "allocate() aligns to 256 bytes");
   std::vector<float> const content = content_of(gpu.rank(), count);
   buffer<float>::fill(mine.data(), content);
   all_reduce<algo::ring>(gpu, mine, sum, on(s.id));

@@ -95,8 +95,8 @@ class layout {
   }
   [[nodiscard]] COLLX_HD constexpr std::size_t scratch(int lane) const noexcept { return staging(lane, 2); }
   [[nodiscard]] COLLX_HD constexpr std::size_t half_bytes() const noexcept { return staging_bytes_ / 2; }
-  // Of a whole window.
-  [[nodiscard]] COLLX_HD constexpr std::size_t bytes() const noexcept { return staging(lanes_, 0); }
+  // Of a whole window; what lies behind it is aligned to 256 bytes, as the window is.
+  [[nodiscard]] COLLX_HD constexpr std::size_t bytes() const noexcept { return rounded(staging(lanes_, 0)); }
 
   // Two may be of as many bytes and place different things there.
   [[nodiscard]] constexpr bool is_like(layout const& other) const noexcept {
@@ -138,5 +138,8 @@ class layout {
   packet_width width_ = packet_width::narrow;
   std::size_t staging_bytes_ = 0, packet_bytes_ = 0;
 };
+
+// As allocate() of a gpu_communicator promises.
+static_assert(layout(3, 16, 4096, 256).bytes() % 256 == 0);
 
 }  // namespace collx::inline abi_1::transport::windows
