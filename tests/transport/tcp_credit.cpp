@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many messages may be on their way to a rank that has not read them: many small ones, fewer large ones.
-// A sender keeps to it, a receiver tells in time, and does not believe that its peers keep to it.
+// A sender keeps to it, a receiver tells in time, and does not believe that its peers keep to it. Nor that
+// slices are what was sent, if their checksums are there to compare.
 // component: tcp
 #include <optional>
 #include <vector>
@@ -20,13 +21,15 @@ constexpr std::size_t small_bytes = channel::small_bytes_max, large_bytes = smal
 
 // Rank 0 of two; this test plays rank 1.
 struct scene {
-  scene() {
+  explicit scene(bool checks = false) {
     settings.common.staging_bytes = 1 << 20;
+    settings.checks = checks;
     comm.emplace(collx::transport::tcp::join(0, 2, settings, 2, new held_ends(theirs)));
     look();
     send(1);
     frame const first = hear(1);
     REQUIRE(first.kind == frame_kind::data);
+    REQUIRE(first.flags == (frame::ends_message | (checks ? frame::is_checked : 0)));
     id = first.communicator;
     tell_consumed(1);
   }
@@ -85,11 +88,15 @@ struct scene {
     what.consumed = messages;
     tell(0, what);
   }
-  // The next whole message.
-  void tell_message(std::size_t bytes) { tell(1, next_message(bytes), bytes); }
-  frame next_message(std::size_t bytes) {
+  // The next whole message, of zeros; with a checksum, if it is given.
+  void tell_message(std::size_t bytes, std::optional<std::uint32_t> checksum = {}) {
+    tell(1, next_message(bytes, checksum), bytes);
+  }
+  frame next_message(std::size_t bytes, std::optional<std::uint32_t> checksum = {}) {
     frame what;
     what.flags = frame::ends_message;
+    if (checksum) what.flags |= frame::is_checked;
+    what.checksum = checksum.value_or(0);
     what.sequence = what.message = told++;
     what.message_bytes = what.slice_bytes = static_cast<std::uint32_t>(bytes);
     what.consumed = 1;
@@ -175,6 +182,40 @@ TEST_CASE("tcp: who sends more than there is credit for is not believed") {
     s.tell_message(bytes);
     CHECK(s.is_broken());
   }
+}
+
+TEST_CASE("tcp: slices go with their checksums, if these are asked for") {
+  watchdog dog;
+  scene s(true);
+  // Short ones are sent from a place of their own.
+  for (std::size_t const bytes : {std::size_t{5}, std::size_t{0}, small_bytes}) {
+    CAPTURE(bytes);
+    s.drain();
+    for (std::size_t i = 0; i < bytes; ++i) s.payload[i] = static_cast<std::byte>(i * 7 + bytes);
+    s.send(bytes);
+    s.look();
+    frame const said = s.hear(1);
+    CHECK(said.slice_bytes == bytes);
+    CHECK(said.flags == (frame::ends_message | frame::is_checked));
+    CHECK(said.checksum == crc32c(s.payload.data(), bytes));
+  }
+}
+
+TEST_CASE("tcp: a slice that its checksum does not fit is not believed, whether or not this rank sends any") {
+  watchdog dog;
+  for (bool const checks : {false, true})
+    for (std::size_t const bytes : {std::size_t{0}, std::size_t{5}, small_bytes, large_bytes}) {
+      CAPTURE(checks);
+      CAPTURE(bytes);
+      scene s(checks);
+      std::uint32_t const right = crc32c(std::vector<std::byte>(bytes).data(), bytes);
+      s.tell_message(bytes, right);
+      CHECK_FALSE(s.is_broken());
+      collx::transport::arrival message;
+      CHECK(s.end().arrived(0, 1, message));
+      s.tell_message(bytes, right ^ 1);
+      CHECK(s.is_broken());
+    }
 }
 
 TEST_CASE("tcp: what schedules may count on can be on its way, whatever was read before") {
