@@ -56,11 +56,13 @@ struct loaded_link {
   // Until everything is written; returns the most slices that were under way.
   std::uint32_t drain() {
     std::uint32_t most = 0;
+    std::uint64_t most_bytes = 0;
     std::vector<std::byte> got(100'000);
     std::size_t total = 0;
     for (;;) {
       to_peer.pump();
       most = std::max(most, to_peer.choice().slices_under_way(0));
+      most_bytes = std::max(most_bytes, to_peer.choice().bytes_under_way(0));
       ssize_t const n = recv(theirs[1].get(), got.data(), got.size(), MSG_DONTWAIT);
       if (n <= 0) break;
       total += static_cast<std::size_t>(n);
@@ -68,6 +70,8 @@ struct loaded_link {
     std::size_t const slices = message_bytes / slice_bytes;
     CHECK(total % (message_bytes + slices * sockets::frame_bytes) == 0);
     CHECK(total != 0);
+    CHECK(most_bytes <= most * std::uint64_t{slice_bytes});
+    CHECK(to_peer.choice().bytes_under_way(0) == 0);
     for (int lane = 0; lane < 4; ++lane) CHECK(group.unsent(lane) == 0);
     return most;
   }
