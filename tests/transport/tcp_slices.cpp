@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many slices a connection has under way: never more than the rules for the peer's distance and the
-// collective allow, and as many as they do.
+// collective allow, and as many as they do. And slices of several connections make up the messages they
+// were, whatever order they come in, also where their numbers begin again.
 #include "collx/transport/flows/slice_limits.hpp"
 
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -10,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "collx/collx.hpp"
+#include "collx/core/random.hpp"
 #include "collx/transport/everybody.hpp"
 #include "collx/transport/sockets/link.hpp"
 #include "transport/wired.hpp"
@@ -81,6 +84,118 @@ struct loaded_link {
   sockets::link to_peer;
   net::owned_fd theirs[2];
   std::vector<std::byte> payload = std::vector<std::byte>(message_bytes);
+};
+
+// Two ranks of which one sends to the other over three connections, a lane's slices numbered from near their
+// end on. What arrives is taken frame by frame, of whichever connection the seed says.
+struct jumbled_link {
+  static constexpr int lanes = 2, flow_count = 3;
+  static constexpr std::size_t message_bytes = 8192;  // at most, and it is large
+  static constexpr std::uint32_t slice_bytes = 1024, mask = collx::transport::flows::sequence_mask;
+  static constexpr std::size_t messages = 150;  // of each lane
+
+  struct message {
+    std::size_t begin, bytes;
+  };
+
+  explicit jumbled_link(std::uint64_t seed)
+      : random(seed),
+        from(1, collx::transport::everybody(2), 0, lanes, message_bytes,
+             sockets::channel_group::provision(2, lanes, message_bytes)),
+        to(1, collx::transport::everybody(2), 1, lanes, message_bytes,
+           sockets::channel_group::provision(2, lanes, message_bytes)),
+        to_peer(1, distance::network, {.flows = flow_count, .slice_bytes = slice_bytes}, true) {
+    for (std::byte& b : bytes) b = static_cast<std::byte>(random.below(256));
+    for (int f = 0; f <= flow_count; ++f) {
+      int ends[2];
+      REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
+      to_peer.open(f, net::owned_fd(ends[0]), {});
+      theirs[f].open(net::owned_fd(ends[1]), {});
+    }
+    for (int lane = 0; lane < lanes; ++lane) {
+      std::uint32_t const first = mask - (lane == 0 ? 5 : 300);
+      from.at(lane, 1).next_sequence = highest[lane] = first;
+      to.at(lane, 0).order = collx::transport::flows::slice_window(first);
+      from.limit(lane, {}, "");
+    }
+  }
+
+  void post(int lane) {
+    sockets::channel& c = from.at(lane, 1);
+    if (sent[lane].size() == messages || !c.has_credit()) return;
+    message const next{random.below(100), random.below(message_bytes + 1)};
+    sent[lane].push_back(next);
+    sockets::channel::posted& post = c.post(c.sent++);
+    post = {};
+    post.payload = bytes.data() + next.begin;
+    post.bytes = static_cast<std::uint32_t>(next.bytes);
+    c.large_unread += sockets::channel::is_large(next.bytes);
+    ++from.unsent(lane);
+    to_peer.wants_to_send(c, false);
+  }
+
+  // What a flow asks of whoever reads it.
+  sockets::flow::answer begin(sockets::frame const& what, std::byte*& at) {
+    if (!may_take) return sockets::flow::answer::later;
+    may_take = false;
+    return to.begin(0, what, at);
+  }
+  bool end(sockets::frame const& what, std::byte const* slice) {
+    if (((what.sequence - highest[what.lane]) & mask) < mask / 2) highest[what.lane] = what.sequence;
+    else ++overtaken;
+    return to.end(what, slice);
+  }
+
+  // The next frame of that connection, if it is there.
+  void take(int f) {
+    may_take = true;
+    theirs[f].read(*this);
+    REQUIRE(theirs[f].state() == sockets::flow_state::open);
+  }
+
+  void consume(int lane) {
+    sockets::channel& c = to.at(lane, 0);
+    if (c.order.messages() == c.consumed) return;
+    message const& expected = sent[lane].at(c.consumed);
+    sockets::channel::incoming const& in = c.slot(c.consumed);
+    REQUIRE(in.bytes == expected.bytes);
+    REQUIRE(std::memcmp(in.to, bytes.data() + expected.begin, expected.bytes) == 0);
+    if (!c.consume()) return;
+    c.owed_weight = 0;
+    sockets::frame what;
+    what.kind = sockets::frame_kind::credit;
+    what.lane = c.lane;
+    what.from = 1;
+    what.consumed = static_cast<std::uint32_t>(c.consumed);
+    std::byte* none = nullptr;
+    REQUIRE(from.begin(1, what, none) == sockets::flow::answer::take);
+  }
+
+  void run() {
+    auto const done = [&] {
+      return to.at(0, 0).consumed == messages && to.at(1, 0).consumed == messages;
+    };
+    int favourite = 1;
+    for (int step = 0; !done(); ++step) {
+      REQUIRE(step < 1'000'000);
+      if (step % 64 == 0) favourite = 1 + static_cast<int>(random.below(flow_count));
+      int const lane = static_cast<int>(random.below(lanes));
+      post(lane);
+      to_peer.pump();
+      take(random.below(4) == 0 ? 1 + static_cast<int>(random.below(flow_count)) : favourite);
+      if (random.below(2) == 0) consume(lane);
+    }
+  }
+
+  collx::replayable_random random;
+  sockets::channel_group from, to;
+  sockets::link to_peer;
+  sockets::flow theirs[1 + flow_count];
+  std::vector<std::byte> bytes = std::vector<std::byte>(message_bytes + 100);
+  std::vector<message> sent[lanes];
+  std::uint32_t highest[lanes] = {};
+  bool may_take = false;
+  std::uint64_t overtaken = 0;  // slices that came after later ones
 };
 
 // Keeps what it is told about the calls on it.
@@ -158,6 +273,17 @@ TEST_CASE("tcp: collectives that share a connection each keep to their own limit
   link.to_peer.pump();
   CHECK(link.to_peer.choice().slices_under_way(0) == 2);  // it is the other one's turn
   CHECK(link.drain() == 8);                               // until that one has come to its end
+}
+
+TEST_CASE("tcp: messages are whole when their slices come in any order while their numbers begin again") {
+  watchdog dog;
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    CAPTURE(seed);
+    jumbled_link link(seed);
+    link.run();
+    CHECK(link.overtaken > jumbled_link::messages / 10);
+    for (int lane = 0; lane < jumbled_link::lanes; ++lane) CHECK(link.highest[lane] < 1000);
+  }
 }
 
 TEST_CASE("tcp: an endpoint hears which collective it is that begins") {
