@@ -44,12 +44,15 @@ make_hosts() {
   done
 }
 
-# start RANKS PER_HOST command...: each rank's output goes to a file of its own.
+# start RANKS PER_HOST command...: each rank's output goes to a file of its own. Ranks are told who they are as torchrun
+# does it, or as the launcher that COLLX_LAUNCHER names.
 start() {
-  local ranks=$1 per_host=$2 r
+  local ranks=$1 per_host=$2 r who
   shift 2
   for r in $(seq 0 $((ranks - 1))); do
-    ip netns exec "$name-$((r / per_host))" env RANK="$r" WORLD_SIZE="$ranks" LOCAL_RANK="$((r % per_host))" \
+    who=(RANK="$r" LOCAL_RANK="$((r % per_host))")
+    [ "${COLLX_LAUNCHER:-}" = Kubernetes ] && who=(JOB_COMPLETION_INDEX="$r")
+    ip netns exec "$name-$((r / per_host))" env "${who[@]}" WORLD_SIZE="$ranks" \
       MASTER_ADDR=10.77.0.1 MASTER_PORT=29400 "$@" >"$scratch/rank_$r" 2>&1 &
   done
 }
@@ -86,6 +89,12 @@ require_named() {
 # Since SECONDS was set to 0, no more than so many have passed: generously, for a busy machine.
 require_within() { [ "$SECONDS" -le "$1" ] || fail "the survivors took $SECONDS s; $1 are enough"; }
 
+run_collectives() {
+  start 8 2 "$host_rank" "$transport" collectives
+  wait_for_all || fail "a rank failed"
+  grep -q "8 ranks, 2 on each host: all right" "$scratch/rank_0" || fail "rank 0 says something else"
+}
+
 # Runs 8 ranks that send each other words; what is said of them at the cable of the first host goes to `overheard`.
 send_words() {
   local words="what only these ranks may read; "
@@ -114,9 +123,12 @@ make_hosts
 
 case $scenario in
   collectives)
-    start 8 2 "$host_rank" "$transport" collectives
-    wait_for_all || fail "a rank failed"
-    grep -q "8 ranks, 2 on each host: all right" "$scratch/rank_0" || fail "rank 0 says something else"
+    run_collectives
+    if [ "$transport" = tcp ]; then
+      # Once more with large messages in many slices, each with its checksum, over three connections.
+      export COLLX_TCP_FLOWS=3 COLLX_TCP_CHECK=1 COLLX_STAGING_BYTES=1048576 COLLX_TCP_SLICE_BYTES=16384
+      run_collectives
+    fi
     ;;
   no_secret)
     unset COLLX_SECRET_FILE
@@ -170,9 +182,7 @@ case $scenario in
     send_words
     grep -qE "overheard [1-9][0-9]{5,} bytes, and the words 0 times" "$scratch/overheard" ||
       fail "not encrypted: $(cat "$scratch/overheard")"
-    start 8 2 "$host_rank" "$transport" collectives
-    wait_for_all || fail "a rank failed"
-    grep -q "8 ranks, 2 on each host: all right" "$scratch/rank_0" || fail "rank 0 says something else"
+    run_collectives
     ;;
   pmix)
     # Open MPI's launcher, on the first host, takes the others for this one: a wrapper puts its ranks there, and its own
@@ -189,6 +199,7 @@ case $scenario in
     ;;
   digits)
     [ -x "$train_digits" ] || skip "train_digits is not built"
+    export COLLX_LAUNCHER=Kubernetes
     start 4 2 "$train_digits" --transport tcp --reproducible --epochs 3 --require-accuracy 0
     wait_for_all || fail "a rank failed"
     grep -q "same model as 1 rank: yes (bit for bit)" "$scratch/rank_0" || fail "another model than on one host"
