@@ -15,6 +15,7 @@
 #include "collx/algo/binomial_tree.hpp"
 #include "collx/algo/direct.hpp"
 #include "collx/algo/hierarchical.hpp"
+#include "collx/algo/pairwise.hpp"
 #include "collx/algo/ring.hpp"
 #include "collx/bootstrap/composite.hpp"
 #include "collx/collx.hpp"
@@ -65,6 +66,12 @@ struct walk {
     for (std::size_t i = 0; i < all.size(); ++i)
       require(all[i] == given(static_cast<rank_t>(i / count), i % count), what, count);
   }
+  // `all` has what everybody has for this rank.
+  void check_columns(char const* what) const {
+    std::size_t const own = static_cast<std::size_t>(me) * count;
+    for (std::size_t i = 0; i < all.size(); ++i)
+      require(all[i] == given(static_cast<rank_t>(i / count), own + i % count), what, count);
+  }
   void check_row_of(rank_t root, char const* what) const {
     std::size_t const own = static_cast<std::size_t>(me) * count;
     for (std::size_t i = 0; i < count; ++i) require(out[i] == given(root, own + i), what, count);
@@ -92,9 +99,7 @@ struct walk {
     collx::all_gather(world, std::span(std::as_const(mine)), std::span(all));
     check_rows("all_gather");
     collx::all_to_all(world, std::span(std::as_const(wide)), std::span(all));
-    std::size_t const own = static_cast<std::size_t>(me) * count;
-    for (std::size_t i = 0; i < all.size(); ++i)
-      require(all[i] == given(static_cast<rank_t>(i / count), own + i % count), "all_to_all", count);
+    check_columns("all_to_all");
     rank_t const root = n - 1;
     out = me == root ? mine : std::vector<std::int64_t>(count, -1);
     collx::broadcast(world, std::span(out), root);
@@ -103,6 +108,7 @@ struct walk {
     collx::reduce(world, std::span(std::as_const(mine)), std::span(out), collx::sum, root);
     if (me == root) check_sums("reduce");
     rooted_and_scans(root / 2);
+    between_neighbours();
     uneven(root / 2);
     if (world.ranks_per_group() > 1) on_two_levels(root);
     collx::barrier(world);
@@ -122,6 +128,24 @@ struct walk {
     collx::exclusive_scan(world, std::span(std::as_const(mine)), std::span(out));
     if (me != 0)
       for (std::size_t i = 0; i < count; ++i) require(out[i] == total_of(me, i), "exclusive_scan", count);
+  }
+
+  // Everybody gives to the next rank, and to the one on the next host where there are several on each.
+  void between_neighbours() {
+    rank_t const near = 1, far = world.ranks_per_group();
+    rank_t const sources[] = {(me - near + n) % n, (me - far + n) % n};
+    rank_t const destinations[] = {(me + near) % n, (me + far) % n};
+    collx::graph const edges(world, sources, destinations);
+    std::vector<std::int64_t> got(2 * count, -1);
+    collx::neighbour_all_gather(world, edges, std::span(std::as_const(mine)), std::span(got));
+    for (std::size_t i = 0; i < got.size(); ++i)
+      require(got[i] == given(sources[i / count], i % count), "neighbour_all_gather", count);
+    got.assign(got.size(), -1);
+    // Block 0 for the next rank, block 1 for the other.
+    auto const given_away = std::span(std::as_const(wide)).first(2 * count);
+    collx::neighbour_all_to_all(world, edges, given_away, std::span(got));
+    for (std::size_t i = 0; i < got.size(); ++i)
+      require(got[i] == given(sources[i / count], i), "neighbour_all_to_all", count);
   }
 
   // As many as rank r sends, or is sent: some have none.
@@ -180,6 +204,16 @@ struct walk {
     out.assign(count, -1);
     collx::reduce<trees>(world, std::span(std::as_const(mine)), std::span(out), collx::sum, root);
     if (me == root) check_sums("reduce<hierarchical>");
+    using pairs = collx::algo::hierarchical<collx::algo::direct_one_shot, collx::algo::pairwise>;
+    std::fill(all.begin(), all.end(), -1);
+    collx::all_to_all<pairs>(world, std::span(std::as_const(wide)), std::span(all));
+    check_columns("all_to_all<hierarchical>");
+    std::fill(all.begin(), all.end(), -1);
+    collx::gather<trees>(world, std::span(std::as_const(mine)), std::span(all), root);
+    if (me == root) check_rows("gather<hierarchical>");
+    out.assign(count, -1);
+    collx::scatter<trees>(world, std::span(std::as_const(wide)), std::span(out), root);
+    check_row_of(root, "scatter<hierarchical>");
   }
 };
 
