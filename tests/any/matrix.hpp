@@ -38,6 +38,28 @@ any_communicator erased(collx::communicator<Transport>& comm) {
       comm.split(0, comm.rank()));
 }
 
+// Whether an algorithm's schedule says that it serves so many ranks, as the facade must find, too.
+struct serves {
+  std::string algorithm;
+  rank_t size;
+  bool found = false;
+
+  template <class Algorithm, class Contract, class Schedule>
+  void operator()() {
+    if (algorithm == Algorithm::name && collx::supports<Schedule>(size)) found = true;
+  }
+};
+
+template <class... Contracts>
+bool is_served(collx::type_list<Contracts...>, collective_kind what, char const* algorithm, rank_t size) {
+  serves asked{algorithm, size};
+  std::size_t k = 0;
+  ((k++ == static_cast<std::size_t>(what) ? collx::for_each_serving<sample::algorithms, Contracts>(asked)
+                                          : void()),
+   ...);
+  return asked.found || std::string(algorithm) == collx::automatic::name;
+}
+
 // One rank's walk; all ranks draw the same.
 class walk {
  public:
@@ -52,21 +74,24 @@ class walk {
       if (!sample::is_sample && is_small() && any_reference::shape_of(what).combines)
         require_all_operators(what);
     }
+    if (done_ < (sample::is_sample ? 10 : 100)) throw std::runtime_error("walked next to nothing");
     return done_;
   }
 
  private:
-  // Of many ranks, who take longer, some of the types: others with the next algorithm.
   void every_type(collective_kind what, char const* algorithm) {
     std::size_t const first = random_.below(collx::data_type_count);
-    std::size_t const types = is_small() ? collx::data_type_count : 4;
-    std::size_t const with_large = is_small() ? 1 + random_.below(collx::data_type_count - 1) : types;
+    constexpr std::size_t types = collx::data_type_count;
+    std::size_t const with_large = is_small() ? 1 + random_.below(types - 1) : types;  // none, of many ranks
     for (std::size_t t = 0; t < types; ++t) {
-      auto const type = static_cast<data_type>((first + t) % collx::data_type_count);
+      auto const type = static_cast<data_type>((first + t) % types);
       if (!is_compiled(type)) continue;
       scenario const how = draw(what, type, algorithm, t == with_large);
       try {
-        if (!check(how)) return;
+        if (!check(how)) {
+          if (!is_served(collx::detail::any_contracts{}, what, algorithm, any_.size())) return;
+          throw std::runtime_error("refused, although its schedule is for so many ranks");
+        }
       } catch (std::exception const& wrong) {
         throw std::runtime_error(how.describe(any_.rank()) + ": " + wrong.what() +
                                  "; repeat with COLLX_SEED=" + std::to_string(seed()));
