@@ -3,14 +3,20 @@
 // what the mailbox gives. (levels.cpp: mailbox, threads and processes.)
 // component: tcp
 // sanitizers: no, half a minute, for code that types.cpp and the matrices run under them
+#include <cmath>
+#include <cstring>
+
 #include <doctest/doctest.h>
 
 #include "collective/rounded_sums.hpp"
 #include "collx/algo/all.hpp"
+#include "collx/collective/all_reduce_fixed_tree.hpp"
 #include "collx/collx.hpp"
+#include "collx/core/random.hpp"
 #include "sample.hpp"
 #include "transport/pretended_hosts.hpp"
 #include "transport/wired.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -47,7 +53,36 @@ struct comparison {
   }
 };
 
+// A sum over a fixed tree, whose bits do not depend on the number of ranks either, of values that any other
+// order of additions rounds differently.
+template <class Transport>
+std::vector<float> over_tree(collx::communicator<Transport>& comm) {
+  collx::fixed_tree const tree{24};
+  collx::leaf_range const mine = tree.share(comm.rank(), comm.size());
+  std::vector<float> in, out(1237);
+  for (std::int32_t leaf = mine.begin; leaf < mine.end; ++leaf) {
+    collx::replayable_random random(static_cast<std::uint64_t>(leaf) + 1);
+    for (std::size_t i = 0; i < out.size(); ++i)
+      in.push_back(std::ldexp(static_cast<float>(random.below(1u << 24)) - 0x1p23f,
+                              static_cast<int>(random.below(30)) - 40));
+  }
+  collx::all_reduce_fixed_tree(comm, tree, in, out, collx::sum);
+  return out;
+}
+
+// What it gives where one rank has all leaves. First asked for before there are ranks.
+std::vector<float> const& over_tree_of_one() {
+  static std::vector<float> const found = [] {
+    std::vector<float> sums;
+    watched::on_threads(
+        1, [&](collx::communicator<collx::transport::threads>& alone) { sums = over_tree(alone); });
+    return sums;
+  }();
+  return found;
+}
+
 std::vector<std::vector<bits>> expected_of(rank_t size) {
+  REQUIRE(over_tree_of_one().size() == 1237);
   expectation all{size};
   collx::for_each_schedule<sample::algorithms, combining>(all);
   REQUIRE(all.of.size() >= combining::size);
@@ -59,6 +94,9 @@ void compare(collx::communicator<Transport>& comm, std::vector<std::vector<bits>
   comparison<Transport> all{comm, expected};
   collx::for_each_schedule<sample::algorithms, combining>(all);
   if (all.next != expected.size()) throw std::runtime_error("walked something else");
+  std::vector<float> const found = over_tree(comm), &right = over_tree_of_one();
+  if (std::memcmp(found.data(), right.data(), right.size() * sizeof(float)) != 0)
+    throw std::runtime_error("all_reduce_fixed_tree: other bits");
   collx::barrier(comm);  // a rank that only sends must not end before all have joined
 }
 

@@ -125,14 +125,20 @@ TEST_CASE("mesh: communicators along axes take no memory, and others a bounded a
   });
   MESSAGE("bytes reserved per rank for a communicator of 8 ranks: " << bytes);
   CHECK(bytes <= 4 * 1024 * 1024);
-  watched::on_threads(8, [](communicator& world) {
-    collx::mesh<threads, tp, dp> grid(world, {4, 2});
+  auto const check = [](auto& world) {
+    using transport = typename std::remove_reference_t<decltype(world)>::transport_type;
+    collx::mesh<transport, tp, dp> grid(world, {4, 2});
     require(world.reserved_bytes() > 0, "the world has some");
-    require(grid.along<tp>().reserved_bytes() == 0 && grid.along<dp>().reserved_bytes() == 0,
-            "an axis has none");
+    require(world.reserved_bytes() <= 4 * 1024 * 1024, "the world has too much");
+    require(
+        grid.template along<tp>().reserved_bytes() == 0 && grid.template along<dp>().reserved_bytes() == 0,
+        "an axis has none");
     auto split = world.split(0, world.rank());
     require(split.reserved_bytes() > 0, "a split one has its own");
-  });
+    require(split.reserved_bytes() <= 4 * 1024 * 1024, "a split one has too much");
+  };
+  watched::on_threads(8, check);
+  for (int const code : watched::on_processes(8, check)) CHECK(code == 0);
 }
 
 TEST_CASE("mesh: requests on several axes in flight at once, more on some groups than on others") {

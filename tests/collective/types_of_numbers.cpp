@@ -76,7 +76,7 @@ void on_ranks(rank_t size, F const& f) {
 
 template <class T, class... Ops>
 void check() {
-  for (rank_t const size : {1, 2, 3, 5})
+  for (rank_t const size : {1, 2, 3, 5, 8})
     on_ranks(size, [](communicator& comm) {
       (collx::for_each_schedule<sample::algorithms, combining>(everywhere<T, Ops>{comm}), ...);
     });

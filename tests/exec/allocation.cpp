@@ -9,9 +9,12 @@
 #include "collective/each_rank.hpp"
 #include "collx/algo/all.hpp"
 #include "collx/bootstrap/local.hpp"
+#include "collx/collective/all_gather_v.hpp"
 #include "collx/collective/all_reduce_fixed_tree.hpp"
+#include "collx/collective/all_to_all_v.hpp"
 #include "collx/collective/group.hpp"
 #include "collx/collective/neighbour_all_gather.hpp"
+#include "collx/collective/reduce_scatter_v.hpp"
 #include "exec/counted_calls.hpp"
 #include "sample.hpp"
 #include "watched.hpp"
@@ -59,6 +62,14 @@ void count_allocations_of_lists(collx::communicator<Transport>& comm) {
     second.wait();
   };
   auto again = collx::persistent::all_reduce_fixed_tree(comm, tree, own, sum, oracle::add);
+  auto set_up = collx::persistent::all_reduce(comm, sum_too, oracle::add);
+  // Blocks of all lengths, one of them empty: rank r's are r times 1000 long.
+  std::vector<std::size_t> of_ranks, of_mine(static_cast<std::size_t>(size));
+  for (rank_t r = 0; r < size; ++r) of_ranks.push_back(static_cast<std::size_t>(r) * 1000);
+  for (std::size_t& each : of_mine) each = of_ranks[static_cast<std::size_t>(comm.rank())];
+  auto const given = std::span(std::as_const(in));
+  collx::blocks<oracle::element> const everybodys{out, of_ranks}, mine{out, of_mine};
+  collx::blocks<oracle::element const> const sent{given, of_ranks};
   sum_leaves();
   counted const here;
   for (int i = 0; i < 3; ++i) {
@@ -69,6 +80,12 @@ void count_allocations_of_lists(collx::communicator<Transport>& comm) {
     list.start().wait();
     again.start();
     again.wait();
+    set_up.start();
+    set_up.wait();
+    collx::all_gather_v(comm, given.first(of_mine[0]), everybodys);
+    collx::start::all_gather_v(comm, given.first(of_mine[0]), everybodys).wait();
+    collx::all_to_all_v(comm, sent, mine);
+    collx::reduce_scatter_v(comm, sent, std::span(out).first(of_mine[0]), oracle::add);
     collx::neighbour_all_gather(comm, edges, in, out);
     collx::start::neighbour_all_gather(comm, edges, in, out).wait();
     together.all_reduce(some, oracle::add);

@@ -16,8 +16,9 @@ using collx::rank_t;
 struct on_threads {
   template <class Algorithm, class Contract, class Schedule>
   void operator()() {
-    for (rank_t const size : {2, 3, 4, 5}) {
+    for (rank_t const size : {2, 3, 4, 5, 8}) {
       if (!collx::supports<Schedule>(size)) continue;
+      rank_t const root = Contract::rooted && size > 3 ? size - 1 : 0;
       CAPTURE(std::string(Contract::name));
       CAPTURE(std::string(Algorithm::name));
       std::vector<traced::traced_rank<Schedule>> all(static_cast<std::size_t>(size),
@@ -29,12 +30,12 @@ struct on_threads {
                             auto const what = [] {
                               return collx::exec::call{Contract::name, Algorithm::name};
                             };
-                            if (engine.run(what, mine.maker(engine, 0)) != collx::status::ok)
+                            if (engine.run(what, mine.maker(engine, root)) != collx::status::ok)
                               throw collx::error(comm.failure());
                           },
                           {.staging_bytes = cases::staging_bytes});
-      auto const proved = traced::proof::of<Schedule>(size);
-      for (rank_t r = 0; r < size; ++r) all[static_cast<std::size_t>(r)].check(proved, {r, size, 0});
+      auto const proved = traced::proof::of<Schedule>(size, root);
+      for (rank_t r = 0; r < size; ++r) all[static_cast<std::size_t>(r)].check(proved, {r, size, root});
     }
   }
 };
