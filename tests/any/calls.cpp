@@ -271,6 +271,41 @@ TEST_CASE("any_communicator: a call that is set up once is compared once, and st
   });
 }
 
+TEST_CASE("any_communicator: no collective sends more when it is started than when it is called") {
+  constexpr rank_t size = 3;
+  watched::on_threads<transport>(size, [](auto& comm) {
+    auto own = comm.split(0, comm.rank());
+    auto const& endpoint = own.engine().endpoint();  // stays where it is
+    any_communicator any = erased(std::move(own));
+    // More than fits into a line: short calls take another way.
+    constexpr std::size_t block = 3000;
+    std::vector<std::int16_t> in(block * size, 1), out(in.size());
+    std::vector<std::size_t> const counts(size, block);
+    std::uint64_t prepared = 0, sent = 0;
+    for (std::size_t k = 0; k < collx::collective_kind_count; ++k) {
+      any_call call{static_cast<collective_kind>(k), in.data(), out.data(), block, data_type::int16};
+      call.root = size - 1;
+      call.in_blocks = call.out_blocks = {counts};
+      for (char const* const algorithm : any.algorithms(call.what)) {
+        call.options.algorithm = algorithm;
+        std::uint64_t const before = endpoint.messages();
+        any.run(call);
+        std::uint64_t const needed = endpoint.messages() - before;
+        auto repeated = any.prepare(call);
+        for (int i = 0; i < 3; ++i) {
+          std::uint64_t const begun = endpoint.messages();
+          repeated.start();
+          while (!repeated.test()) std::this_thread::yield();
+          require(endpoint.messages() - begun == needed, algorithm);
+        }
+        ++prepared;
+        sent += needed;
+      }
+    }
+    require(prepared >= collx::collective_kind_count && sent >= prepared, "algorithms and messages");
+  });
+}
+
 TEST_CASE("any_communicator: wrong blocks are named, in elements") {
   watched::on_threads<transport>(2, [](auto& comm) {
     any_communicator any = erased(comm.split(0, comm.rank()));
