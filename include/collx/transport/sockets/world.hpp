@@ -154,7 +154,9 @@ class tcp_world {
   }
 
  private:
-  static constexpr std::uint32_t looks_per_round = 16;
+  // An all_reduce of 8 B takes 0.95 of its time with 64 instead of 16, and hardly less with more. What others
+  // send in 64 looks, some 20 us, waits in their sockets.
+  static constexpr std::uint32_t looks_per_round = 64;
   static constexpr std::uint64_t patience_after_failure_us = 1'000'000;  // several retransmissions
   // So long word of a failure may take to come round by other ranks.
   static constexpr std::uint64_t word_patience_us = 1'000'000;
