@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the programs in turn, never two at once, and collects one median per program, round and size."""
+import ctypes
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ from comparing import groups, network, programs
 
 SECONDS_PER_SIZE = 30  # a program that takes longer hangs
 SECONDS_TO_END = 5     # when it has said all
+PR_SET_CHILD_SUBREAPER = 36
 
 
 class Failed(Exception):
@@ -90,7 +92,36 @@ def lines(output):
 
 
 def start(launch, limit_seconds, answers=None):
-    """The program's stdout. Its own process group, so that a launcher's ranks end with it.
+    """The program's stdout. When this returns, nothing that it started runs any more: MPICH's proxies, in
+    sessions of their own, have been seen to survive their launcher, and to take a core from all that came after."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # what is left behind becomes our child
+    known = children()
+    try:
+        return run_program(launch, limit_seconds, answers)
+    finally:
+        end_children(lambda: children() - known)
+
+
+def children():
+    found = set()
+    for task in os.listdir("/proc/self/task"):
+        with open(f"/proc/self/task/{task}/children", encoding="ascii") as file:
+            found.update(map(int, file.read().split()))
+    return found
+
+
+def end_children(who):
+    """Whose own children become ours when it ends: until there are none, or they cannot be ended."""
+    deadline = time.monotonic() + SECONDS_TO_END
+    while (left := who()) and time.monotonic() < deadline:
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)  # ours, and so at least a zombie
+            os.waitpid(pid, os.WNOHANG)
+        time.sleep(0.01)
+
+
+def run_program(launch, limit_seconds, answers):
+    """Its own process group, so that a launcher's ranks end with it.
 
     With `answers` lines of JSON it has said all: MPICH over TCP at times never returns from MPI_Finalize."""
     process = subprocess.Popen(launch.command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

@@ -310,6 +310,15 @@ class Rounds(unittest.TestCase):
             fails = self.launch("import sys; sys.exit(print('no luck', file=sys.stderr) or 3)")
             rounds.measure(fails, request())
 
+    def test_nothing_of_a_program_outlives_it(self):
+        leaves = "setsid sh -c 'sleep 1000 & wait' > /dev/null 2>&1 & echo $!"
+        launch = SimpleNamespace(name="fake", command=["sh", "-c", leaves], environment={})
+        known = rounds.children()
+        left = int(rounds.start(launch, 30))
+        with self.assertRaises(ProcessLookupError):
+            os.kill(left, 0)
+        self.assertEqual(rounds.children(), known)
+
     def test_a_missing_size_is_noticed(self):
         with self.assertRaisesRegex(rounds.Failed, "answered 0 of 3 sizes"):
             rounds.measure(self.launch("pass"), request())
