@@ -8,19 +8,9 @@
 
 #include "collx/transport/tcp.hpp"
 
-// A rank that talks to this test, which holds the other end of each of its connections.
-class held_ends : public collx::transport::sockets::connector {
+// Gives a rank its connections with rank 1, the one for control first, once they are made.
+class held_connector : public collx::transport::sockets::connector {
  public:
-  explicit held_ends(int (&theirs)[2]) : bell_(eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC)) {
-    for (int f = 0; f < 2; ++f) {
-      int both[2];
-      REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, both) == 0);
-      int const little = 64 * 1024;  // whatever this system gives to all
-      REQUIRE(setsockopt(both[0], SOL_SOCKET, SO_SNDBUF, &little, sizeof little) == 0);
-      ours_[f].reset(both[0]);
-      theirs[f] = both[1];
-    }
-  }
   void dial(collx::rank_t, int, int) noexcept override {}
   bool poll(collx::transport::sockets::connection& next) noexcept override {
     if (given_ == 2) return false;
@@ -31,8 +21,25 @@ class held_ends : public collx::transport::sockets::connector {
   bool is_dialling() const noexcept override { return given_ < 2; }
   collx::status outlook(collx::rank_t) noexcept override { return collx::status::ok; }
 
- private:
+ protected:
   collx::net::owned_fd ours_[2];
+
+ private:
   int given_ = 0;
-  collx::net::owned_fd bell_;
+  collx::net::owned_fd bell_{eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC)};
+};
+
+// A rank that talks to this test, which holds the other end of each of its connections.
+class held_ends : public held_connector {
+ public:
+  explicit held_ends(int (&theirs)[2]) {
+    for (int f = 0; f < 2; ++f) {
+      int both[2];
+      REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, both) == 0);
+      int const little = 64 * 1024;  // whatever this system gives to all
+      REQUIRE(setsockopt(both[0], SOL_SOCKET, SO_SNDBUF, &little, sizeof little) == 0);
+      ours_[f].reset(both[0]);
+      theirs[f] = both[1];
+    }
+  }
 };

@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 
 #include "collx/net/socket.hpp"
+#include "transport/held_ends.hpp"
 #include "wired.hpp"
 
 namespace {
@@ -21,10 +22,9 @@ namespace net = collx::net;
 
 // Both connections of rank 0 with rank 1, whose ends this test holds. The one for control takes little that
 // is not read.
-class held_connections : public collx::transport::sockets::connector {
+class held_connections : public held_connector {
  public:
-  held_connections(net::owned_fd (&theirs)[2], int (&ours)[2])
-      : bell_(eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  held_connections(net::owned_fd (&theirs)[2], int (&ours)[2]) {
     net::owned_fd const door = net::listen_at(net::address::loopback(0), {});
     for (int f = 0; f < 2; ++f) {
       int const bytes = 1;  // the system makes it some kilobytes
@@ -35,20 +35,6 @@ class held_connections : public collx::transport::sockets::connector {
       ours[f] = ours_[f].get();
     }
   }
-  void dial(collx::rank_t, int, int) noexcept override {}
-  bool poll(collx::transport::sockets::connection& next) noexcept override {
-    if (given_ == 2) return false;
-    next = {1, given_, std::move(ours_[given_])};
-    return ++given_, true;
-  }
-  int fd() const noexcept override { return bell_.get(); }
-  bool is_dialling() const noexcept override { return given_ < 2; }
-  collx::status outlook(collx::rank_t) noexcept override { return collx::status::ok; }
-
- private:
-  net::owned_fd ours_[2];
-  int given_ = 0;
-  net::owned_fd bell_;
 };
 
 int unacknowledged(int fd) {
