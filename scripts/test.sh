@@ -30,5 +30,4 @@ say "building (preset $preset)"
 cmake --build --preset "$preset" -j "$(jobs_count)"
 
 say "testing (preset $preset)"
-# Many tests wait, for deadlines and for processes that were stopped: one more at a time than there are processors.
-"${run[@]}" ctest --preset "$preset" -j "$(($(jobs_count) + 1))" "$@"
+"${run[@]}" ctest --preset "$preset" -j "$(jobs_count)" "$@"

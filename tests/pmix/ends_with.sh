@@ -14,7 +14,7 @@ if [ "$1" = --launcher-may-fail ]; then
 fi
 code=$1 pattern=$2
 shift 2
-[ -z "$may_fail" ] || set -- timeout -k 5 60 "$@"
+[ -z "$may_fail" ] || set -- timeout -k 5 40 "$@"
 said=$("$@" 2>&1)
 got=$?
 printf '%s\n' "$said"
