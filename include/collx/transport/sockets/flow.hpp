@@ -139,8 +139,7 @@ class flow {
         return;
       }
       if (!take(static_cast<std::size_t>(n), sink)) return;
-      if (static_cast<std::size_t>(n) < asked && !secured_) return;
-      if (!reads_on && rest_ == 0) return;
+      if (!reads_on || (static_cast<std::size_t>(n) < asked && !secured_)) return;
     }
   }
 
