@@ -32,16 +32,17 @@ struct start_of<transport::composite<transport::shm, transport::tcp>> {
       settings const& chosen, launch const& me = launch::from_environment()) {
     network_membership all = start_of<transport::tcp>::meet(chosen, me);
     rank_t const here = ranks_on_host_of(all.hosts, all.rank), each = ranks_per_host(all.hosts);
-    auto* const near = join_host(all, here, chosen.for_ranks(all.size).common);
+    settings const sized = chosen.for_ranks(all.size);
+    auto* const near = join_host(all, here, sized.common);
     transport::tcp_world* far = nullptr;
     try {
-      far = start_of<transport::tcp>::join_far(all, here, chosen);
+      far = start_of<transport::tcp>::join_far(all, here, sized);
     } catch (...) {
       near->drop();
       throw;
     }
     auto world = transport_type::join(
-        near, far, all.hosts, exec::wakefulness_of(here, near->processors(), chosen.common.yield_us));
+        near, far, all.hosts, exec::wakefulness_of(here, near->processors(), sized.common.yield_us));
     if (each < all.size) world.ranks_per_group(each);
     return world;
   }

@@ -63,7 +63,7 @@ struct tcp_settings {
  private:
   // A receiver remembers so many slices of a channel that came out of order.
   static void require_window(tcp_settings const& chosen) {
-    std::size_t const asked = chosen.common.staging_bytes, staging = asked == by_ranks ? staging_max : asked;
+    std::size_t const staging = chosen.for_ranks(size_max).common.staging_bytes;
     // Small messages are one slice each.
     std::size_t const least =
         staging / 2 * large_messages_in_flight / (flows::slice_window::capacity - messages_in_flight);
