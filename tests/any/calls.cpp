@@ -71,6 +71,20 @@ T value(rank_t from, rank_t to, std::size_t i) {
   return static_cast<T>(100 * from + 10 * to + static_cast<rank_t>(i % 7));
 }
 
+// Until what was started is done.
+template <class Started>
+void finish(Started& started) {
+  while (!started.test()) std::this_thread::yield();
+}
+
+// How many a rank sends while f runs.
+template <class Endpoint, class F>
+std::uint64_t messages_of(Endpoint const& endpoint, F const& f) {
+  std::uint64_t const before = endpoint.messages();
+  f();
+  return endpoint.messages() - before;
+}
+
 // Runs the call with every algorithm, blocking, started and set up once; `check` says whether the output is
 // right, and clears it.
 template <class Check>
@@ -81,7 +95,7 @@ void in_every_form(any_communicator& any, any_call call, Check const& check) {
     any.run(call);
     check(std::string(algorithm) + ", blocking");
     auto request = any.start(call);
-    while (!request.test()) std::this_thread::yield();
+    finish(request);
     check(std::string(algorithm) + ", started");
     auto repeated = any.prepare(call);
     repeated.wait();  // not started: nothing to wait for
@@ -241,23 +255,18 @@ TEST_CASE("any_communicator: a call that is set up once is compared once, and st
     auto own = comm.split(0, comm.rank());
     auto const& endpoint = own.engine().endpoint();  // stays where it is
     any_communicator any = erased(std::move(own));
-    auto const messages_of = [&](auto const& f) {
-      std::uint64_t const before = endpoint.messages();
-      f();
-      return endpoint.messages() - before;
-    };
     std::vector<float> v(4, 1.0f);
     auto const call =
         any_call::all_reduce(v.data(), v.data(), 4, data_type::float32, reduce_op::sum, {"ring"});
-    auto const needed = messages_of([&] { any.run(call); });
+    auto const needed = messages_of(endpoint, [&] { any.run(call); });
     any.checking(collx::checking_level::communication);
-    auto const compared = messages_of([&] { any.run(call); });
+    auto const compared = messages_of(endpoint, [&] { any.run(call); });
     auto repeated = any.prepare(call);
     require(std::string(repeated.algorithm()) == "ring", "algorithm");
     for (int i = 0; i < 3; ++i) {
-      auto const sent = messages_of([&] {
+      auto const sent = messages_of(endpoint, [&] {
         repeated.start();
-        while (!repeated.test()) std::this_thread::yield();
+        finish(repeated);
       });
       require(sent == needed && needed < compared, "messages of a start");
     }
@@ -288,15 +297,14 @@ TEST_CASE("any_communicator: no collective sends more when it is started than wh
       call.in_blocks = call.out_blocks = {counts};
       for (char const* const algorithm : any.algorithms(call.what)) {
         call.options.algorithm = algorithm;
-        std::uint64_t const before = endpoint.messages();
-        any.run(call);
-        std::uint64_t const needed = endpoint.messages() - before;
+        std::uint64_t const needed = messages_of(endpoint, [&] { any.run(call); });
         auto repeated = any.prepare(call);
         for (int i = 0; i < 3; ++i) {
-          std::uint64_t const begun = endpoint.messages();
-          repeated.start();
-          while (!repeated.test()) std::this_thread::yield();
-          require(endpoint.messages() - begun == needed, algorithm);
+          auto const again = messages_of(endpoint, [&] {
+            repeated.start();
+            finish(repeated);
+          });
+          require(again == needed, algorithm);
         }
         ++prepared;
         sent += needed;
