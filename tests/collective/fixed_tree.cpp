@@ -2,7 +2,6 @@
 // Sums over a fixed tree: the tree itself, and the same bits for every number of ranks and on every
 // transport, for floats of very different sizes, small floats and operators that are not associative.
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -11,9 +10,9 @@
 
 #include <doctest/doctest.h>
 
+#include "collective/contribution.hpp"
 #include "collx/bootstrap/local.hpp"
 #include "collx/collective/all_reduce_fixed_tree.hpp"
-#include "collx/core/random.hpp"
 #include "meeting.hpp"
 #include "watched.hpp"
 
@@ -22,20 +21,14 @@ namespace {
 using collx::fixed_tree;
 using collx::leaf_range;
 using collx::rank_t;
+using rounded_sums::contribution;
 
 constexpr std::size_t count = 1237;
-
-// Of very different sizes, so that every order of additions rounds differently.
-float leaf_value(std::int32_t leaf, std::size_t i) {
-  collx::replayable_random random(static_cast<std::uint64_t>(leaf) * 1'000'003 + i);
-  float const digits = static_cast<float>(random.below(1u << 24)) - 0x1p23f;
-  return std::ldexp(digits, static_cast<int>(random.below(30)) - 40);
-}
 
 // The definition, word for word: the node of width w that begins at leaf a.
 template <class T, class Op>
 T node(std::int32_t leaves, std::int32_t begin, std::int32_t width, std::size_t i, Op const& op) {
-  if (width == 1) return T(leaf_value(begin, i));
+  if (width == 1) return T(contribution(begin, i));
   std::int32_t const middle = begin + width / 2;
   T const left = node<T>(leaves, begin, width / 2, i, op);
   if (middle >= leaves) return left;
@@ -62,7 +55,7 @@ std::vector<T> sum_of(collx::communicator<Transport>& comm, std::int32_t leaves,
   leaf_range const mine = tree.share(comm.rank(), comm.size());
   std::vector<T> in, out(count);
   for (std::int32_t leaf = mine.begin; leaf < mine.end; ++leaf)
-    for (std::size_t i = 0; i < count; ++i) in.push_back(T(leaf_value(leaf, i)));
+    for (std::size_t i = 0; i < count; ++i) in.push_back(T(contribution(leaf, i)));
   collx::all_reduce_fixed_tree(comm, tree, in, out, op);
   // Started, two at once, with another request between them.
   std::vector<T> first(count), second(count);
@@ -135,7 +128,7 @@ TEST_CASE("the bits are those of the tree, and of no other order") {
   std::vector<float> const tree = expected<float>(64, collx::sum);
   std::vector<float> from_the_left(count);
   for (std::size_t i = 0; i < count; ++i)
-    for (std::int32_t leaf = 0; leaf < 64; ++leaf) from_the_left[i] += leaf_value(leaf, i);
+    for (std::int32_t leaf = 0; leaf < 64; ++leaf) from_the_left[i] += contribution(leaf, i);
   CHECK(!same_bits(tree, from_the_left));
 }
 

@@ -3,8 +3,9 @@
 // what the mailbox gives. (levels.cpp: mailbox, threads and processes.)
 // component: tcp
 // sanitizers: no, half a minute, for code that types.cpp and the matrices run under them
-#include <cmath>
 #include <cstring>
+#include <stdexcept>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -12,7 +13,6 @@
 #include "collx/algo/all.hpp"
 #include "collx/collective/all_reduce_fixed_tree.hpp"
 #include "collx/collx.hpp"
-#include "collx/core/random.hpp"
 #include "sample.hpp"
 #include "transport/pretended_hosts.hpp"
 #include "transport/wired.hpp"
@@ -60,12 +60,8 @@ std::vector<float> over_tree(collx::communicator<Transport>& comm) {
   collx::fixed_tree const tree{24};
   collx::leaf_range const mine = tree.share(comm.rank(), comm.size());
   std::vector<float> in, out(1237);
-  for (std::int32_t leaf = mine.begin; leaf < mine.end; ++leaf) {
-    collx::replayable_random random(static_cast<std::uint64_t>(leaf) + 1);
-    for (std::size_t i = 0; i < out.size(); ++i)
-      in.push_back(std::ldexp(static_cast<float>(random.below(1u << 24)) - 0x1p23f,
-                              static_cast<int>(random.below(30)) - 40));
-  }
+  for (std::int32_t leaf = mine.begin; leaf < mine.end; ++leaf)
+    for (std::size_t i = 0; i < out.size(); ++i) in.push_back(contribution(leaf, i));
   collx::all_reduce_fixed_tree(comm, tree, in, out, collx::sum);
   return out;
 }

@@ -3,7 +3,6 @@
 // tells whether two runs combined alike.
 #pragma once
 
-#include <cmath>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -11,9 +10,9 @@
 
 #include <doctest/doctest.h>
 
+#include "collective/contribution.hpp"
 #include "collective/forms.hpp"
 #include "collx/bootstrap/mailbox.hpp"
-#include "collx/core/random.hpp"
 #include "collx/schedule/type_list.hpp"
 
 namespace rounded_sums {
@@ -28,13 +27,6 @@ using combining =
 inline constexpr std::size_t count = 9007;
 inline constexpr collx::transport::settings few_fragments{.staging_bytes = 1 << 20};
 inline constexpr collx::transport::settings many_fragments{.staging_bytes = 1 << 16};
-
-// Of very different sizes, so that every order of additions rounds differently.
-inline float contribution(rank_t rank, std::size_t i) {
-  collx::replayable_random random(static_cast<std::uint64_t>(rank) * 1'000'003 + i);
-  float const digits = static_cast<float>(random.below(1u << 24)) - 0x1p23f;
-  return std::ldexp(digits, static_cast<int>(random.below(16)) - 30);
-}
 
 // One rank's call.
 template <class Contract>
