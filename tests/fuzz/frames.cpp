@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // libFuzzer: a peer that says anything at all. A rank reads it from real sockets, while it expects and
 // consumes messages; whatever comes, nothing is stored outside of where messages belong.
-#include <cstring>
 #include <vector>
 
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include "collx/transport/tcp.hpp"
 #include "fuzz/fuzzing.hpp"
+#include "transport/held_connector.hpp"
 
 namespace {
 
@@ -16,33 +15,18 @@ using namespace collx;
 using transport::sockets::frame;
 
 // Hands over the ends that the other side writes to.
-class given : public transport::sockets::connector {
+class given : public held_connector {
  public:
-  given() : bell_(eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  given() {
     for (int f = 0; f < 2; ++f) {
       int both[2];
-      if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, both) != 0) std::abort();
-      ours[f].reset(both[0]);
+      require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, both) == 0);
+      ours_[f].reset(both[0]);
       theirs[f] = both[1];
     }
   }
-  void dial(rank_t, int, int) noexcept override {}
-  bool poll(transport::sockets::connection& next) noexcept override {
-    if (given_ == 2) return false;
-    next = {1, given_, static_cast<net::owned_fd&&>(ours[given_])};
-    ++given_;
-    return true;
-  }
-  int fd() const noexcept override { return bell_.get(); }
-  bool is_dialling() const noexcept override { return given_ < 2; }
-  status outlook(rank_t) noexcept override { return status::ok; }
 
-  net::owned_fd ours[2];
   int theirs[2];
-
- private:
-  int given_ = 0;
-  net::owned_fd bell_;
 };
 
 // A frame that is mostly in order, so that what is wrong in it gets far.

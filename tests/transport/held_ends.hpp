@@ -3,31 +3,9 @@
 #pragma once
 
 #include <doctest/doctest.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 
-#include "collx/transport/tcp.hpp"
-
-// Gives a rank its connections with rank 1, the one for control first, once they are made.
-class held_connector : public collx::transport::sockets::connector {
- public:
-  void dial(collx::rank_t, int, int) noexcept override {}
-  bool poll(collx::transport::sockets::connection& next) noexcept override {
-    if (given_ == 2) return false;
-    next = {1, given_, std::move(ours_[given_])};
-    return ++given_, true;
-  }
-  int fd() const noexcept override { return bell_.get(); }
-  bool is_dialling() const noexcept override { return given_ < 2; }
-  collx::status outlook(collx::rank_t) noexcept override { return collx::status::ok; }
-
- protected:
-  collx::net::owned_fd ours_[2];
-
- private:
-  int given_ = 0;
-  collx::net::owned_fd bell_{eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC)};
-};
+#include "transport/held_connector.hpp"
 
 // A rank that talks to this test, which holds the other end of each of its connections.
 class held_ends : public held_connector {

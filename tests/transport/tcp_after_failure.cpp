@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include "collx/transport/tcp.hpp"
 #include "transport/held_ends.hpp"
 #include "watchdog.hpp"
 

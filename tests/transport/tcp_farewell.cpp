@@ -8,7 +8,7 @@
 #include <sys/ioctl.h>
 
 #include "collx/net/socket.hpp"
-#include "transport/held_ends.hpp"
+#include "transport/held_connector.hpp"
 #include "wired.hpp"
 
 namespace {
