@@ -4,7 +4,6 @@
 #include "collx/net/gate.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <vector>
 

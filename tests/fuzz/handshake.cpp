@@ -4,7 +4,6 @@
 #include "collx/net/handshake.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "fuzz/fuzzing.hpp"
 

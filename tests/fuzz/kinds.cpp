@@ -2,7 +2,6 @@
 // libFuzzer: memory that is allocated, freed and asked for in any order, at few addresses. The cache of
 // memory kinds says what the model does; a value of a registration is of the allocation that it was asked
 // for.
-#include <cstdlib>
 #include <vector>
 
 #include "collx/transport/cuda/registrations.hpp"

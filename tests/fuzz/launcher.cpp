@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <string>
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -2,7 +2,7 @@
 // libFuzzer: addresses and the messages of a meeting. What decodes is what an encoder writes.
 #include "collx/bootstrap/messages.hpp"
 
-#include <cstdlib>
+#include <cstring>
 #include <string>
 
 #include "collx/bootstrap/place.hpp"

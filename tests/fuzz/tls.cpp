@@ -3,7 +3,6 @@
 // side himself. Nobody is greeted who does not have the key, and what arrives is what was sent, from its
 // begin on.
 #include <algorithm>
-#include <cstdlib>
 #include <deque>
 #include <memory>
 #include <vector>
