@@ -177,10 +177,10 @@ void all_reduce_fixed_tree(communicator<Transport>& comm, fixed_tree tree, In&& 
 
 namespace start {
 
-template <priority How = priority::normal, class Transport, buffer_like In, class Out, class Op = sum_t>
-  requires buffer_like<std::remove_reference_t<Out>>
-[[nodiscard]] auto all_reduce_fixed_tree(communicator<Transport>& comm, fixed_tree tree, In const& in,
-                                         Out&& out, Op const& op = {}) {
+template <priority How = priority::normal, class Transport, buffer_like In, buffer_like Out, class Op = sum_t>
+[[nodiscard]] auto all_reduce_fixed_tree(communicator<Transport>& comm, fixed_tree tree, In&& in, Out&& out,
+                                         Op const& op = {}) {
+  COLLX_DETAIL_REQUIRE_BUFFERS_THAT_STAY(In, Out);
   return detail::start_fixed_tree<request_of_two>(comm, tree, in, out, op, How);
 }
 
@@ -188,10 +188,10 @@ template <priority How = priority::normal, class Transport, buffer_like In, clas
 
 namespace persistent {
 
-template <priority How = priority::normal, class Transport, buffer_like In, class Out, class Op = sum_t>
-  requires buffer_like<std::remove_reference_t<Out>>
-[[nodiscard]] auto all_reduce_fixed_tree(communicator<Transport>& comm, fixed_tree tree, In const& in,
-                                         Out&& out, Op const& op = {}) {
+template <priority How = priority::normal, class Transport, buffer_like In, buffer_like Out, class Op = sum_t>
+[[nodiscard]] auto all_reduce_fixed_tree(communicator<Transport>& comm, fixed_tree tree, In&& in, Out&& out,
+                                         Op const& op = {}) {
+  COLLX_DETAIL_REQUIRE_BUFFERS_THAT_STAY(In, Out);
   return detail::start_fixed_tree<persistent_of_two>(comm, tree, in, out, op, How);
 }
 

@@ -121,13 +121,18 @@ class exchange {
   exchange& operator=(exchange const&) = delete;
   ~exchange() { finish(); }
 
-  template <buffer_like R>
-  void send(R const& data, rank_t peer) {
+  template <class R>
+    requires buffer_like<std::remove_reference_t<R>>
+  void send(R&& data, rank_t peer) {
+    detail::require_listed_buffers_stay<R>();
     append(detail::message_to(data, peer));
   }
   template <class R>
     requires buffer_like<std::remove_reference_t<R>>
-  void receive(R&& out, rank_t peer) { append(detail::message_from(out, peer)); }
+  void receive(R&& out, rank_t peer) {
+    detail::require_listed_buffers_stay<R>();
+    append(detail::message_from(out, peer));
+  }
   [[nodiscard]] std::int32_t size() const noexcept { return order_.count(); }
   // Takes all messages off the list.
   void clear() noexcept { order_.clear(); }

@@ -227,6 +227,13 @@ inline constexpr bool are_no_temporaries = ((std::is_lvalue_reference_v<Argument
                                              !buffer_like<Arguments> ||
                                              std::is_trivially_destructible_v<Arguments>)&&...);
 
+// Lists of calls look at their buffers later, too.
+template <class... Buffers>
+constexpr void require_listed_buffers_stay() noexcept {
+  static_assert(are_no_temporaries<Buffers...>,
+                "collx: a buffer that is listed must stay until run() or wait() returns; give it a name");
+}
+
 }  // namespace detail
 }  // namespace collx::inline abi_1
 
@@ -257,7 +264,7 @@ inline constexpr bool are_no_temporaries = ((std::is_lvalue_reference_v<Argument
             class... Arguments>                                                                          \
   [[nodiscard]] auto name(communicator<Transport>& comm, Arguments&&... arguments) {                     \
     COLLX_DETAIL_REQUIRE_FIT(name);                                                                      \
-    COLLX_DETAIL_REQUIRE_BUFFERS_THAT_STAY;                                                              \
+    COLLX_DETAIL_REQUIRE_BUFFERS_THAT_STAY(Arguments...);                                                \
     return detail::begin<Algorithm>(                                                                     \
         comm.engine(), detail::called_on(comm, detail::bind_##name(detail::where(comm), arguments...)),  \
         How);                                                                                            \
@@ -268,7 +275,7 @@ inline constexpr bool are_no_temporaries = ((std::is_lvalue_reference_v<Argument
             class... Arguments>                                                                          \
   [[nodiscard]] auto name(communicator<Transport>& comm, Arguments&&... arguments) {                     \
     COLLX_DETAIL_REQUIRE_FIT(name);                                                                      \
-    COLLX_DETAIL_REQUIRE_BUFFERS_THAT_STAY;                                                              \
+    COLLX_DETAIL_REQUIRE_BUFFERS_THAT_STAY(Arguments...);                                                \
     return detail::prepare<Algorithm>(                                                                   \
         comm.engine(), detail::called_on(comm, detail::bind_##name(detail::where(comm), arguments...)),  \
         How);                                                                                            \
@@ -288,6 +295,6 @@ inline constexpr bool are_no_temporaries = ((std::is_lvalue_reference_v<Argument
       "data(), size() and trivially copyable elements: std::vector, std::span, std::array" \
       ", but no pointer, single value or std::vector<bool>")
 #endif
-#define COLLX_DETAIL_REQUIRE_BUFFERS_THAT_STAY            \
-  static_assert(detail::are_no_temporaries<Arguments...>, \
+#define COLLX_DETAIL_REQUIRE_BUFFERS_THAT_STAY(...)      \
+  static_assert(detail::are_no_temporaries<__VA_ARGS__>, \
                 "collx: a buffer that is started with must stay until wait() returns; give it a name")

@@ -50,9 +50,10 @@ class group {
   group& operator=(group const&) = delete;
   ~group() { (void)finish(); }
 
-  template <buffer_like In, class Out, class Op = sum_t>
-    requires buffer_like<std::remove_reference_t<Out>>
-  void all_reduce(In const& in, Out&& out, Op const& op = {}) {
+  template <class In, class Out, class Op = sum_t>
+    requires(buffer_like<std::remove_reference_t<In>> && buffer_like<std::remove_reference_t<Out>>)
+  void all_reduce(In&& in, Out&& out, Op const& op = {}) {
+    detail::require_listed_buffers_stay<In, Out>();
     using T = element_t<std::remove_reference_t<Out>>;
     static_assert(std::is_empty_v<Op> && std::is_default_constructible_v<Op>,
                   "collx: a group takes operators without state; call all_reduce itself with this one");
@@ -61,21 +62,27 @@ class group {
   }
   template <class InOut, class Op = sum_t>
     requires(buffer_like<std::remove_reference_t<InOut>> && !buffer_like<Op>)
-  void all_reduce(InOut&& inout, Op const& op = {}) { all_reduce(inout, inout, op); }
+  void all_reduce(InOut&& inout, Op const& op = {}) {
+    detail::require_listed_buffers_stay<InOut>();
+    all_reduce(inout, inout, op);
+  }
 
   template <class InOut>
     requires buffer_like<std::remove_reference_t<InOut>>
   void broadcast(InOut&& inout, rank_t root = 0) {
+    detail::require_listed_buffers_stay<InOut>();
     refuse(detail::called_on(comm_, detail::bind_broadcast(detail::where(comm_), inout, root)));
     using T = element_t<std::remove_reference_t<InOut>>;
     list({inout.data(), inout.data(), inout.size() * sizeof(T), &kind_of<broadcast_all>, root});
   }
 
-  template <buffer_like In, class Out>
-    requires buffer_like<std::remove_reference_t<Out>>
-  void all_gather(In const& in, Out&& out) {
+  template <class In, class Out>
+    requires(buffer_like<std::remove_reference_t<In>> && buffer_like<std::remove_reference_t<Out>>)
+  void all_gather(In&& in, Out&& out) {
+    detail::require_listed_buffers_stay<In, Out>();
     refuse(detail::called_on(comm_, detail::bind_all_gather(detail::where(comm_), in, out)));
-    list({in.data(), out.data(), in.size() * sizeof(element_t<In const>), &kind_of<gather_all>, 0});
+    using T = element_t<std::remove_reference_t<Out>>;
+    list({in.data(), out.data(), in.size() * sizeof(T), &kind_of<gather_all>, 0});
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return count_; }

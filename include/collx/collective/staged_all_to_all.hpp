@@ -169,6 +169,7 @@ template <class Algorithm = default_algorithm, priority How = priority::normal, 
 [[nodiscard]] auto staged_all_to_all(communicator<Transport>& near, communicator<Transport>& far, In&& in,
                                      Gathered&& gathered, Produced&& produced, Out&& out,
                                      Stage const& stage = {}) {
+  COLLX_DETAIL_REQUIRE_BUFFERS_THAT_STAY(In, Gathered, Produced, Out);
   return detail::start_staged<request_of_two, Algorithm>(
       near, far, detail::bind_staged<Stage>(near, far, in, gathered, produced, out, stage), How);
 }
@@ -182,6 +183,7 @@ template <class Algorithm = default_algorithm, priority How = priority::normal, 
 [[nodiscard]] auto staged_all_to_all(communicator<Transport>& near, communicator<Transport>& far, In&& in,
                                      Gathered&& gathered, Produced&& produced, Out&& out,
                                      Stage const& stage = {}) {
+  COLLX_DETAIL_REQUIRE_BUFFERS_THAT_STAY(In, Gathered, Produced, Out);
   return detail::start_staged<persistent_of_two, Algorithm>(
       near, far, detail::bind_staged<Stage>(near, far, in, gathered, produced, out, stage), How);
 }

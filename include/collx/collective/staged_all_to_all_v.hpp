@@ -217,6 +217,7 @@ template <class Algorithm = default_algorithm, priority How = priority::normal, 
                                        blocks<In> const& in, Packed&& packed, blocks<T> const& gathered,
                                        blocks<U> const& produced, blocks<U> const& out,
                                        Stage const& stage = {}) {
+  COLLX_DETAIL_REQUIRE_BUFFERS_THAT_STAY(Packed);
   return detail::start_staged<request_of_two, Algorithm>(
       near, far,
       detail::bind_staged_v<Stage>(near, far, detail::read_only(in), packed, gathered, produced, out, stage),
@@ -234,6 +235,7 @@ template <class Algorithm = default_algorithm, priority How = priority::normal, 
                                        blocks<In> const& in, Packed&& packed, blocks<T> const& gathered,
                                        blocks<U> const& produced, blocks<U> const& out,
                                        Stage const& stage = {}) {
+  COLLX_DETAIL_REQUIRE_BUFFERS_THAT_STAY(Packed);
   return detail::start_staged<persistent_of_two, Algorithm>(
       near, far,
       detail::bind_staged_v<Stage>(near, far, detail::read_only(in), packed, gathered, produced, out, stage),
