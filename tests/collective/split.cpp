@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups split off a communicator: who is in them and in which order, groups of groups, groups used
 // at the same time, and what they leave behind.
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -72,6 +74,31 @@ void check_many(auto& world) {
   }
 }
 
+// As threads, but rank 1 of the world has no memory for its part of a group that is not its alone.
+struct threads_of_little_memory {
+  using world = collx::transport::threads::world;
+  using endpoint = collx::transport::threads::endpoint;
+  using generous = collx::transport::threads::membership_of<threads_of_little_memory>;
+  struct membership : generous {
+    [[nodiscard]] static reservation reserve(engine_type& parent, rank_t my_rank, rank_t count) {
+      if (parent.endpoint().rank() == 1 && count > 1) throw std::bad_alloc();
+      return generous::reserve(parent, my_rank, count);
+    }
+  };
+};
+
+// Whether there is no such group, since rank 1 has no memory for its part.
+bool lacks_memory(auto& comm, std::int32_t color) {
+  try {
+    (void)comm.split(color, 0);
+  } catch (collx::error const& error) {
+    require(error.code() == status::out_of_memory, error.what());
+    require(std::string(error.what()).find("rank 1 has no memory left") != std::string::npos, error.what());
+    return true;
+  }
+  return false;
+}
+
 constexpr collx::transport::settings small{.staging_bytes = 64 * 1024, .heap_bytes = std::size_t{64} << 20};
 
 }  // namespace
@@ -134,21 +161,11 @@ TEST_CASE("shm: a group for which one rank has no memory fails on all its member
   auto const codes = watched::on_processes(
       3,
       [](auto& comm) {
-        auto const fails = [&](std::int32_t color) {
-          try {
-            (void)comm.split(color, 0);
-          } catch (collx::error const& error) {
-            require(error.code() == status::out_of_memory, error.what());
-            require(std::string(error.what()).find("rank 1 has no memory left") != std::string::npos,
-                    error.what());
-            return true;
-          }
-          return false;
-        };
         for (int round = 0; round < 20; ++round) {
           auto most = comm.template allocate<std::byte>(comm.rank() == 1 ? (4 << 20) - (64 << 10) : 1);
-          require(fails(0), "one for all");
-          require(fails(comm.rank() == 2) == (comm.rank() != 2), "one for two, and one for the third");
+          require(lacks_memory(comm, 0), "one for all");
+          require(lacks_memory(comm, comm.rank() == 2) == (comm.rank() != 2),
+                  "one for two, and one for the third");
         }
         require(comm.failure().code == status::ok, "the communicator failed");
         auto const group = comm.split(0, 0);
@@ -157,4 +174,13 @@ TEST_CASE("shm: a group for which one rank has no memory fails on all its member
       },
       chosen);
   for (int const code : codes) CHECK(code == 0);
+}
+
+TEST_CASE("a rank that cannot allocate its part of a group says so to all members") {
+  watched::on_threads<threads_of_little_memory>(3, [](auto& comm) {
+    require(lacks_memory(comm, 0), "one for all");
+    require(lacks_memory(comm, comm.rank() == 2) == (comm.rank() != 2), "one for two, and one for the third");
+    auto alone = comm.split(comm.rank(), 0);
+    require(alone.size() == 1 && comm.failure().code == status::ok, "the communicator failed");
+  });
 }

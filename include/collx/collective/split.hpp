@@ -66,6 +66,8 @@ communicator<Transport> communicator<Transport>::split(std::int32_t color, std::
     reserved = Transport::membership::reserve(*engine_, my_rank, count);
   } catch (error const& failure) {
     outcome = failure.code();
+  } catch (std::bad_alloc const&) {
+    outcome = status::out_of_memory;
   }
   mine = {static_cast<std::int32_t>(outcome), key, reserved.token};
   all_gather(*this, std::span(&mine, 1), all);
