@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file in which rank 0 leaves its address, whoever may have written to it.
+// The file in which rank 0 leaves its address, whoever may have written to it; and the name of its host,
+// which nobody may know.
 #include "collx/bootstrap/whereabouts.hpp"
 
 #include <fstream>
@@ -8,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "bootstrap/folder.hpp"
+#include "net/silent_names.hpp"
 
 namespace {
 
@@ -24,7 +26,8 @@ std::string found_in(std::string const& text) {
   net::socket_settings const sockets;
   std::uint64_t token = 0;
   char const* why = "";
-  net::address_list const all = bootstrap::whereabouts{me, place, nullptr, sockets, true}.look(token, why);
+  bootstrap::whereabouts const where{me, place, nullptr, sockets, true, now_us() + 60'000'000};
+  net::address_list const all = where.look(token, why);
   return all.count == 0 ? why : std::to_string(all.at[0].port) + " " + std::to_string(token);
 }
 
@@ -39,4 +42,35 @@ TEST_CASE("a file is believed if all of it is there") {
         // Nothing that a space must stand for, to sscanf().
         "collx1127.0.0.1:80\n", "collx\t1\t127.0.0.1:80\n", "collx\n1\n127.0.0.1:80\n00000000000000ff\n"})
     CHECK_MESSAGE(found_in(text) == "its file is not there yet", text);
+}
+
+TEST_CASE("a name of which nobody says anything ends the meeting at the deadline, and is named") {
+  silent_names names;
+  bootstrap::launch me;
+  me.rank = 3;
+  me.size = 8;
+  bootstrap::meeting_place place;
+  place.told_by = "MASTER_ADDR";
+  REQUIRE(net::host_and_port::parse("node7:29500", place.at));
+  net::socket_settings const sockets;
+  bootstrap::whereabouts const where{me, place, nullptr, sockets, true, now_us() + 150'000, names.ask};
+  std::uint64_t token = 0;
+  char const* why = "";
+  std::string said;
+  try {
+    (void)where.look(token, why);
+  } catch (error const& late) {
+    CHECK(late.code() == status::timeout);
+    said = late.what();
+  }
+  CHECK_MESSAGE(said.starts_with("collx: meeting at node7:29500, rank 3 of 8: nobody has said within 0."),
+                said);
+  CHECK(said.find(" s which address \"node7\" stands for; name rank 0 by its address") != said.npos);
+  CHECK(said.find("/etc/resolv.conf") != said.npos);
+  // So it does where rank 0 listens.
+  CHECK_THROWS_WITH_AS((void)where.listen(), doctest::Contains("which address \"node7\" stands for"), error);
+  // What was found out before is the better reason.
+  why = "nobody answers there";
+  CHECK(where.look(token, why).count == 0);
+  CHECK(std::string(why) == "nobody answers there");
 }

@@ -95,7 +95,10 @@ void try_file(std::string const& text) {
   char const* why = "";
   // Names are not looked up: what is no number is nobody here.
   if (text.find_first_not_of("collx 0123456789abcdef.:[]\t\n") == std::string::npos)
-    or_error([&] { (void)bootstrap::whereabouts{me, place, nullptr, sockets, true}.look(token, why); });
+    or_error([&] {
+      std::uint64_t const until_us = now_us() + 60'000'000;
+      (void)bootstrap::whereabouts{me, place, nullptr, sockets, true, until_us}.look(token, why);
+    });
 }
 
 }  // namespace

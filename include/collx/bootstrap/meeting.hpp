@@ -38,7 +38,7 @@ class meeting {
         has_secret_(!shared.empty()),
         keys_(shared, net::job_number(me.job)),
         deadline_us_(now_us() + chosen.timeout_us),
-        where_{me_, place_, chosen_.interfaces, chosen_.sockets, has_secret_} {
+        where_{me_, place_, chosen_.interfaces, chosen_.sockets, has_secret_, deadline_us_} {
     net::require_secret(chosen.protects, has_secret_);
   }
   meeting(meeting const&) = delete;
@@ -187,6 +187,7 @@ class meeting {
         net::caller call(found, to(0, net::purpose::store), keys_for(token), chosen_.sockets, deadline_us_);
         net::owned_fd reached = dial(call, now_us() + (place_.file != nullptr ? 20'000 : 1'000'000));
         if (reached) return reached;
+        why = "nobody answers there";
       } else {
         wait_for(readable(-1), readable(-1), now_us() + pause_us);
         pause_us = pause_us < 50'000 ? pause_us * 3 / 2 : pause_us;

@@ -3,17 +3,11 @@
 // every server keeps to the time-out that it is told; one that is stopped keeps to none.
 #pragma once
 
-#include <condition_variable>
 #include <cstring>
-#include <memory>
-#include <mutex>
-#include <system_error>
-#include <thread>
 
 #include <pmix.h>
 
-#include "collx/core/clock.hpp"
-#include "collx/core/error.hpp"
+#include "collx/core/side_call.hpp"
 
 namespace collx::inline abi_1::bootstrap {
 
@@ -33,51 +27,7 @@ struct pmix_answer {
   }
 };
 
-// A call that may never return: made by a thread of its own, which is left to itself if it does not. All
-// that such a thread touches belongs to it as well.
-class pmix_call {
- public:
-  // `what` is copied, and must not refer to anything of the caller's: it may outlive him. Throws error
-  // (system_failure) if there is no thread.
-  template <class What>
-  pmix_call(char const* name, What what) : state_(std::make_shared<shared>()) {
-    try {
-      std::thread([state = state_, what]() mutable {
-        what(state->answer);
-        std::lock_guard const held(state->mutex);
-        state->ended = true;
-        state->signal.notify_one();
-      }).detach();
-    } catch (std::system_error const& none) {
-      char text[200];
-      std::snprintf(text, sizeof text, "%s: no thread for it: %s; raise the limit on processes", name,
-                    none.what());
-      throw error(status::system_failure, text);
-    }
-  }
-
-  // False: it has not ended by then.
-  [[nodiscard]] bool wait_until(std::uint64_t deadline_us) const {
-    std::unique_lock held(state_->mutex);
-    while (!state_->ended) {
-      std::uint64_t const now = now_us();
-      if (now >= deadline_us) return false;
-      state_->signal.wait_for(held, std::chrono::microseconds(deadline_us - now));
-    }
-    return true;
-  }
-  // Once it has ended.
-  [[nodiscard]] pmix_answer const& answer() const noexcept { return state_->answer; }
-
- private:
-  struct shared {
-    std::mutex mutex;
-    std::condition_variable signal;
-    bool ended = false;
-    pmix_answer answer;
-  };
-  std::shared_ptr<shared> state_;
-};
+using pmix_call = side_call<pmix_answer>;
 
 enum class pmix_wait { for_data, not_at_all };
 

@@ -7,6 +7,7 @@
 
 #include "collx/bootstrap/place.hpp"
 #include "collx/net/interfaces.hpp"
+#include "collx/net/resolve.hpp"
 #include "collx/net/secret.hpp"
 #include "collx/net/socket.hpp"
 
@@ -19,10 +20,13 @@ struct whereabouts {
   char const* interfaces;  // COLLX_INTERFACE, or null
   net::socket_settings const& sockets;
   bool has_secret;
+  std::uint64_t deadline_us;
+  net::look_up ask = net::ask_system;  // who knows names
 
   // Where to look for rank 0 now. An empty list: not known yet, and `why` says why. `token`: what a file says
-  // besides; it tells this job's file from one that was left behind. Throws error (bad_argument) if only a
-  // secret would let this rank go there.
+  // besides; it tells this job's file from one that was left behind. Throws error: bad_argument if only a
+  // secret would let this rank go there; timeout if nobody has said by the deadline what the name stands for,
+  // and there is no other reason in `why`, from an earlier look, that this rank has not got there.
   [[nodiscard]] COLLX_COLD net::address_list look(std::uint64_t& token, char const*& why) const {
     net::host_and_port at = place.at;
     token = 0;
@@ -34,11 +38,14 @@ struct whereabouts {
       why = "it has not told the launcher yet";
       return {};
     }
-    net::address_list const all = net::resolve(at.host, at.port, &why);
+    std::uint64_t const asked_us = now_us();
+    net::known_addresses const known = net::resolve(at.host, at.port, deadline_us, ask);
+    if (known.is_late && why[0] == '\0') throw_unanswered(at, now_us() - asked_us);
+    if (known.all.count == 0 && !known.is_late) why = known.why;
     net::address_list usable;
-    for (std::size_t i = 0; i < all.count; ++i)
-      if (has_secret || all.at[i].is_loopback()) usable.add(all.at[i]);
-    if (usable.count == 0 && all.count != 0) throw_secret(at.host);
+    for (std::size_t i = 0; i < known.all.count; ++i)
+      if (has_secret || known.all.at[i].is_loopback()) usable.add(known.all.at[i]);
+    if (usable.count == 0 && known.all.count != 0) throw_secret(at.host);
     return usable;
   }
 
@@ -141,6 +148,16 @@ struct whereabouts {
     char* end = nullptr;
     token = std::strtoull(number, &end, 16);
     return end == number + 16 && *end == '\n';
+  }
+
+  [[noreturn]] COLLX_COLD void throw_unanswered(net::host_and_port const& at, std::uint64_t waited_us) const {
+    char text[700];
+    std::snprintf(text, sizeof text,
+                  "meeting at %.200s:%u, rank %d of %d: nobody has said within %.1f s which address "
+                  "\"%.200s\" stands for; name rank 0 by its address (MASTER_ADDR, or "
+                  "COLLX_RENDEZVOUS=tcp:ADDRESS:PORT), or see whether the servers of /etc/resolv.conf answer",
+                  at.host, at.port, me.rank, me.size, static_cast<double>(waited_us) / 1e6, at.host);
+    throw error(status::timeout, text);
   }
 
   [[noreturn]] COLLX_COLD static void throw_secret(char const* where) {

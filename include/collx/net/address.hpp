@@ -3,7 +3,6 @@
 #pragma once
 
 #include <arpa/inet.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -169,25 +168,6 @@ struct address_list {
     if (count < capacity) at[count++] = one;
   }
 };
-
-// What a name, or an address as text ("::1", "10.0.0.1", without brackets), stands for now. Asks the system's
-// resolver, and so may take seconds. An empty list if nobody knows it; `why`, if not null, then says why.
-[[nodiscard]] COLLX_COLD inline address_list resolve(char const* host, std::uint16_t port,
-                                                     char const** why = nullptr) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  int const failed = getaddrinfo(host, nullptr, &hints, &found);
-  address_list all;
-  if (why != nullptr) *why = failed == 0 ? "" : gai_strerror(failed);
-  if (failed != 0) return all;
-  for (addrinfo const* each = found; each != nullptr; each = each->ai_next) {
-    address const one = address::from_system(each->ai_addr).with_port(port);
-    if (one.version != 0) all.add(one);
-  }
-  freeaddrinfo(found);
-  return all;
-}
 
 // A host and a port, as "10.0.0.1:29500", "[::1]:29500" or "node7:29500" write them.
 struct host_and_port {
