@@ -112,6 +112,8 @@ class host {
     owned_fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (fd.get() < 0) transport::shared_memory::throw_system("socket", "raise the limit on descriptors");
     auto const* const where = reinterpret_cast<sockaddr const*>(&address);
+    // Before bind(), which makes the file: whatever the umask, only this user can connect, and get memory.
+    if (fchmod(fd.get(), 0600) != 0) transport::shared_memory::throw_system("fchmod", "see errno");
     if (::bind(fd.get(), where, sizeof address) != 0) {
       // A file that nobody listens on was left by a job that was killed; one that answers is in use.
       owned_fd const probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -164,6 +166,20 @@ class host {
   array<bool> seen_;
 };
 
+// Whoever may write to the folder could listen there, and give this rank memory that he goes on writing to.
+COLLX_COLD inline void require_own_user(int fd, char const* path, rank_t rank, rank_t size) {
+  ucred them{};
+  socklen_t length = sizeof them;
+  bool const is_known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &them, &length) == 0;
+  if (is_known && (them.uid == geteuid() || them.uid == 0)) return;
+  char text[200];
+  std::snprintf(text, sizeof text,
+                "another user (%u) listens there; give COLLX_RENDEZVOUS, or TMPDIR, a folder that only you "
+                "can write to",
+                static_cast<unsigned>(them.uid));
+  throw_rendezvous(path, rank, size, status::bad_argument, text);
+}
+
 // The other ranks' side: asks until rank 0 answers. Returns the descriptor of the segment.
 [[nodiscard]] COLLX_COLD inline owned_fd ask(char const* path, rank_t rank, rank_t size,
                                              std::uint64_t deadline_us) {
@@ -172,6 +188,7 @@ class host {
     owned_fd const fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (fd.get() < 0) transport::shared_memory::throw_system("socket", "raise the limit on descriptors");
     if (::connect(fd.get(), reinterpret_cast<sockaddr const*>(&address), sizeof address) == 0) {
+      require_own_user(fd.get(), path, rank, size);
       hello me{};
       me.rank = rank;
       me.size = size;
