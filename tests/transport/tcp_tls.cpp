@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two ranks, and somebody on the path between them who reads all, changes a byte, or cuts the line.
+// Two ranks, and somebody on the path between them who reads all, changes a byte, cuts the line, or lets
+// nothing through.
 // component: tcp
 #include <algorithm>
 #include <atomic>
@@ -34,6 +35,7 @@ class middleman {
   struct plan {
     std::size_t flips_at = ~std::size_t{0};  // of all bytes that go to the gate
     std::size_t cuts_at = ~std::size_t{0};
+    std::size_t keeps_from = ~std::size_t{0};  // of what a connection says to the gate; then nothing goes on
   };
 
   middleman(net::address const& gate, plan const& how)
@@ -50,6 +52,7 @@ class middleman {
   struct account {
     std::string seen;           // both ways
     std::size_t forwarded = 0;  // bytes that went to the gate
+    std::size_t kept = 0;       // that went nowhere
   };
   // After stop().
   [[nodiscard]] account const& did() const { return did_; }
@@ -57,6 +60,7 @@ class middleman {
  private:
   struct connection {
     net::owned_fd end[2];  // towards the caller, towards the gate
+    std::size_t said = 0;  // to the gate
   };
 
   void work() {
@@ -74,7 +78,7 @@ class middleman {
     net::owned_fd caller(::accept4(door_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     net::owned_fd gate = net::begin_connect(gate_, {});
     while (gate && net::connect_outcome(gate.get()) == EINPROGRESS) sched_yield();
-    if (caller && gate) all_.push_back({{std::move(caller), std::move(gate)}});
+    if (caller && gate) all_.push_back({{std::move(caller), std::move(gate)}, 0});
   }
   // What one end says goes to the other one, all of it: a middleman waits.
   void carry(connection& its, std::size_t from) {
@@ -83,6 +87,8 @@ class middleman {
     if (got < 0 && errno == EAGAIN) return;
     if (got <= 0) return its.end[0].reset(), its.end[1].reset();
     auto const bytes = static_cast<std::size_t>(got);
+    if (from == 0) its.said += bytes;
+    if (its.said > how_.keeps_from) return void(did_.kept += bytes);
     if (from == 0) {
       if (did_.forwarded <= how_.flips_at && how_.flips_at < did_.forwarded + bytes)
         some[how_.flips_at - did_.forwarded] ^= 4;
@@ -237,6 +243,25 @@ TEST_CASE("tcp: with TLS a line that is cut is a lost peer") {
       how[comm.rank()] = until_it_fails(comm);
     });
     check_lost(how[0], how[1], his, place);
+  }
+}
+
+// Each connection stands, to the kernel, and the other side has proved who it is: TLS's handshake is ended by
+// the deadline alone.
+TEST_CASE("tcp: with TLS a handshake that does not go on ends at the deadline, on both ranks") {
+  constexpr std::size_t proven = net::conversation::proof_at - 48 + net::digest::bytes_count;
+  tcp_settings chosen = with(true);
+  chosen.common.timeout_us = 3'000'000;  // time for a busy machine to come to TLS
+  ending how[2];
+  middleman::account const his = with_middleman(chosen, {.keeps_from = proven}, [&](communicator& comm) {
+    how[comm.rank()] = until_it_fails(comm);
+  });
+  CHECK(his.forwarded >= proven);
+  CHECK(his.kept > 0);
+  for (ending const& each : how) {
+    CHECK(each.was_right);
+    CHECK((each.code == status::timeout || each.code == status::peer_lost || each.code == status::aborted));
+    CHECK(each.took_us < deadline_us / 2);
   }
 }
 
