@@ -123,7 +123,9 @@ TEST_CASE("meet_over_network: who does not belong is told why, and the job goes 
   ranks.emplace_back(ordinary(1, 3, place));
   plan wrong = ordinary(2, 3, place);
   wrong.secret = "another secret of 24 bytes";
-  CHECK(holds(process(wrong).said(), "it has another secret; give all ranks the same COLLX_SECRET_FILE"));
+  std::string const refused = process(wrong).said();
+  CHECK(holds(refused, "it has another secret; give all ranks the same COLLX_SECRET_FILE"));
+  CHECK_FALSE(holds(refused, wrong.secret));
   wrong.secret = "";
   CHECK(holds(process(wrong).said(), "it has another secret"));
   CHECK(holds(process(ordinary(2, 4, place)).said(), "another number of ranks; give all ranks the same"));

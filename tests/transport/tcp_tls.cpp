@@ -220,6 +220,9 @@ TEST_CASE("tcp: with TLS nobody on the path reads what ranks tell each other; wi
     CHECK(seen.size() > 600'000);
     CHECK((seen.find(pattern) == std::string::npos) == tls);
     CHECK((seen.find("e two ran") == std::string::npos) == tls);
+    // Extension 43 of TLS's greetings: all that the dialler can speak, and what the listener chose, is 1.3.
+    for (std::string const& version : {std::string("\0\x2b\0\3\2\3\4", 7), std::string("\0\x2b\0\2\3\4", 6)})
+      CHECK((seen.find(version) != std::string::npos) == tls);
   }
   CHECK(with_middleman(with(true, 3), {}, say_pattern).seen.find(pattern) == std::string::npos);
 }
