@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -127,13 +126,6 @@ bool exists(std::string const& path) {
 // Waits until something is bound at the path: rank 0 has begun to listen.
 void wait_until_bound(std::string const& path) {
   while (!exists(path)) sched_yield();
-}
-
-bool may_be(uid_t user) {
-  pid_t const probe = fork();
-  if (probe == 0) _exit(setuid(user) == 0 ? 0 : 1);
-  int how = -1;
-  return waitpid(probe, &how, 0) == probe && how == 0;
 }
 
 int connected_to(std::string const& path) {
@@ -298,63 +290,6 @@ TEST_CASE("connect: the socket of a job that was killed is in nobody's way") {
   ranks.emplace_back(of_rank(0, 2, path));
   ranks.emplace_back(of_rank(1, 2, path));
   check_all_joined(ranks, {0, 1}, 2);
-}
-
-TEST_CASE("connect: only its user can connect to a rendezvous, whatever the umask") {
-  folder const place;
-  std::string const path = place.at("meet");
-  mode_t const before = umask(0);
-  process zero(of_rank(0, 2, path));
-  umask(before);
-  wait_until_bound(path);
-  struct stat found {};
-  REQUIRE(lstat(path.c_str(), &found) == 0);
-  CHECK((found.st_mode & 0777) == 0600);
-  process one(of_rank(1, 2, path));
-  CHECK(zero.said() == "joined as 0 of 2");
-  CHECK(one.said() == "joined as 1 of 2");
-}
-
-TEST_CASE("connect: memory that another user offers is not taken") {
-  if (!may_be(54'321) || !may_be(54'322)) {
-    MESSAGE("SKIPPED: it takes the right to be another user");
-    return;
-  }
-  folder const place;
-  std::string const path = place.at("meet");
-  REQUIRE(chmod(place.path().c_str(), 0777) == 0);
-  pid_t const other = fork();
-  if (other == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (setuid(54'321) != 0) _exit(1);
-    try {
-      collx::transport::settings patient;
-      patient.timeout_us = 100'000'000;
-      (void)collx::bootstrap::meet_at(path.c_str(), 0, 2, patient);
-    } catch (collx::error const&) {
-    }
-    _exit(0);
-  }
-  wait_until_bound(path);
-  REQUIRE(chmod(path.c_str(), 0777) == 0);  // as one would who wants to be found
-  pid_t const victim = fork();
-  int how = -1;
-  if (victim == 0) {
-    alarm(100);
-    if (setuid(54'322) != 0) _exit(1);
-    try {
-      (void)collx::bootstrap::meet_at(path.c_str(), 1, 2, collx::transport::settings());
-    } catch (collx::error const& refused) {
-      std::string const said = refused.what();
-      _exit(holds(said, "rank 1 of 2: another user (54321) listens there") ? 42 : 2);
-    }
-    _exit(3);
-  }
-  CHECK(waitpid(victim, &how, 0) == victim);
-  CHECK((WIFEXITED(how) && WEXITSTATUS(how) == 42));
-  kill(other, SIGKILL);
-  CHECK(waitpid(other, &how, 0) == other);
-  CHECK(WIFSIGNALED(how));  // it was still waiting for a rank
 }
 
 TEST_CASE("connect: a path on which another job waits is refused, and that job goes on") {

@@ -116,8 +116,9 @@ class host {
     if (fchmod(fd.get(), 0600) != 0) transport::shared_memory::throw_system("fchmod", "see errno");
     if (::bind(fd.get(), where, sizeof address) != 0) {
       // A file that nobody listens on was left by a job that was killed; one that answers is in use.
-      owned_fd const probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-      bool const in_use = errno != EADDRINUSE || ::connect(probe.get(), where, sizeof address) == 0;
+      owned_fd const probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+      bool const in_use = errno != EADDRINUSE || ::connect(probe.get(), where, sizeof address) == 0 ||
+                          errno == EAGAIN;  // a queue of others stands before it
       struct stat found{};
       bool const stale = !in_use && lstat(path, &found) == 0 && S_ISSOCK(found.st_mode);
       if (stale) unlink(path);
@@ -185,7 +186,8 @@ COLLX_COLD inline void require_own_user(int fd, char const* path, rank_t rank, r
                                              std::uint64_t deadline_us) {
   sockaddr_un const address = address_of(path);
   for (;;) {
-    owned_fd const fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    // connect() would wait for a place in the queue of a rank 0 that is stopped, for ever.
+    owned_fd const fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (fd.get() < 0) transport::shared_memory::throw_system("socket", "raise the limit on descriptors");
     if (::connect(fd.get(), reinterpret_cast<sockaddr const*>(&address), sizeof address) == 0) {
       require_own_user(fd.get(), path, rank, size);

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// The socket at which ranks of one host meet: whose it is, who may connect to it, and who stands before it.
+// How ranks meet there is in connect.cpp.
+#include "collx/bootstrap/rendezvous.hpp"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "bootstrap/folder.hpp"
+
+namespace {
+
+using collx::rank_t;
+namespace bootstrap = collx::bootstrap;
+
+collx::transport::settings with_timeout(std::uint64_t timeout_us) {
+  collx::transport::settings chosen;
+  chosen.timeout_us = timeout_us;
+  return chosen;
+}
+
+// Why a rank of two did not meet the other one; empty: it did.
+std::string refusal(std::string const& path, rank_t rank, std::uint64_t timeout_us) {
+  try {
+    collx::net::owned_fd const memory(bootstrap::meet_at(path.c_str(), rank, 2, with_timeout(timeout_us)));
+  } catch (collx::error const& refused) {
+    return refused.what();
+  }
+  return "";
+}
+
+bool holds(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
+
+bool may_be(uid_t user) {
+  pid_t const probe = fork();
+  if (probe == 0) _exit(setuid(user) == 0 ? 0 : 1);
+  int how = -1;
+  return waitpid(probe, &how, 0) == probe && how == 0;
+}
+
+constexpr uid_t other_user = 54'321, own_user = 54'322;
+
+}  // namespace
+
+TEST_CASE("rendezvous: only its user can connect, whatever the umask") {
+  folder const place;
+  std::string const path = place.at("meet");
+  mode_t const before = umask(0);
+  bootstrap::detail::host const zero(path.c_str(), 2, collx::now_us());
+  umask(before);
+  struct stat found {};
+  REQUIRE(lstat(path.c_str(), &found) == 0);
+  CHECK((found.st_mode & 0777) == 0600);
+}
+
+TEST_CASE("rendezvous: memory that another user offers is not taken") {
+  if (!may_be(other_user) || !may_be(own_user)) {
+    MESSAGE("SKIPPED: it takes the right to be another user");
+    return;
+  }
+  folder const place;
+  std::string const path = place.at("meet");
+  REQUIRE(chmod(place.path().c_str(), 0777) == 0);
+  pid_t const other = fork();
+  if (other == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (setuid(other_user) != 0) _exit(1);
+    _exit(refusal(path, 0, 100'000'000).empty() ? 0 : 2);
+  }
+  struct stat found {};
+  while (lstat(path.c_str(), &found) != 0) sched_yield();
+  REQUIRE(chmod(path.c_str(), 0777) == 0);  // as one would who wants to be found
+  pid_t const rank = fork();
+  if (rank == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (setuid(own_user) != 0) _exit(1);
+    std::string const said = refusal(path, 1, 60'000'000);
+    _exit(holds(said, "rank 1 of 2: another user (54321) listens there; give") ? 42 : 3);
+  }
+  int how = -1;
+  CHECK(waitpid(rank, &how, 0) == rank);
+  CHECK((WIFEXITED(how) && WEXITSTATUS(how) == 42));
+  kill(other, SIGKILL);
+  CHECK(waitpid(other, &how, 0) == other);
+  CHECK(WIFSIGNALED(how));  // it was still waiting for a rank
+  (void)unlink(path.c_str());
+}
+
+TEST_CASE("rendezvous: a queue before a rank 0 that does not answer is left at the deadline") {
+  folder const place;
+  std::string const path = place.at("meet");
+  sockaddr_un const where = bootstrap::detail::address_of(path.c_str());
+  auto const* const at = reinterpret_cast<sockaddr const*>(&where);
+  std::vector<collx::net::owned_fd> held;
+  auto const one_more = [&] {
+    held.emplace_back(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    return held.back().get();
+  };
+  int const zero = one_more();
+  REQUIRE(bind(zero, at, sizeof where) == 0);
+  REQUIRE(listen(zero, 1) == 0);
+  while (connect(one_more(), at, sizeof where) == 0) {
+  }
+  REQUIRE(errno == EAGAIN);
+  std::string const waited = refusal(path, 1, 200'000);
+  CHECK_MESSAGE(holds(waited, "rank 1 of 2: rank 0 does not answer"), waited);
+  // To another rank 0 the path is in use, and not left behind.
+  std::string const taken = refusal(path, 0, 200'000);
+  CHECK_MESSAGE(holds(taken, "the path cannot be bound"), taken);
+  CHECK(access(path.c_str(), F_OK) == 0);
+}
