@@ -42,11 +42,9 @@ class symmetric_buffer {
  private:
   [[nodiscard]] static std::size_t bytes_of(std::size_t count) {
     if (count <= PTRDIFF_MAX / sizeof(T)) return count * sizeof(T);
-    char text[160];
-    std::snprintf(text, sizeof text,
-                  "allocate: %zu elements of %zu bytes fit into no memory; is the count negative?", count,
-                  sizeof(T));
-    throw error(status::out_of_memory, text);
+    throw_error(status::out_of_memory,
+                "allocate: %zu elements of %zu bytes fit into no memory; is the count negative?", count,
+                sizeof(T));
   }
 
   World* world_;
@@ -157,28 +155,22 @@ class communicator {
   }
 
   [[noreturn]] COLLX_COLD static void throw_bad_axis(axis const& line, problem const& where) {
-    char text[200];
-    std::snprintf(
-        text, sizeof text,
+    throw_error(
+        status::bad_argument,
         "along: ranks %d, %d + %d, ... (%d of them) of %d do not include this rank, %d, or do not exist",
         line.base, line.base, line.pitch, line.size, where.size, where.rank);
-    throw error(status::bad_argument, text);
   }
   [[noreturn]] COLLX_COLD static void throw_absurd_count(std::size_t count, problem const& where) {
-    char text[160];
-    std::snprintf(text, sizeof text,
-                  "allocate on rank %d of %d: %zu elements fit into no memory; is the count negative?",
-                  where.rank, where.size, count);
-    throw error(status::out_of_memory, text);
+    throw_error(status::out_of_memory,
+                "allocate on rank %d of %d: %zu elements fit into no memory; is the count negative?",
+                where.rank, where.size, count);
   }
   [[noreturn]] COLLX_COLD static void throw_bad_group(rank_t count, rank_t size) {
-    char text[160];
-    std::snprintf(
-        text, sizeof text,
+    throw_error(
+        status::bad_argument,
         "ranks_per_group: %d is not a divisor of the communicator's size, which is %d; groups must be "
         "equally large",
         count, size);
-    throw error(status::bad_argument, text);
   }
 
   world_type* world_ = nullptr;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// compiled: as users do, since half of it is left out where nothing is optimised
 // combine() and copy() of teams: every short count, number of sources and destinations, alignment and team;
 // in place; and that no element is touched by two threads, which the thread sanitizer watches.
 #include "collx/device/combine.hpp"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// compiled: as users do, since half of it is left out where nothing is optimised
 // combine(): every number of sources and destinations, odd counts, destinations that are sources,
 // data aligned to elements only; and every arithmetic type with every operator.
 // thread sanitizer: no, there is one thread

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// compiled: as users do, since half of it is left out where nothing is optimised
 // combine() on numbers of 16 and 8 bits: every pattern goes through the vector loops as it goes through
 // op/small_float.hpp, and a pass over many sources rounds once.
 // thread sanitizer: no, there is one thread

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// compiled: as users do, since what it is about is left out where nothing is optimised
 // copy(): every size around cache lines, every alignment, streamed or not; nothing beside it is touched.
 // thread sanitizer: no, there is one thread
 #include "collx/device/stream.hpp"

@@ -21,25 +21,20 @@ namespace bootstrap {
 // What transport::shm needs of a launch with more than one rank. Throws error naming what is missing or
 // wrong.
 COLLX_COLD inline void require_one_host(launch const& me) {
-  char text[300];
-  if (me.local_rank != no_rank && me.local_rank != me.rank) {
-    std::snprintf(
-        text, sizeof text,
+  if (me.local_rank != no_rank && me.local_rank != me.rank)
+    throw_error(
+        status::not_supported,
         "%s differs from %s: transport::shm joins ranks of one host only; start all ranks on one host",
         me.by->local_rank, me.by->rank);
-    throw error(status::not_supported, text);
-  }
   if (me.rendezvous == nullptr && me.size > 1)
     throw error(status::bad_argument,
                 "COLLX_RENDEZVOUS is not set; set it, on every rank, to the path of a socket "
                 "that rank 0 may create, one of its own for each job");
-  if (me.size > 1 && names_network_meeting(me.rendezvous)) {
-    std::snprintf(text, sizeof text,
-                  "COLLX_RENDEZVOUS is \"%.120s\", where ranks of transport::tcp meet; for transport::shm "
-                  "set it to the path of a socket that rank 0 may create",
-                  me.rendezvous);
-    throw error(status::bad_argument, text);
-  }
+  if (me.size > 1 && names_network_meeting(me.rendezvous))
+    throw_error(status::bad_argument,
+                "COLLX_RENDEZVOUS is \"%.120s\", where ranks of transport::tcp meet; for transport::shm "
+                "set it to the path of a socket that rank 0 may create",
+                me.rendezvous);
 }
 
 // How processes that use a transport meet: connect() does what this says. One for each transport.

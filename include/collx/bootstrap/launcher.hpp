@@ -96,9 +96,7 @@ struct launch {
 
  private:
   [[noreturn]] COLLX_COLD static void refuse(char const* format, char const* one, char const* other) {
-    char text[300];
-    std::snprintf(text, sizeof text, format, one, other);
-    throw error(status::bad_argument, text);
+    throw_error(status::bad_argument, format, one, other);
   }
 
   [[nodiscard]] static char const* first_set(char const* const (&variables)[2]) noexcept {

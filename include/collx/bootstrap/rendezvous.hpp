@@ -32,14 +32,11 @@ enum class verdict : std::uint32_t { welcome = 1, wrong_version, wrong_size, ran
 [[nodiscard]] inline sockaddr_un address_of(char const* path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (std::strlen(path) >= sizeof address.sun_path || path[0] == '\0') {
-    char text[300];
-    std::snprintf(text, sizeof text,
-                  "COLLX_RENDEZVOUS is \"%.120s\"; set it to a path of 1 to %zu characters in a "
-                  "folder that all ranks can write to",
-                  path, sizeof address.sun_path - 1);
-    throw error(status::bad_argument, text);
-  }
+  if (std::strlen(path) >= sizeof address.sun_path || path[0] == '\0')
+    throw_error(status::bad_argument,
+                "COLLX_RENDEZVOUS is \"%.120s\"; set it to a path of 1 to %zu characters in a "
+                "folder that all ranks can write to",
+                path, sizeof address.sun_path - 1);
   std::strcpy(address.sun_path, path);
   return address;
 }
@@ -85,9 +82,7 @@ enum class verdict : std::uint32_t { welcome = 1, wrong_version, wrong_size, ran
 
 [[noreturn]] COLLX_COLD inline void throw_rendezvous(char const* path, rank_t rank, rank_t size, status code,
                                                      char const* what) {
-  char text[500];
-  std::snprintf(text, sizeof text, "rendezvous at %.120s, rank %d of %d: %s", path, rank, size, what);
-  throw error(code, text);
+  throw_error(code, "rendezvous at %.120s, rank %d of %d: %s", path, rank, size, what);
 }
 
 // Rank 0's side: answers until every other rank has been welcomed once.
@@ -152,12 +147,10 @@ class host {
   [[noreturn]] void give_up() {
     rank_t missing = 1;
     while (seen_[static_cast<std::size_t>(missing)]) ++missing;
-    char text[200];
-    std::snprintf(text, sizeof text,
-                  "rank %d never came; start all %d ranks with the same COLLX_RENDEZVOUS, or "
-                  "raise COLLX_TIMEOUT_US",
-                  missing, size_);
-    throw_rendezvous(path_, 0, size_, status::timeout, text);
+    throw_error(status::timeout,
+                "rendezvous at %.120s, rank 0 of %d: rank %d never came; start all %d ranks with the same "
+                "COLLX_RENDEZVOUS, or raise COLLX_TIMEOUT_US",
+                path_, size_, missing, size_);
   }
 
   char const* path_;

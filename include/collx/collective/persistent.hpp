@@ -21,12 +21,10 @@ namespace detail {
 }
 
 [[noreturn]] COLLX_COLD inline void throw_changed_blocks(char const* collective) {
-  char text[200];
-  std::snprintf(text, sizeof text,
-                "%s: counts or offsets have changed since this persistent collective was made; make another "
-                "one for other blocks",
-                collective);
-  throw error(status::bad_argument, text);
+  throw_error(status::bad_argument,
+              "%s: counts or offsets have changed since this persistent collective was made; make another "
+              "one for other blocks",
+              collective);
 }
 
 }  // namespace detail

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 
 #include "collx/core/error.hpp"
 
@@ -24,32 +23,25 @@ inline constexpr std::int64_t said_already = INT64_MIN;
 [[noreturn]] COLLX_COLD inline void throw_wrong_argument(char const* collective, problem const& where,
                                                          char const* what, std::int64_t given,
                                                          std::int64_t needed) {
-  char text[400];
   if (what == absurd_count)
-    std::snprintf(text, sizeof text, "%s on rank %d of %d: %s (given %llu, at most %llu)", collective,
-                  where.rank, where.size, what, static_cast<unsigned long long>(given),
-                  static_cast<unsigned long long>(needed));
-  else if (needed == said_already)
-    std::snprintf(text, sizeof text, "%s on rank %d of %d: %s (given %lld)", collective, where.rank,
-                  where.size, what, static_cast<long long>(given));
-  else
-    std::snprintf(text, sizeof text, "%s on rank %d of %d: %s (given %lld, needed %lld)", collective,
-                  where.rank, where.size, what, static_cast<long long>(given),
-                  static_cast<long long>(needed));
-  throw error(status::bad_argument, text);
+    throw_error(status::bad_argument, "%s on rank %d of %d: %s (given %llu, at most %llu)", collective,
+                where.rank, where.size, what, static_cast<unsigned long long>(given),
+                static_cast<unsigned long long>(needed));
+  if (needed == said_already)
+    throw_error(status::bad_argument, "%s on rank %d of %d: %s (given %lld)", collective, where.rank,
+                where.size, what, static_cast<long long>(given));
+  throw_error(status::bad_argument, "%s on rank %d of %d: %s (given %lld, needed %lld)", collective,
+              where.rank, where.size, what, static_cast<long long>(given), static_cast<long long>(needed));
 }
 
 [[noreturn]] COLLX_COLD inline void throw_not_runnable(char const* collective, problem const& where,
                                                        std::size_t element_bytes, std::uint64_t credits) {
-  char text[500];
-  std::snprintf(
-      text, sizeof text,
+  throw_error(
+      status::not_supported,
       "%s on rank %d: this algorithm cannot run on %d ranks with elements of %zu bytes here: it has no "
-      "schedule "
-      "for so many ranks (see docs/algorithms.md), or declares a depth above the transport's %llu "
+      "schedule for so many ranks (see docs/algorithms.md), or declares a depth above the transport's %llu "
       "credits, or an element is too large for its staging memory (set COLLX_STAGING_BYTES to more)",
       collective, where.rank, where.size, element_bytes, static_cast<unsigned long long>(credits));
-  throw error(status::not_supported, text);
 }
 
 }  // namespace collx::inline abi_1::detail

@@ -57,6 +57,8 @@
 #endif
 // Set-up and failures: compiled for size, which also halves what compiling them costs.
 #define COLLX_COLD __attribute__((noinline, cold))
+// For functions that take a format, their argument number so-and-so, and what it formats from another on.
+#define COLLX_PRINTF(text, first) __attribute__((format(printf, text, first)))
 #define COLLX_LIKELY(condition) __builtin_expect(static_cast<bool>(condition), 1)
 #define COLLX_UNLIKELY(condition) __builtin_expect(static_cast<bool>(condition), 0)
 #else
@@ -65,6 +67,7 @@
 #define COLLX_NEVER_INLINE
 #define COLLX_HOST_NEVER_INLINE
 #define COLLX_COLD
+#define COLLX_PRINTF(text, first)
 #define COLLX_LIKELY(condition) (condition)
 #define COLLX_UNLIKELY(condition) (condition)
 #endif
@@ -72,7 +75,9 @@
 // Compiles a function for processors with 512-bit vectors; call it only where cpu::wide_vectors says
 // so (device/cpu.hpp). What it inlines is compiled for them too. Not with the address sanitizer of GCC
 // before 14: detect_stack_use_after_return then misaligns their locals (GCC bug 110027), and they crash.
-#if defined(__x86_64__) && defined(__clang__)
+// Nor without optimisation: nothing becomes a vector then, and each loop would be compiled twice.
+#if !defined(__OPTIMIZE__)
+#elif defined(__x86_64__) && defined(__clang__)
 #define COLLX_WIDE_VECTORS \
   __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"), min_vector_width(512)))
 #elif defined(__x86_64__) && defined(__GNUC__) && !(defined(__SANITIZE_ADDRESS__) && __GNUC__ < 14)

@@ -12,12 +12,10 @@ namespace collx::inline abi_1::environment {
 
 [[noreturn]] COLLX_COLD inline void refuse(char const* variable, char const* value, std::int64_t low,
                                            std::int64_t high) {
-  char text[400];
-  std::snprintf(text, sizeof text,
-                "environment variable %s is \"%s\"; set it to a whole number from %lld to %lld, "
-                "or unset it",
-                variable, value, static_cast<long long>(low), static_cast<long long>(high));
-  throw error(status::bad_argument, text);
+  throw_error(status::bad_argument,
+              "environment variable %s is \"%s\"; set it to a whole number from %lld to %lld, "
+              "or unset it",
+              variable, value, static_cast<long long>(low), static_cast<long long>(high));
 }
 
 // The variable's value, or `absent` when it is not set. Throws error (bad_argument) for anything

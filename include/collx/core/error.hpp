@@ -3,6 +3,7 @@
 // and the exception that set-up and blocking calls throw, built from it.
 #pragma once
 
+#include <cstdarg>
 #include <cstddef>
 #include <cstdio>
 #include <exception>
@@ -108,11 +109,14 @@ class error : public std::exception {
     append("%s", "; ");
   }
 
-  // Cut off at the end of the text's room, which the longest message does not reach.
-  template <class... Arguments>
-  void append(char const* format, Arguments... arguments) noexcept {
+  // As printf. Cut off at the end of the text's room, which the longest message does not reach. One function
+  // of C's kind, not a template: that would be compiled for every list of types.
+  COLLX_PRINTF(2, 3) COLLX_COLD void append(char const* format, ...) noexcept {
     if (used_ >= sizeof text_) return;
-    int const more = std::snprintf(text_ + used_, sizeof text_ - used_, format, arguments...);
+    std::va_list arguments;
+    va_start(arguments, format);
+    int const more = std::vsnprintf(text_ + used_, sizeof text_ - used_, format, arguments);
+    va_end(arguments);
     used_ += more > 0 ? static_cast<std::size_t>(more) : 0;
   }
 
@@ -120,5 +124,15 @@ class error : public std::exception {
   std::size_t used_ = 0;
   char text_[640] = {};
 };
+
+// Throws an error whose text is put together as by printf.
+[[noreturn]] COLLX_PRINTF(2, 3) COLLX_COLD inline void throw_error(status code, char const* format, ...) {
+  char text[520];
+  std::va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  throw error(code, text);
+}
 
 }  // namespace collx::inline abi_1

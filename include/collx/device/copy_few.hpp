@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstring>
-#include <type_traits>
 
 #include "collx/core/config.hpp"
 
@@ -13,23 +12,16 @@ namespace collx::inline abi_1::device {
 // Fewer than 64 bytes in moves of known sizes. (Of a size it can bound, a compiler makes a repeated move of
 // bytes, which takes tens of cycles to begin, and what it stores is not forwarded to loads.)
 COLLX_ALWAYS_INLINE void copy_below_64(std::byte* to, std::byte const* from, std::size_t bytes) noexcept {
-  auto const move = [&](auto size) {
-    if ((bytes & size) == 0) return;
-    if constexpr (size == 32) {
-      std::memcpy(to, from, 16);
-      std::memcpy(to + 16, from + 16, 16);
-    } else {
-      std::memcpy(to, from, size);
-    }
-    to += size;
-    from += size;
-  };
-  move(std::integral_constant<std::size_t, 32>());
-  move(std::integral_constant<std::size_t, 16>());
-  move(std::integral_constant<std::size_t, 8>());
-  move(std::integral_constant<std::size_t, 4>());
-  move(std::integral_constant<std::size_t, 2>());
-  move(std::integral_constant<std::size_t, 1>());
+  if ((bytes & 32) != 0) {
+    std::memcpy(to, from, 16);
+    std::memcpy(to + 16, from + 16, 16);
+    to += 32, from += 32;
+  }
+  if ((bytes & 16) != 0) std::memcpy(to, from, 16), to += 16, from += 16;
+  if ((bytes & 8) != 0) std::memcpy(to, from, 8), to += 8, from += 8;
+  if ((bytes & 4) != 0) std::memcpy(to, from, 4), to += 4, from += 4;
+  if ((bytes & 2) != 0) std::memcpy(to, from, 2), to += 2, from += 2;
+  if ((bytes & 1) != 0) *to = *from;
 }
 
 // The common sizes as single moves.

@@ -14,8 +14,6 @@ inline bool const wide_vectors = [] {
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }();
-#else
-inline constexpr bool wide_vectors = false;
 #endif
 
 }  // namespace collx::inline abi_1::device::cpu

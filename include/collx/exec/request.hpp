@@ -31,6 +31,8 @@ struct ticket {
 // What a communicator knows of a collective in flight, apart from its types.
 template <class Endpoint>
 struct flight {
+  flight() noexcept {}  // a function, as of kept_map
+
   status (*advance)(resumable<Endpoint>&) noexcept = nullptr;
   resumable<Endpoint>* machine = nullptr;  // in `storage`, once it has begun
   void (*begin)(flight&) noexcept = nullptr;

@@ -17,6 +17,8 @@ struct kept_map {
     return (reinterpret_cast<std::uintptr_t>(schedule) / 64 + count / 64) % places;
   }
 
+  kept_map() noexcept {}  // a function: it is compiled once, and not in every place that makes some
+
   erased_schedule const* schedule = nullptr;
   erased_contract const* contract = nullptr;
   std::size_t count = 0, element_bytes = 0;

@@ -170,11 +170,8 @@ class shm_world {
   [[nodiscard]] std::uint32_t everybody() const noexcept { return static_cast<std::uint32_t>(size()); }
 
   COLLX_COLD void announce() {
-    if (rank_ < 0 || rank_ >= size()) {
-      char text[160];
-      std::snprintf(text, sizeof text, "there is no rank %d of %d; ranks are counted from 0", rank_, size());
-      throw error(status::bad_argument, text);
-    }
+    if (rank_ < 0 || rank_ >= size())
+      throw_error(status::bad_argument, "there is no rank %d of %d; ranks are counted from 0", rank_, size());
     shared_memory::member& me = segment_.of(rank_);
     std::int32_t nobody = 0;
     me.start_time = shared_memory::start_time(getpid());
@@ -184,13 +181,10 @@ class shm_world {
     me.known_word_at = reinterpret_cast<std::uintptr_t>(&known_word_);
     // Release: the start time is there for whoever sees the pid.
     if (!me.process.compare_exchange_strong(nobody, getpid(), std::memory_order_release,
-                                            std::memory_order_relaxed)) {
-      char text[200];
-      std::snprintf(text, sizeof text,
-                    "rank %d is already taken by process %d; give every process a RANK of its own", rank_,
-                    nobody);
-      throw error(status::bad_argument, text);
-    }
+                                            std::memory_order_relaxed))
+      throw_error(status::bad_argument,
+                  "rank %d is already taken by process %d; give every process a RANK of its own", rank_,
+                  nobody);
     if (!join_fences()) segment_.head().unfenced.store(1, std::memory_order_relaxed);
     // Release: pairs with the acquire of those who wait for everybody.
     segment_.head().processors.add_those_of_this_thread();
@@ -213,13 +207,10 @@ class shm_world {
       rank_t missing = first_lost();
       for (rank_t r = 0; missing == no_rank && r < size(); ++r)
         if (segment_.of(r).process.load(std::memory_order_relaxed) == 0) missing = r;
-      char text[240];
-      std::snprintf(text, sizeof text,
-                    "rank %d of %d: start-up: %s: rank %d %s; start all %d ranks, or raise "
-                    "COLLX_TIMEOUT_US",
-                    rank_, size(), name(why), missing,
-                    why == status::peer_lost ? "ended before all had joined" : "never joined", size());
-      throw error(why, text);
+      throw_error(why,
+                  "rank %d of %d: start-up: %s: rank %d %s; start all %d ranks, or raise COLLX_TIMEOUT_US",
+                  rank_, size(), name(why), missing,
+                  why == status::peer_lost ? "ended before all had joined" : "never joined", size());
     }
   }
 

@@ -21,12 +21,10 @@ class heap {
   [[nodiscard]] std::byte* allocate(std::size_t bytes) {
     std::size_t const offset = parts_.take(bytes);
     if (offset != first_fit::nothing) return begin_ + offset;
-    char text[200];
-    std::snprintf(text, sizeof text,
-                  "no %zu bytes of symmetric memory are left of %zu; free buffers, or set "
-                  "COLLX_HEAP_BYTES to more on every rank",
-                  bytes, bytes_);
-    throw error(status::out_of_memory, text);
+    throw_error(status::out_of_memory,
+                "no %zu bytes of symmetric memory are left of %zu; free buffers, or set "
+                "COLLX_HEAP_BYTES to more on every rank",
+                bytes, bytes_);
   }
 
   void deallocate(std::byte* p, std::size_t bytes) noexcept {

@@ -22,9 +22,7 @@
 namespace collx::inline abi_1::transport::shared_memory {
 
 [[noreturn]] COLLX_COLD inline void throw_system(char const* what, char const* advice) {
-  char text[400];
-  std::snprintf(text, sizeof text, "%s: %s; %s", what, std::strerror(errno), advice);
-  throw error(status::system_failure, text);
+  throw_error(status::system_failure, "%s: %s; %s", what, std::strerror(errno), advice);
 }
 
 // What one rank tells the others about itself.
