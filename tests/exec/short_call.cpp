@@ -53,7 +53,7 @@ stopped_at run(endpoint& end, problem where, float const* input, float* output) 
   collx::exec::workspace work(3);
   collx::sum_t const sum;
   using call = collx::exec::short_call<S, float, collx::sum_t, endpoint>;
-  return call(end, work, where, input, output, bytes, sum, 1).run();
+  return call(end, work, where, input, output, bytes, sum, 1, false).run();
 }
 
 // Of `count` floats each, by way of staging.
@@ -61,8 +61,8 @@ template <class S>
 stopped_at run_staged(endpoint& end, problem where, float const* input, float* output, std::size_t count) {
   collx::exec::workspace work(3);
   collx::sum_t const sum;
-  using call = collx::exec::short_call<S, float, collx::sum_t, endpoint, true>;
-  return call(end, work, where, input, output, count * sizeof(float), sum, 1).run();
+  using call = collx::exec::short_call<S, float, collx::sum_t, endpoint>;
+  return call(end, work, where, input, output, count * sizeof(float), sum, 1, true).run();
 }
 
 // By way of rank 0, which sends each of the others a copy of its own of nearly everything: more chunks in one

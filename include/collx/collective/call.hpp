@@ -44,9 +44,8 @@ template <schedule S, bool Stages, class Contract, class T, class Op, class Endp
 [[nodiscard]] COLLX_ALWAYS_INLINE auto do_shortly(exec::engine<Endpoint>& engine,
                                                   invocation<Contract, T, Op> const& args) noexcept {
   return [&](std::uint32_t looks) noexcept {
-    exec::short_call<S, T, Op, Endpoint, Stages> call(engine.endpoint(), engine.work(0), args.at.where,
-                                                      args.input, args.output, args.count * sizeof(T),
-                                                      args.op, looks);
+    exec::short_call<S, T, Op, Endpoint> call(engine.endpoint(), engine.work(0), args.at.where, args.input,
+                                              args.output, args.count * sizeof(T), args.op, looks, Stages);
     if constexpr (Stages)
       return exec::at_peers(
           engine.endpoint(), [&]() noexcept { return call.run(); }, exec::stopped_at{});

@@ -73,15 +73,17 @@ template <class Endpoint>
   return (block_bytes + 128) * static_cast<std::size_t>(size) <= endpoint.staging_bytes() / 2;
 }
 
-// One call. `block_bytes`: of each of the contract's blocks, Endpoint::short_bytes at most; or, if it Stages,
-// more than that, and at most short_staged_bytes. Of both, such that stays_whole().
-template <schedule S, class T, class Op, class Endpoint, bool Stages = false>
+// One call. `block_bytes`: of each of the contract's blocks, Endpoint::short_bytes at most; or, if it
+// `stages`, more than that, and at most short_staged_bytes. Of both, such that stays_whole(). Whether it
+// stages is known when compiling, and is an argument all the same: without optimisation, both kinds are then
+// compiled once.
+template <schedule S, class T, class Op, class Endpoint>
 class short_call {
   using contract = typename S::contract;
 
  public:
   short_call(Endpoint& endpoint, workspace& work, problem const& where, T const* input, T* output,
-             std::size_t block_bytes, Op const& op, std::uint32_t looks) noexcept
+             std::size_t block_bytes, Op const& op, std::uint32_t looks, bool stages) noexcept
       : endpoint_(endpoint),
         work_(work),
         where_(where),
@@ -89,7 +91,8 @@ class short_call {
         output_(reinterpret_cast<std::byte*>(output)),
         block_bytes_(block_bytes),
         op_(op),
-        looks_(looks) {}
+        looks_(looks),
+        stages_(stages) {}
 
   // Everything inlined: a primitive of which all is known but the ranks never exists in memory.
   [[nodiscard]] COLLX_ALWAYS_INLINE stopped_at run() noexcept {
@@ -100,12 +103,12 @@ class short_call {
         count > detail::short_steps)
       return {0, 0};
     // Nobody is told where the output is: whoever stores there has an executor.
-    if constexpr (Stages) endpoint_.begin(lane, nullptr);
+    if (stages_) endpoint_.begin(lane, nullptr);
     if (count > 0)
       if (std::int32_t const peers = perform<0>(); COLLX_UNLIKELY(peers != all_peers)) return {0, peers};
     if (count > 1)
       if (std::int32_t const peers = perform<1>(); COLLX_UNLIKELY(peers != all_peers)) return {1, peers};
-    if constexpr (Stages) endpoint_.end_fragment(lane);
+    if (stages_) endpoint_.end_fragment(lane);
     return {stopped_at::at_the_end, 0};
   }
 
@@ -147,7 +150,7 @@ class short_call {
       if (peer == where_.rank) continue;
       if (COLLX_UNLIKELY(!endpoint_.can_send(lane, peer))) return k;
       std::byte const* const payload = find(step.operand, k);
-      if constexpr (!Stages) endpoint_.send(lane, peer, payload, block_bytes_, transport::handover::in_place);
+      if (!stages_) endpoint_.send(lane, peer, payload, block_bytes_, transport::handover::in_place);
       else if (!send_staged(peer, payload, lent_from(step))) return k;
     }
     return all_peers;
@@ -162,14 +165,16 @@ class short_call {
   }
 
   // What peers can read, or fetch, where it lies is worth waiting for them, which an executor does.
-  [[nodiscard]] bool may_be_read(std::byte const* payload, std::size_t lent_from_bytes) const noexcept {
+  [[nodiscard]] COLLX_ALWAYS_INLINE bool may_be_read(std::byte const* payload,
+                                                     std::size_t lent_from_bytes) const noexcept {
     if constexpr (Endpoint::fetches)
       if (endpoint_.fetchable(payload, block_bytes_, block_bytes_)) return true;
     return block_bytes_ >= lent_from_bytes && endpoint_.reachable(payload, block_bytes_);
   }
 
-  [[nodiscard]] bool send_staged(rank_t peer, std::byte const* payload,
-                                 std::size_t lent_from_bytes) noexcept {
+  // Inlined, as may_be_read(): a call would let `this` escape, and then stages_ is no constant any more.
+  [[nodiscard]] COLLX_ALWAYS_INLINE bool send_staged(rank_t peer, std::byte const* payload,
+                                                     std::size_t lent_from_bytes) noexcept {
     if (payload != staged_from_) {
       if (may_be_read(payload, lent_from_bytes)) return false;
       staged_ = endpoint_.stage(lane, block_bytes_);
@@ -201,8 +206,8 @@ class short_call {
 
   COLLX_ALWAYS_INLINE void combine(std::byte* target, std::byte const* const* sources, std::int32_t count,
                                    bool complete) const noexcept {
-    if constexpr (contract::from_all && !erased<Op> && !Stages)
-      if (COLLX_LIKELY(count == 2))
+    if constexpr (contract::from_all && !erased<Op>)
+      if (!stages_ && COLLX_LIKELY(count == 2))
         if (device::combine_few(reinterpret_cast<T*>(target), reinterpret_cast<T const*>(sources[0]),
                                 reinterpret_cast<T const*>(sources[1]), block_bytes_ / sizeof(T), op_,
                                 complete, where_.size))
@@ -235,12 +240,12 @@ class short_call {
   [[nodiscard]] COLLX_ALWAYS_INLINE bool arrived(rank_t peer, transport::arrival& message) noexcept {
     for (std::uint32_t looks = looks_; !endpoint_.arrived(lane, peer, message);)
       if (COLLX_UNLIKELY(--looks == 0)) return false;
-    return message.bytes == block_bytes_ && (!Stages || message.data != nullptr);
+    return message.bytes == block_bytes_ && (!stages_ || message.data != nullptr);
   }
 
   COLLX_ALWAYS_INLINE void copy(std::byte* to, std::byte const* from) const noexcept {
     if (to == from) return;
-    if constexpr (Stages) device::copy(to, from, block_bytes_, false);
+    if (stages_) device::copy(to, from, block_bytes_, false);
     else device::copy_few(to, from, block_bytes_);
   }
 
@@ -289,6 +294,7 @@ class short_call {
   std::size_t block_bytes_;
   Op const& op_;
   std::uint32_t looks_;
+  bool stages_;
   std::byte const* staged_from_ = nullptr;  // what lies at staged_
   std::byte* staged_ = nullptr;
 };
