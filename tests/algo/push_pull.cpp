@@ -9,8 +9,10 @@ namespace {
 
 using namespace collx;
 using broadcast = algo::push_pull::broadcast;
+using all_gather = algo::push_pull::all_gather;
 
 static_assert(proves<broadcast, 1, 8>);
+static_assert(proves<all_gather, 1, 8>);
 static_assert(shares_copying<broadcast>(2));
 
 }  // namespace
@@ -42,6 +44,25 @@ TEST_CASE("push_pull broadcast: nothing is pushed before everybody has said wher
   CHECK(greeting.operand.count == 0);
 }
 
+TEST_CASE("push_pull all_gather: one step stores the own block here and to everybody who has said where to") {
+  for (rank_t size = 2; size <= 17; ++size)
+    for (rank_t rank = 0; rank < size; ++rank) {
+      problem const p{rank, size, 0};
+      std::vector<primitive> const all = steps::of<all_gather>(p);
+      REQUIRE(all.size() == 4);
+      std::vector<rank_t> const greeted_by = steps::others(all[1].from, p);
+      CHECK(all[0].operand.count == 0);
+      CHECK(all[1].target.count == 0);
+      CHECK(greeted_by.size() == static_cast<std::size_t>(size - 1));
+      CHECK(all[2].push);
+      CHECK(all[2].store);
+      CHECK(all[2].operand == region{place::input, rank, 1});
+      CHECK(all[2].target == region{place::output, rank, 1});
+      CHECK(steps::others(all[2].to, p) == greeted_by);
+    }
+}
+
 TEST_CASE("push_pull: cost") {
+  steps::check_costs<all_gather>({{1, {0, 0, 0}}, {2, {2, 2, 1}}, {3, {2, 4, 2}}, {8, {2, 14, 7}}});
   steps::check_costs<broadcast>({{1, {0, 0, 0}}, {2, {2, 2, 2}}, {3, {2, 4, 6}}, {8, {2, 14, 56}}});
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // compiled: as users do, since what it is about is left out where nothing is optimised
-// copy(): every size around cache lines, every alignment, streamed or not; nothing beside it is touched.
+// copy() and spread(): every size around cache lines, every alignment, streamed or not; nothing beside them is
+// touched.
 // thread sanitizer: no, there is one thread
 #include "collx/device/stream.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -24,6 +26,29 @@ TEST_CASE("copy: every size and alignment around a few cache lines, streamed and
         collx::device::copy(to.data() + 64 + shift, from.data() + source, bytes, large);
         REQUIRE(to == expected);
       }
+}
+
+TEST_CASE("spread: every size, to destinations that lie alike in their lines and to others") {
+  collx::replayable_random random(2);
+  std::vector<std::byte> from(40'000);
+  for (std::byte& each : from) each = static_cast<std::byte>(random.next());
+  for (std::size_t const bytes : {0u, 1u, 64u, 1023u, 1024u, 1300u, 16384u, 16385u, 33000u})
+    for (std::size_t const shift : {0u, 1u, 8u, 63u})
+      for (std::size_t const apart : {0u, 4u, 64u})
+        for (std::int32_t const count : {0, 1, 2, 3, 5})
+          for (bool const large : {false, true}) {
+            std::vector<std::vector<std::byte>> to(5, std::vector<std::byte>(34'000, std::byte{0x5A}));
+            auto expected = to;
+            std::byte* destinations[5];
+            for (std::size_t j = 0; j < static_cast<std::size_t>(count); ++j) {
+              std::size_t const line = 64 - reinterpret_cast<std::uintptr_t>(to[j].data()) % 64;
+              std::size_t const begin = line + shift + j * apart;
+              destinations[j] = to[j].data() + begin;
+              std::copy_n(from.begin() + 5, bytes, expected[j].begin() + static_cast<std::ptrdiff_t>(begin));
+            }
+            collx::device::spread(destinations, count, from.data() + 5, bytes, large);
+            REQUIRE(to == expected);
+          }
 }
 
 TEST_CASE("what is large depends on the cache, and is not small") {

@@ -68,21 +68,41 @@ class pushing {
     return status::not_supported;
   }
 
-  // Stores the operand of a step that only sends, or has the system do it, and tells the peer; or tells it
-  // where it may do so, if there is no operand. not_supported: none of this can be done.
-  [[nodiscard]] COLLX_NEVER_INLINE status push(primitive const& step, rank_t peer,
-                                               run const& operand) noexcept {
+  // Stores the operand of a step that only sends, unless it has been spread(), or has the system do it, and
+  // tells the peer; or tells it where it may do so, if there is no operand. not_supported: none of this can
+  // be done.
+  [[nodiscard]] COLLX_NEVER_INLINE status push(primitive const& step, rank_t peer, run const& operand,
+                                               bool is_spread) noexcept {
     if (step.operand.count == 0 && memory_.output_bytes() != 0)
       return endpoint_.send(lane_, peer, nullptr, 0, transport::handover::greeting), status::ok;
     if (!step.push || !operand.whole || step.target.where != place::output || !memory_.knows_peers() ||
         operand.bytes < bytes_min)
       return status::not_supported;
     if (std::byte* const to = target(step, peer)) {
-      device::copy(to, operand.data, operand.bytes, memory_.streams_to_peers());
+      if (!is_spread) device::copy(to, operand.data, operand.bytes, memory_.streams_to_peers());
       endpoint_.send(lane_, peer, to, operand.bytes, transport::handover::pushed);
       return status::ok;
     }
     return post(step, peer, operand);
+  }
+
+  // Stores the operand of a step to the target of this rank and to those of all receivers: memory is read
+  // once for all of them. False, and nothing stored, if one of them cannot be reached.
+  [[nodiscard]] COLLX_NEVER_INLINE bool spread(primitive const& step, run const& operand,
+                                               std::byte** destinations) noexcept {
+    run const mine = memory_.find(step.target, 0, fragment_);
+    if (!operand.whole || !mine.whole || mine.bytes < bytes_min || step.target.where != place::output ||
+        !memory_.knows_peers())
+      return false;
+    std::int32_t count = 0;
+    if (mine.data != operand.data) destinations[count++] = mine.data;
+    for (std::int32_t k = 0; k < step.to.count; ++k) {
+      rank_t const peer = step.to.member(k, endpoint_.size());
+      if (peer == endpoint_.rank()) continue;
+      if ((destinations[count++] = target(step, peer)) == nullptr) return false;
+    }
+    device::spread(destinations, count, operand.data, mine.bytes, memory_.streams_to_peers());
+    return true;
   }
 
   // Below this a receiver's own copy is cheaper than a store into lines it holds.

@@ -72,15 +72,17 @@ class step_machine : public resumable<Endpoint> {
   using base::bytes_, base::endpoint_, base::fragment_, base::lane_, base::looks_, base::peer_bytes_;
   using base::k_, base::step_, base::step_count_, base::waits_for_, base::waits_for_message_, base::yields_;
 
-  enum class phase : std::uint8_t { begin, receive, send };
+  enum class phase : std::uint8_t { begin, receive, send, tell };  // tell: of what was stored already
 
   // Nothing to receive: store a local copy, send the operand; the k-th peer may get its own run.
   status originate(primitive const& step, void const* op) noexcept {
     bool const own = is_unprepared(step.operand);
     if (phase_ == phase::begin) {
-      if (step.store) copy_locally(memory_, step, 0, fragment_);
+      bool const spreads = COLLX_UNLIKELY(step.push && step.store && !own) &&
+                           pushes().spread(step, find(step.operand, 0), work_.destinations.data());
+      phase_ = spreads ? phase::tell : phase::send;
+      if (step.store && !spreads) copy_locally(memory_, step, 0, fragment_);
       if (own && step.store) prepare_region(memory_, step.target, 0, fragment_, prepare_, op);
-      phase_ = phase::send;
     }
     // What was stored is prepared; in place, it is the operand itself.
     region const& sent = own && step.store ? step.target : step.operand;
@@ -91,7 +93,9 @@ class step_machine : public resumable<Endpoint> {
       if (skips(operand)) continue;
       if (!may_send(peer, operand.bytes)) return status::pending;
       if (COLLX_UNLIKELY((step.push && !own) || sent.count == 0))
-        if (status const outcome = push(step, peer, operand); outcome != status::not_supported) {
+        if (status const outcome =
+                pushes_to(peer, operand.bytes).push(step, peer, operand, phase_ == phase::tell);
+            outcome != status::not_supported) {
           if (outcome != status::ok) return outcome;
           continue;
         }
@@ -346,7 +350,8 @@ class step_machine : public resumable<Endpoint> {
       if (peer == rank()) continue;
       std::byte* const pushed = plan.pushes ? pushed_target(step, peer) : nullptr;
       if (pushed != nullptr) endpoint_.send(lane_, peer, pushed, result.bytes, transport::handover::pushed);
-      else if (status const posted = plan.posts ? post(step, peer, payload) : status::not_supported;
+      else if (status const posted = plan.posts ? pushes_to(peer, payload.bytes).post(step, peer, payload)
+                                                : status::not_supported;
                posted != status::not_supported) {
         if (posted != status::ok) return posted;
       } else if (plan.in_place) lend(peer, result);
@@ -359,15 +364,11 @@ class step_machine : public resumable<Endpoint> {
   [[nodiscard]] COLLX_NEVER_INLINE std::byte* pushed_target(primitive const& step, rank_t peer) noexcept {
     return pushes().target(step, peer);
   }
-  [[nodiscard]] status push(primitive const& step, rank_t peer, run const& operand) noexcept {
+  // Those to one peer, of which a failure tells.
+  [[nodiscard]] pushing<Endpoint> pushes_to(rank_t peer, std::size_t bytes) noexcept {
     waits_for_ = peer;
-    bytes_ = operand.bytes;
-    return pushes().push(step, peer, operand);
-  }
-  [[nodiscard]] status post(primitive const& step, rank_t peer, run const& payload) noexcept {
-    waits_for_ = peer;
-    bytes_ = payload.bytes;
-    return pushes().post(step, peer, payload);
+    bytes_ = bytes;
+    return pushes();
   }
 
   // Whether both ends know that this message does not exist.

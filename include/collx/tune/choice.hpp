@@ -47,6 +47,11 @@ struct mapped_table<contract::all_reduce> {
   using type = table<row<algo::direct_one_shot, 16384, 4>, row<algo::direct_one_shot, 4096, 8>,
                      row<algo::direct_two_shot>>;
 };
+// Each rank reads its own block only, and stores it to all outputs. Below, the greeting costs more.
+template <>
+struct mapped_table<contract::all_gather> {
+  using type = table<row<algo::direct_one_shot, 262144>, row<algo::push_pull>>;
+};
 // Two ranks: each copies a half. Below, the message that it takes costs more than that gains.
 template <>
 struct mapped_table<contract::broadcast> {
