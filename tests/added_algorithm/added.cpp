@@ -28,25 +28,14 @@ struct proof {
   }
 };
 
-struct everything {
-  bool operator()(oracle::setting const&) const { return true; }
-};
-
-struct matrix {
-  each_rank::matrix<forms::blocking, collx::transport::threads, everything> cases;
-
-  template <class Algorithm, class Contract, class Schedule>
-  void operator()() {
-    if constexpr (std::is_same_v<Algorithm, collx::algo::token_chain>)
-      cases.template operator()<Algorithm, Contract, Schedule>();
-  }
-};
-
 std::size_t walk(collx::communicator<collx::transport::threads>& comm) {
   std::vector<oracle::element> memory(each_rank::memory_count(comm.size()));
-  matrix all{{comm, memory.data(), {}}};
-  collx::for_each_schedule<collx::algo::all, collx::contract::all>(all);
-  return all.cases.done;
+  auto const everything = [](oracle::setting const&) { return true; };
+  std::size_t done = 0;
+  for (auto const& each : schedules::all<forms::blocking, collx::transport::threads>())
+    if (each.algorithm == std::string_view(collx::algo::token_chain::name))
+      done += each_rank::walk_one(each, comm, memory.data(), everything);
+  return done;
 }
 
 }  // namespace

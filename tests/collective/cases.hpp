@@ -15,23 +15,24 @@ using collx::rank_t;
 inline constexpr std::size_t staging_bytes = 64 * 1024;
 
 // As large as makes several fragments of any schedule, and within the reference.
+inline std::size_t large_count(oracle::collective const& what, rank_t size) {
+  return what.sharded ? 9001 / static_cast<std::size_t>(size) + 497 : 10007;
+}
 template <class Contract>
 std::size_t large_count(rank_t size) {
-  return Contract::sharded ? 9001 / static_cast<std::size_t>(size) + 497 : 10007;
+  return large_count(oracle::collective_of<Contract>, size);
 }
 
-template <class Contract>
-std::vector<std::size_t> counts(rank_t size) {
+inline std::vector<std::size_t> counts(oracle::collective const& what, rank_t size) {
   auto const n = static_cast<std::size_t>(size);
-  std::vector<std::size_t> all{0, 1, n - 1, n, n + 1, 61, large_count<Contract>(size)};
+  std::vector<std::size_t> all{0, 1, n - 1, n, n + 1, 61, large_count(what, size)};
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());
   return all;
 }
 
-template <class Contract>
-std::vector<rank_t> roots(rank_t size) {
-  if (!Contract::rooted) return {0};
+inline std::vector<rank_t> roots(oracle::collective const& what, rank_t size) {
+  if (!what.rooted) return {0};
   std::vector<rank_t> all;
   for (rank_t r = 0; r < size; ++r)
     if (size <= 5 || r == 0 || r == size / 2 || r == size - 1) all.push_back(r);
@@ -39,21 +40,19 @@ std::vector<rank_t> roots(rank_t size) {
 }
 
 // Calls f(setting) for every case of a contract. Each has data of its own.
-template <class Contract, class F>
-void for_each(rank_t size, F const& f) {
+template <class F>
+void for_each(oracle::collective const& what, rank_t size, F const& f) {
   std::size_t number = 0;
-  for (std::size_t const count : counts<Contract>(size))
-    for (rank_t const root : roots<Contract>(size))
+  for (std::size_t const count : counts(what, size))
+    for (rank_t const root : roots(what, size))
       for (bool const in_place : {false, true})
         f(oracle::setting{size, count, in_place, root, ++number % 512});
 }
 
-template <class Algorithm, class Contract>
-std::string describe(oracle::setting const& how) {
+inline std::string describe(char const* collective, char const* algorithm, oracle::setting const& how) {
   char text[200];
-  std::snprintf(text, sizeof text, "%s<%s>, %d ranks, count %zu, root %d, %s", Contract::name,
-                Algorithm::name, how.size, how.count, how.root,
-                how.in_place ? "in place" : "separate buffers");
+  std::snprintf(text, sizeof text, "%s<%s>, %d ranks, count %zu, root %d, %s", collective, algorithm,
+                how.size, how.count, how.root, how.in_place ? "in place" : "separate buffers");
   return text;
 }
 

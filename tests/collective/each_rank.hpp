@@ -2,11 +2,10 @@
 // The matrix as one rank of a transport with blocking calls walks it, in threads or in processes.
 #pragma once
 
+#include <atomic>
 #include <stdexcept>
 
-#include "collective/cases.hpp"
-#include "collective/forms.hpp"
-#include "collx/algo/all.hpp"
+#include "collective/schedules.hpp"
 
 namespace each_rank {
 
@@ -17,77 +16,63 @@ inline std::size_t memory_count(rank_t size) {
          2 * 10007;
 }
 
-// Walks the cases that `wanted(setting)` picks, with its data in `memory`; throws at the first
-// difference. `Form`: how the collectives are called.
-template <template <class> class Form, class Transport, class Wanted>
-struct matrix {
-  collx::communicator<Transport>& comm;
-  oracle::element* memory;
-  Wanted wanted;
-  std::size_t done = 0;
-
-  template <class Algorithm, class Contract, class Schedule>
-  void operator()() {
-    if (!collx::supports<Schedule>(comm.size())) return;
-    cases::for_each<Contract>(comm.size(), [&](oracle::setting const& how) {
-      if (!wanted(how)) return;
-      constexpr auto op = oracle::operator_for<Schedule>();
-      oracle::participant<Contract, std::remove_const_t<decltype(op)>> const mine(how, comm.rank(), memory);
-      perform<Form<Algorithm>, Contract>(how, mine, op);
-      if (std::string const difference = mine.difference(); !difference.empty())
-        throw std::runtime_error(cases::describe<Algorithm, Contract>(how) + ", rank " +
-                                 std::to_string(comm.rank()) + ": " + difference);
-      ++done;
-    });
+// Calls a schedule in whatever form, and waits for its end.
+template <class Entry, class Transport>
+void complete(Entry const& called, collx::communicator<Transport>& comm, oracle::setting const& how,
+              oracle::participant const& mine) {
+  if constexpr (std::is_void_v<typename Entry::result>) {
+    called(comm, how, mine);
+  } else if constexpr (std::is_same_v<typename Entry::result, collx::status>) {
+    if (called(comm, how, mine) != collx::status::ok) throw collx::error(comm.failure());
+  } else {
+    called(comm, how, mine).wait();
   }
-
-  template <class Called, class Contract, class Op>
-  void perform(oracle::setting const& how, oracle::participant<Contract, Op> const& mine, Op const& op) {
-    using result = decltype(forms::call<Called>(comm, how, mine, op));
-    if constexpr (std::is_void_v<result>) {
-      forms::call<Called>(comm, how, mine, op);
-    } else if constexpr (std::is_same_v<result, collx::status>) {
-      if (forms::call<Called>(comm, how, mine, op) != collx::status::ok) throw collx::error(comm.failure());
-    } else {
-      forms::call<Called>(comm, how, mine, op).wait();
-    }
-  }
-};
-
-// Walks the whole matrix on one rank; returns how many collectives that were.
-template <template <class> class Form, class Algorithms = collx::algo::all, class Transport, class Wanted>
-std::size_t walk(collx::communicator<Transport>& comm, oracle::element* memory, Wanted const& wanted) {
-  matrix<Form, Transport, Wanted> all{comm, memory, wanted};
-  collx::for_each_schedule<Algorithms, collx::contract::all>(all);
-  return all.done;
 }
 
-// Through every algorithm's barrier `rounds` times: `arrived` is shared by all ranks.
-template <class Transport>
-struct barriers {
-  collx::communicator<Transport>& comm;
-  std::atomic<std::int64_t>& arrived;
-  std::int64_t rounds = 5;
-  std::int64_t before = 0;
+// Walks those cases of one schedule that `wanted(setting)` picks on one rank, with its data in `memory`;
+// throws at the first difference. Returns how many collectives that were.
+template <class Entry, class Transport, class Wanted>
+std::size_t walk_one(Entry const& called, collx::communicator<Transport>& comm, oracle::element* memory,
+                     Wanted const& wanted) {
+  std::size_t done = 0;
+  if (!called.supports(comm.size())) return done;
+  cases::for_each(*called.collective, comm.size(), [&](oracle::setting const& how) {
+    if (!wanted(how)) return;
+    oracle::participant const mine = called.participant(how, comm.rank(), memory);
+    complete(called, comm, how, mine);
+    if (std::string const difference = mine.difference(); !difference.empty())
+      throw std::runtime_error(called.describe(how) + ", rank " + std::to_string(comm.rank()) + ": " +
+                               difference);
+    ++done;
+  });
+  return done;
+}
 
-  template <class Algorithm, class Contract, class Schedule>
-  void operator()() {
-    if (!collx::supports<Schedule>(comm.size())) return;
-    for (std::int64_t round = 0; round < rounds; ++round) {
+// The same for the whole matrix. `Form`: how the collectives are called.
+template <template <class> class Form, class Algorithms = collx::algo::all, class Transport, class Wanted>
+std::size_t walk(collx::communicator<Transport>& comm, oracle::element* memory, Wanted const& wanted) {
+  std::size_t done = 0;
+  for (auto const& each : schedules::all<Form, Transport, Algorithms>())
+    done += walk_one(each, comm, memory, wanted);
+  return done;
+}
+
+// Through every algorithm's barrier five times: `arrived` is shared by all ranks.
+template <class Transport>
+void walk_barriers(collx::communicator<Transport>& comm, std::atomic<std::int64_t>& arrived) {
+  std::int64_t before = 0;
+  for (auto const& barrier : schedules::barriers<forms::blocking, Transport>()) {
+    if (!barrier.supports(comm.size())) continue;
+    for (int round = 0; round < 5; ++round) {
       // Relaxed: the barrier itself must order the counting before what follows it.
       arrived.fetch_add(1, std::memory_order_relaxed);
-      collx::barrier<Algorithm>(comm);
+      barrier.perform(comm, {}, {}, {});
       before += comm.size();
       if (arrived.load(std::memory_order_relaxed) < before)
-        throw std::runtime_error(std::string("barrier<") + Algorithm::name + "> let rank " +
+        throw std::runtime_error(std::string("barrier<") + barrier.algorithm + "> let rank " +
                                  std::to_string(comm.rank()) + " through too early");
     }
   }
-};
-
-template <class Transport>
-void walk_barriers(collx::communicator<Transport>& comm, std::atomic<std::int64_t>& arrived) {
-  collx::for_each_serving<collx::algo::all, collx::contract::barrier>(barriers<Transport>{comm, arrived});
 }
 
 }  // namespace each_rank

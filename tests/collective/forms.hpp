@@ -20,8 +20,11 @@ namespace forms {
 
 using collx::rank_t;
 
+// `result`: what calls return.
 template <class Algorithm>
 struct blocking {
+  template <class>
+  using result = void;
   static auto all_reduce(auto&... with) { return collx::all_reduce<Algorithm>(with...); }
   static auto reduce_scatter(auto&... with) { return collx::reduce_scatter<Algorithm>(with...); }
   static auto all_gather(auto&... with) { return collx::all_gather<Algorithm>(with...); }
@@ -37,6 +40,8 @@ struct blocking {
 
 template <class Algorithm>
 struct started {
+  template <class Transport>
+  using result = collx::request<typename Transport::endpoint>;
   static auto all_reduce(auto&... with) { return collx::start::all_reduce<Algorithm>(with...); }
   static auto reduce_scatter(auto&... with) { return collx::start::reduce_scatter<Algorithm>(with...); }
   static auto all_gather(auto&... with) { return collx::start::all_gather<Algorithm>(with...); }
@@ -52,6 +57,8 @@ struct started {
 
 template <class Algorithm>
 struct tried {
+  template <class>
+  using result = collx::status;
   static auto all_reduce(auto&... with) { return collx::try_all_reduce<Algorithm>(with...); }
   static auto reduce_scatter(auto&... with) { return collx::try_reduce_scatter<Algorithm>(with...); }
   static auto all_gather(auto&... with) { return collx::try_all_gather<Algorithm>(with...); }
@@ -65,47 +72,55 @@ struct tried {
   static auto barrier(auto&... with) { return collx::try_barrier<Algorithm>(with...); }
 };
 
-// `Form`: blocking<A>, started<A> or tried<A>. in, out: spans as the contract sizes them on this rank.
-// Returns what the form returns.
+// `Form`: blocking<A>, started<A> or tried<A>. in, out: separate spans as the contract sizes them on this
+// rank. Returns what the form returns.
 template <class Form, class Contract>
-auto apply(auto& comm, rank_t root, bool in_place, auto in, auto out, auto const& op) {
+auto apply_apart(auto& comm, [[maybe_unused]] rank_t root, [[maybe_unused]] auto in,
+                 [[maybe_unused]] auto out, [[maybe_unused]] auto const& op) {
   namespace contract = collx::contract;
-  if constexpr (std::is_same_v<Contract, contract::all_reduce>) {
-    if (in_place) return Form::all_reduce(comm, out, op);
-    return Form::all_reduce(comm, in, out, op);
-  } else if constexpr (std::is_same_v<Contract, contract::scan>) {
-    if (in_place) return Form::scan(comm, out, op);
-    return Form::scan(comm, in, out, op);
-  } else if constexpr (std::is_same_v<Contract, contract::exclusive_scan>) {
-    if (in_place) return Form::exclusive_scan(comm, out, op);
+  if constexpr (std::is_same_v<Contract, contract::all_reduce>) return Form::all_reduce(comm, in, out, op);
+  else if constexpr (std::is_same_v<Contract, contract::scan>) return Form::scan(comm, in, out, op);
+  else if constexpr (std::is_same_v<Contract, contract::exclusive_scan>)
     return Form::exclusive_scan(comm, in, out, op);
-  } else if constexpr (std::is_same_v<Contract, contract::all_to_all>) {
-    if (in_place) return Form::all_to_all(comm, out);
-    return Form::all_to_all(comm, in, out);
-  } else if constexpr (std::is_same_v<Contract, contract::gather>) {
-    return Form::gather(comm, in, out, root);
-  } else if constexpr (std::is_same_v<Contract, contract::barrier>) {
-    return Form::barrier(comm);
-  } else if constexpr (std::is_same_v<Contract, contract::scatter>) {
-    return Form::scatter(comm, in, out, root);
-  } else if constexpr (std::is_same_v<Contract, contract::reduce_scatter>) {
+  else if constexpr (std::is_same_v<Contract, contract::all_to_all>) return Form::all_to_all(comm, in, out);
+  else if constexpr (std::is_same_v<Contract, contract::gather>) return Form::gather(comm, in, out, root);
+  else if constexpr (std::is_same_v<Contract, contract::barrier>) return Form::barrier(comm);
+  else if constexpr (std::is_same_v<Contract, contract::scatter>) return Form::scatter(comm, in, out, root);
+  else if constexpr (std::is_same_v<Contract, contract::reduce_scatter>)
     return Form::reduce_scatter(comm, in, out, op);
-  } else if constexpr (std::is_same_v<Contract, contract::all_gather>) {
-    return Form::all_gather(comm, in, out);
-  } else if constexpr (std::is_same_v<Contract, contract::broadcast>) {
-    if (in_place) return Form::broadcast(comm, out, root);
+  else if constexpr (std::is_same_v<Contract, contract::all_gather>) return Form::all_gather(comm, in, out);
+  else if constexpr (std::is_same_v<Contract, contract::broadcast>)
     return Form::broadcast(comm, in, out, root);
-  } else {
+  else {
     static_assert(std::is_same_v<Contract, contract::reduce>);
-    if (in_place) return Form::reduce(comm, out, op, root);
     return Form::reduce(comm, in, out, op, root);
   }
 }
 
+// The same, or in place: with `out` alone where the collective has such a form.
+template <class Form, class Contract>
+auto apply(auto& comm, rank_t root, [[maybe_unused]] bool in_place, auto in, auto out, auto const& op) {
+  namespace contract = collx::contract;
+  if constexpr (std::is_same_v<Contract, contract::all_reduce>) {
+    if (in_place) return Form::all_reduce(comm, out, op);
+  } else if constexpr (std::is_same_v<Contract, contract::scan>) {
+    if (in_place) return Form::scan(comm, out, op);
+  } else if constexpr (std::is_same_v<Contract, contract::exclusive_scan>) {
+    if (in_place) return Form::exclusive_scan(comm, out, op);
+  } else if constexpr (std::is_same_v<Contract, contract::all_to_all>) {
+    if (in_place) return Form::all_to_all(comm, out);
+  } else if constexpr (std::is_same_v<Contract, contract::broadcast>) {
+    if (in_place) return Form::broadcast(comm, out, root);
+  } else if constexpr (std::is_same_v<Contract, contract::reduce>) {
+    if (in_place) return Form::reduce(comm, out, op, root);
+  }
+  return apply_apart<Form, Contract>(comm, root, in, out, op);
+}
+
 // The same with the buffers of a participant.
 template <class Form, class Contract, class Transport, class Op>
-auto call(collx::communicator<Transport>& comm, oracle::setting const& how,
-          oracle::participant<Contract, Op> const& with, Op const& op) {
+auto call(collx::communicator<Transport>& comm, oracle::setting const& how, oracle::participant const& with,
+          Op const& op) {
   return apply<Form, Contract>(comm, how.root, how.in_place, with.in(), with.out(), op);
 }
 
@@ -117,8 +132,8 @@ auto call_with(collx::communicator<Transport>& comm, rank_t root, std::size_t co
   auto const length = [&](collx::block_window const& window) {
     return static_cast<std::size_t>(Contract::sharded ? window.count : 1) * count;
   };
-  return apply<Form, Contract>(comm, root, false, std::span<T const>(in.first(length(Contract::input(p)))),
-                               out.first(length(Contract::output(p))), op);
+  return apply_apart<Form, Contract>(comm, root, std::span<T const>(in.first(length(Contract::input(p)))),
+                                     out.first(length(Contract::output(p))), op);
 }
 
 }  // namespace forms

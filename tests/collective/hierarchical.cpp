@@ -14,7 +14,6 @@ namespace {
 
 using collx::rank_t;
 using two_levels::combinations;
-using two_levels::on_this_rank;
 
 // Runs everything on one rank after the other, from one seed.
 struct on_mailbox {
@@ -32,26 +31,27 @@ struct on_mailbox {
     for (rank_t r = 0; r < n; ++r) ranks[r].ranks_per_group(per_group);
   }
 
-  template <class Algorithm, class Contract, class Schedule>
-  void operator()() {
-    if (!collx::supports<Schedule>({size, inner})) return;
-    cases::for_each<Contract>(size, [&](oracle::setting const& how) {
-      std::string const what = cases::describe<Algorithm, Contract>(how);
-      CAPTURE(what);
-      CAPTURE(inner);
-      constexpr auto op = oracle::operator_for<Schedule>();
-      std::vector<oracle::participant<Contract, std::remove_const_t<decltype(op)>>> all;
-      collx::array<collx::request<collx::transport::mailbox::endpoint>> requests(
-          static_cast<std::size_t>(size));
-      for (rank_t r = 0; r < size; ++r) all.emplace_back(how, r, memory[static_cast<std::size_t>(r)].data());
-      for (rank_t r = 0; r < size; ++r) {
-        auto const i = static_cast<std::size_t>(r);
-        requests[i] = forms::call<forms::started<Algorithm>>(ranks[r], how, all[i], op);
-      }
-      REQUIRE(ranks.drive(requests) == collx::status::ok);
-      for (auto const& each : all) REQUIRE(each.difference() == "");
-      ++done;
-    });
+  void run_all() {
+    for (auto const& each : schedules::all<forms::started, collx::transport::mailbox, combinations>()) {
+      if (!each.supports({size, inner})) continue;
+      cases::for_each(*each.collective, size, [&](oracle::setting const& how) {
+        std::string const what = each.describe(how);
+        CAPTURE(what);
+        CAPTURE(inner);
+        std::vector<oracle::participant> all;
+        collx::array<collx::request<collx::transport::mailbox::endpoint>> requests(
+            static_cast<std::size_t>(size));
+        for (rank_t r = 0; r < size; ++r)
+          all.push_back(each.participant(how, r, memory[static_cast<std::size_t>(r)].data()));
+        for (rank_t r = 0; r < size; ++r) {
+          auto const i = static_cast<std::size_t>(r);
+          requests[i] = each(ranks[r], how, all[i]);
+        }
+        REQUIRE(ranks.drive(requests) == collx::status::ok);
+        for (auto const& with : all) REQUIRE(with.difference() == "");
+        ++done;
+      });
+    }
   }
 };
 
@@ -64,7 +64,7 @@ TEST_CASE("hierarchical: on the mailbox, every shape gives what the reference gi
   int done = 0;
   for (auto const& [size, inner] : shapes) {
     on_mailbox all(size, inner);
-    collx::for_each_schedule<combinations, collx::contract::all>(all);
+    all.run_all();
     done += all.done;
   }
   CHECK(done > 1000);
@@ -74,10 +74,7 @@ TEST_CASE("hierarchical: on threads and processes") {
   for (auto const& [size, inner] : shapes) {
     if (size > 8) continue;
     auto const everything = [per_group = inner](auto& comm) {
-      comm.ranks_per_group(per_group);
-      on_this_rank<typename std::remove_reference_t<decltype(comm)>::transport_type> all{
-          comm, std::vector<oracle::element>(oracle::reference::index_count * 2)};
-      collx::for_each_schedule<combinations, collx::contract::all>(all);
+      two_levels::walk<combinations>(comm, per_group);
     };
     watched::on_threads(size, everything, {.staging_bytes = cases::staging_bytes});
     for (int const code : watched::on_processes(size, everything, {.staging_bytes = cases::staging_bytes}))

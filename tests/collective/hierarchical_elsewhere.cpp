@@ -16,14 +16,6 @@ using collx::rank_t;
 using few = collx::type_list<collx::algo::hierarchical<collx::algo::direct_one_shot, collx::algo::ring>,
                              collx::algo::hierarchical<collx::algo::ring, collx::algo::direct_one_shot>>;
 
-template <class Transport>
-void walk(collx::communicator<Transport>& comm, rank_t per_group) {
-  comm.ranks_per_group(per_group);
-  two_levels::on_this_rank<Transport> all{comm,
-                                          std::vector<oracle::element>(oracle::reference::index_count * 2)};
-  collx::for_each_schedule<few, collx::contract::all>(all);
-}
-
 collx::transport::tcp_settings small_staging() {
   collx::transport::tcp_settings chosen;
   chosen.common.staging_bytes = cases::staging_bytes;
@@ -35,9 +27,10 @@ collx::transport::tcp_settings small_staging() {
 TEST_CASE("hierarchical: over sockets") {
   (void)oracle::reference::get();
   for (auto const& [size, per_group] : {std::pair<rank_t, rank_t>{2, 2}, {4, 2}, {6, 3}, {6, 2}})
-    wired::on_wired_threads(
-        size, small_staging(),
-        [per_group = per_group](collx::communicator<collx::transport::tcp>& comm) { walk(comm, per_group); });
+    wired::on_wired_threads(size, small_staging(),
+                            [per_group = per_group](collx::communicator<collx::transport::tcp>& comm) {
+                              two_levels::walk<few>(comm, per_group);
+                            });
 }
 
 TEST_CASE("hierarchical: hosts in shared memory, and messages between them") {
@@ -46,7 +39,8 @@ TEST_CASE("hierarchical: hosts in shared memory, and messages between them") {
   // Groups that are the hosts, and such as are not: the result is the same.
   for (auto const& host_of : {hosts{1, 1, 2, 2}, hosts{1, 1, 2, 2, 3, 3}, hosts{1, 2, 1, 2}})
     for (int const code : pretended::on_hosts(
-             host_of, [](collx::communicator<pretended::shm_and_tcp>& comm) { walk(comm, 2); },
+             host_of,
+             [](collx::communicator<pretended::shm_and_tcp>& comm) { two_levels::walk<few>(comm, 2); },
              small_staging()))
       CHECK(code == 0);
 }

@@ -23,18 +23,18 @@ using driven = host_driven<transport::threads, copier>;
 // own.
 template <class Contract, class Bind>
 void walk(driven& gpu, queue& stream, Bind const& bind) {
-  using participant = oracle::participant<Contract, decltype(oracle::add)>;
   struct call {
     std::vector<oracle::element> memory;
-    std::unique_ptr<participant> mine;
+    std::unique_ptr<oracle::participant> mine;
     std::string name;
   };
   std::vector<call> calls;
-  cases::for_each<Contract>(gpu.size(), [&](oracle::setting const& how) {
+  oracle::collective const& what = oracle::collective_of<Contract>;
+  cases::for_each(what, gpu.size(), [&](oracle::setting const& how) {
     call next;
-    next.memory.resize(participant::needed(gpu.size(), how.count + 1));
-    next.mine = std::make_unique<participant>(how, gpu.rank(), next.memory.data());
-    next.name = cases::describe<algo::direct_one_shot, Contract>(how);
+    next.memory.resize(oracle::participant::needed(what, gpu.size(), how.count + 1));
+    next.mine = std::make_unique<oracle::participant>(what, false, how, gpu.rank(), next.memory.data());
+    next.name = cases::describe(what.name, algo::direct_one_shot::name, how);
     auto in = next.mine->in();
     auto out = next.mine->out();
     gpu.enqueue<automatic>(bind(problem{gpu.rank(), gpu.size()}, in, out, how.root), &stream);
@@ -43,8 +43,8 @@ void walk(driven& gpu, queue& stream, Bind const& bind) {
   stream.wait();
   gpu.throw_if_failed();
   for (call const& each : calls) {
-    std::string const what = each.mine->difference();
-    if (!what.empty()) throw std::runtime_error(each.name + ": " + what);
+    std::string const wrong = each.mine->difference();
+    if (!wrong.empty()) throw std::runtime_error(each.name + ": " + wrong);
   }
 }
 

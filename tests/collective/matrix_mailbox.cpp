@@ -6,9 +6,7 @@
 // thread sanitizer: no, one thread steps all ranks
 #include <doctest/doctest.h>
 
-#include "collective/cases.hpp"
-#include "collective/forms.hpp"
-#include "collx/algo/all.hpp"
+#include "collective/schedules.hpp"
 #include "collx/bootstrap/mailbox.hpp"
 #include "sample.hpp"
 
@@ -28,26 +26,24 @@ struct all_ranks {
         memory(static_cast<std::size_t>(n),
                std::vector<oracle::element>(oracle::reference::index_count * 2)) {}
 
-  template <class Algorithm, class Contract, class Schedule>
-  void operator()() {
-    if (!collx::supports<Schedule>(size)) return;
-    cases::for_each<Contract>(size, [&](oracle::setting const& how) {
-      std::string const what = cases::describe<Algorithm, Contract>(how);
-      CAPTURE(what);
-      run<Algorithm, Contract, Schedule>(how);
-    });
+  void run_all() {
+    for (auto const& each : schedules::all<forms::started, mailbox>()) {
+      if (!each.supports(size)) continue;
+      cases::for_each(*each.collective, size, [&](oracle::setting const& how) { run(each, how); });
+    }
   }
 
-  template <class Algorithm, class Contract, class Schedule>
-  void run(oracle::setting const& how) {
-    constexpr auto op = oracle::operator_for<Schedule>();
-    std::vector<oracle::participant<Contract, std::remove_const_t<decltype(op)>>> all;
+  void run(schedules::entry<forms::started, mailbox> const& called, oracle::setting const& how) {
+    std::string const what = called.describe(how);
+    CAPTURE(what);
+    std::vector<oracle::participant> all;
     collx::array<request> requests(static_cast<std::size_t>(size));
-    for (rank_t r = 0; r < size; ++r) all.emplace_back(how, r, memory[static_cast<std::size_t>(r)].data());
-    auto& world = collx::depth<Schedule>(size) > 2 ? deep_ranks : ranks;
+    for (rank_t r = 0; r < size; ++r)
+      all.push_back(called.participant(how, r, memory[static_cast<std::size_t>(r)].data()));
+    auto& world = called.depth(size) > 2 ? deep_ranks : ranks;
     for (rank_t r = 0; r < size; ++r) {
       auto const i = static_cast<std::size_t>(r);
-      requests[i] = forms::call<forms::started<Algorithm>>(world[r], how, all[i], op);
+      requests[i] = called(world[r], how, all[i]);
     }
     REQUIRE(world.drive(requests) == collx::status::ok);
     for (auto const& each : all) REQUIRE(each.difference() == "");
@@ -61,25 +57,22 @@ struct all_ranks {
 };
 
 // On a barrier of all but one nobody gets through; with the last one, everybody does.
-struct all_barriers {
-  rank_t size;
-  collx::bootstrap::mailbox_ranks<>& ranks;
-
-  template <class Algorithm, class Contract, class Schedule>
-  void operator()() {
-    if (!collx::supports<Schedule>(size)) return;
-    CAPTURE(Algorithm::name);
-    rank_t const last = size / 2;
-    collx::array<request> requests(static_cast<std::size_t>(size));
+void check_barrier(schedules::entry<forms::started, mailbox> const& barrier,
+                   collx::bootstrap::mailbox_ranks<>& ranks, rank_t size) {
+  CAPTURE(barrier.algorithm);
+  rank_t const last = size / 2;
+  collx::array<request> requests(static_cast<std::size_t>(size));
+  auto const start = [&](rank_t r) {
+    requests[static_cast<std::size_t>(r)] = barrier.perform(ranks[r], {}, {}, {});
+  };
+  for (rank_t r = 0; r < size; ++r)
+    if (r != last) start(r);
+  for (int look = 0; look < 20 * size; ++look)
     for (rank_t r = 0; r < size; ++r)
-      if (r != last) requests[static_cast<std::size_t>(r)] = collx::start::barrier<Algorithm>(ranks[r]);
-    for (int look = 0; look < 20 * size; ++look)
-      for (rank_t r = 0; r < size; ++r)
-        if (r != last) REQUIRE(requests[static_cast<std::size_t>(r)].try_test() == collx::status::pending);
-    requests[static_cast<std::size_t>(last)] = collx::start::barrier<Algorithm>(ranks[last]);
-    REQUIRE(ranks.drive(requests) == collx::status::ok);
-  }
-};
+      if (r != last) REQUIRE(requests[static_cast<std::size_t>(r)].try_test() == collx::status::pending);
+  start(last);
+  REQUIRE(ranks.drive(requests) == collx::status::ok);
+}
 
 }  // namespace
 
@@ -88,7 +81,7 @@ TEST_CASE("mailbox: every schedule of 1 to 33 ranks gives what the reference giv
   for (rank_t size = 1; size <= 33; ++size) {
     if (!sample::takes(size)) continue;
     all_ranks with(size);
-    collx::for_each_schedule<collx::algo::all, collx::contract::all>(with);
+    with.run_all();
     done += with.done;
   }
   MESSAGE("collectives: " << done);
@@ -100,6 +93,7 @@ TEST_CASE("mailbox: nobody leaves a barrier before everybody has come") {
     if (!sample::takes(size)) continue;
     CAPTURE(size);
     collx::bootstrap::mailbox_ranks<> ranks(size, 1);
-    collx::for_each_serving<collx::algo::all, collx::contract::barrier>(all_barriers{size, ranks});
+    for (auto const& each : schedules::barriers<forms::started, mailbox>())
+      if (each.supports(size)) check_barrier(each, ranks, size);
   }
 }

@@ -34,7 +34,7 @@ struct on_this_rank {
   void operator()() {
     if constexpr (!std::is_same_v<Contract, collx::contract::barrier>) {
       if (!collx::supports<Schedule>(comm.size())) return;
-      cases::for_each<Contract>(comm.size(), [&](oracle::setting const& how) {
+      cases::for_each(oracle::collective_of<Contract>, comm.size(), [&](oracle::setting const& how) {
         run<forms::blocking<multi_lane<Algorithm, 2>>, Algorithm, Contract, Schedule>(how);
         run<forms::started<multi_lane<Algorithm, 3>>, Algorithm, Contract, Schedule>(how);
       });
@@ -44,13 +44,13 @@ struct on_this_rank {
   template <class Form, class Algorithm, class Contract, class Schedule>
   void run(oracle::setting const& how) {
     constexpr auto op = oracle::operator_for<Schedule>();
-    oracle::participant<Contract, std::remove_const_t<decltype(op)>> const mine(how, comm.rank(),
-                                                                                memory.data());
+    oracle::participant const mine(oracle::collective_of<Contract>, collx::keeps_rank_order<Schedule>(), how,
+                                   comm.rank(), memory.data());
     if constexpr (std::is_same_v<Form, forms::blocking<multi_lane<Algorithm, 2>>>)
-      forms::call<Form>(comm, how, mine, op);
-    else forms::call<Form>(comm, how, mine, op).wait();
+      forms::call<Form, Contract>(comm, how, mine, op);
+    else forms::call<Form, Contract>(comm, how, mine, op).wait();
     if (std::string const wrong = mine.difference(); !wrong.empty())
-      throw std::runtime_error(cases::describe<Algorithm, Contract>(how) + ": " + wrong);
+      throw std::runtime_error(cases::describe(Contract::name, Algorithm::name, how) + ": " + wrong);
     collx::barrier(comm);
   }
 };

@@ -32,7 +32,8 @@ inline constexpr auto apply_in_order = [](element const& f, element const& g) {
 };
 inline constexpr auto add = [](element const& f, element const& g) { return element{f.a + g.a, f.b + g.b}; };
 
-// The hardest operator that a schedule promises to combine correctly.
+// The hardest operator that a schedule promises to combine correctly: one that is not commutative, where it
+// keeps the order of ranks.
 template <class Schedule>
 constexpr auto operator_for() {
   if constexpr (collx::keeps_rank_order<Schedule>()) return collx::ordered(apply_in_order);
@@ -51,10 +52,9 @@ class reference {
   }
 
   [[nodiscard]] element const* input(rank_t rank) const { return row(inputs_, rank); }
-  // The combination of the first `size` ranks.
-  template <class Op>
-  [[nodiscard]] element const* total(rank_t size) const {
-    return row(collx::is_commutative<Op>() ? sums_ : compositions_, size - 1);
+  // The combination of the first `size` ranks: their sum, or their functions applied in rank order.
+  [[nodiscard]] element const* total(rank_t size, bool in_order) const {
+    return row(in_order ? compositions_ : sums_, size - 1);
   }
 
  private:
@@ -86,25 +86,41 @@ struct setting {
   std::size_t salt = 0;  // where in the reference the data begin: no two calls move the same bytes
 };
 
+// A contract as values: what is asked of it here is compiled once, not for every one.
+struct collective {
+  char const* name;
+  bool from_all, rooted, sharded;
+  collx::block_window (*input)(collx::problem);
+  collx::block_window (*output)(collx::problem);
+  std::int32_t (*in_place_at)(collx::problem);
+  rank_t (*contributors)(collx::problem);
+  rank_t (*owner)(collx::problem, std::int32_t block);
+};
+
+template <class Contract>
+inline constexpr collective collective_of{Contract::name,         Contract::from_all,      Contract::rooted,
+                                          Contract::sharded,      &Contract::input,        &Contract::output,
+                                          &Contract::in_place_at, &Contract::contributors, &Contract::owner};
+
 // What one rank passes to one call, and the image of its memory that must be there afterwards:
 // results, unchanged inputs, and guards around both.
-template <class Contract, class Op>
 class participant {
  public:
-  // `memory`: room for needed(...) elements, of whatever kind.
-  participant(setting const& how, rank_t rank, element* memory) : memory_(memory) {
+  // `in_order`: how contributions are combined (reference::total). `memory`: room for needed(...) elements,
+  // of whatever kind.
+  participant(collective const& what, bool in_order, setting const& how, rank_t rank, element* memory)
+      : what_(&what), in_order_(in_order), memory_(memory) {
     collx::problem const p{rank, how.size, how.root};
-    collx::block_window const given = Contract::input(p), gotten = Contract::output(p);
+    collx::block_window const given = what.input(p), gotten = what.output(p);
     std::size_t const inputs = static_cast<std::size_t>(given.count) * how.count;
     std::size_t const outputs = static_cast<std::size_t>(gotten.count) * how.count;
     // Where a rank gets nothing it may pass a buffer all the same: it stays as it is.
-    std::size_t const passed =
-        !Contract::sharded && (how.in_place || !Contract::rooted) ? how.count : outputs;
+    std::size_t const passed = !what.sharded && (how.in_place || !what.rooted) ? how.count : outputs;
     std::size_t const behind_input = how.in_place ? guards : 2 * guards + inputs;
     image_.assign(how.in_place ? 2 * guards + std::max(inputs, passed) : 3 * guards + inputs + passed, guard);
     std::size_t in_at = guards, out_at = behind_input;
     if (how.in_place && inputs != outputs && inputs != 0 && outputs != 0)
-      (inputs < outputs ? in_at : out_at) += static_cast<std::size_t>(Contract::in_place_at(p)) * how.count;
+      (inputs < outputs ? in_at : out_at) += static_cast<std::size_t>(what.in_place_at(p)) * how.count;
     for_each_block(given, [&](std::int32_t block, std::size_t at) {
       copy(image_.data() + in_at + at * how.count, content(how, p, block), how.count);
     });
@@ -117,8 +133,8 @@ class participant {
   }
 
   // The most elements a participant needs.
-  static std::size_t needed(rank_t size, std::size_t count) {
-    return 3 * guards + 2 * static_cast<std::size_t>(size) * count;
+  static std::size_t needed(collective const& what, rank_t size, std::size_t count) {
+    return 3 * guards + 2 * (what.sharded ? static_cast<std::size_t>(size) : 1) * count;
   }
 
   [[nodiscard]] std::span<element const> in() const { return in_; }
@@ -156,18 +172,20 @@ class participant {
   }
 
   // What a rank puts into a block.
-  static element const* content(setting const& how, collx::problem const& p, std::int32_t block) {
-    rank_t const giver = Contract::from_all ? p.rank : Contract::owner(p, block);
+  [[nodiscard]] element const* content(setting const& how, collx::problem const& p,
+                                       std::int32_t block) const {
+    rank_t const giver = what_->from_all ? p.rank : what_->owner(p, block);
     return reference::get().input(giver) + begin(how, block);
   }
 
   // What a rank must find in it.
-  static element const* result(setting const& how, collx::problem const& p, std::int32_t block) {
-    if constexpr (Contract::from_all)
-      return reference::get().total<Op>(Contract::contributors(p)) + begin(how, block);
-    else return content(how, p, block);
+  [[nodiscard]] element const* result(setting const& how, collx::problem const& p, std::int32_t block) const {
+    if (!what_->from_all) return content(how, p, block);
+    return reference::get().total(what_->contributors(p), in_order_) + begin(how, block);
   }
 
+  collective const* what_;
+  bool in_order_;
   element* memory_;
   std::vector<element> image_;
   std::span<element const> in_;

@@ -5,9 +5,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "collective/cases.hpp"
-#include "collective/forms.hpp"
-#include "collx/algo/all.hpp"
+#include "collective/schedules.hpp"
 #include "collx/algo/hierarchical.hpp"
 
 namespace two_levels {
@@ -19,25 +17,21 @@ using combinations = collx::type_list<algo::hierarchical<algo::direct_one_shot, 
                                       algo::hierarchical<algo::direct_one_shot, algo::direct_one_shot>,
                                       algo::hierarchical<algo::ring, algo::recursive_halving_doubling>>;
 
-// What runs on this rank, its buffers in private memory.
-template <class Transport>
-struct on_this_rank {
-  collx::communicator<Transport>& comm;
-  std::vector<oracle::element> memory;
-
-  template <class Algorithm, class Contract, class Schedule>
-  void operator()() {
-    if (!collx::supports<Schedule>({comm.size(), comm.ranks_per_group()})) return;
-    cases::for_each<Contract>(comm.size(), [&](oracle::setting const& how) {
-      constexpr auto op = oracle::operator_for<Schedule>();
-      oracle::participant<Contract, std::remove_const_t<decltype(op)>> const mine(how, comm.rank(),
-                                                                                  memory.data());
-      forms::call<forms::blocking<Algorithm>>(comm, how, mine, op);
+// Walks all cases of the algorithms on this rank, in groups of so many, with buffers in private memory.
+template <class Algorithms, class Transport>
+void walk(collx::communicator<Transport>& comm, rank_t per_group) {
+  std::vector<oracle::element> memory(oracle::reference::index_count * 2);
+  comm.ranks_per_group(per_group);
+  for (auto const& each : schedules::all<forms::blocking, Transport, Algorithms>()) {
+    if (!each.supports({comm.size(), per_group})) continue;
+    cases::for_each(*each.collective, comm.size(), [&](oracle::setting const& how) {
+      oracle::participant const mine = each.participant(how, comm.rank(), memory.data());
+      each(comm, how, mine);
       if (std::string const wrong = mine.difference(); !wrong.empty())
-        throw std::runtime_error(cases::describe<Algorithm, Contract>(how) + ": " + wrong);
+        throw std::runtime_error(each.describe(how) + ": " + wrong);
       collx::barrier(comm);
     });
   }
-};
+}
 
 }  // namespace two_levels

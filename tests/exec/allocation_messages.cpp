@@ -76,34 +76,26 @@ TEST_CASE("tcp: no allocation on the data path, of blocking, started and persist
 namespace {
 
 // All ranks are in this thread: what any of them allocates is counted.
-struct every_schedule_of_mailboxes {
-  rank_t size;
-  collx::bootstrap::mailbox_ranks<>& ranks;
-  std::vector<std::vector<oracle::element>>& in;
-  std::vector<std::vector<oracle::element>>& out;
-  std::size_t done = 0;
-
-  template <class Algorithm, class Contract, class Schedule>
-  void operator()() {
-    if (!collx::supports<Schedule>(size) || collx::depth<Schedule>(size) > 2) return;
-    collx::array<collx::request<mailbox::endpoint>> requests(static_cast<std::size_t>(size));
-    for (std::size_t const count : {std::size_t{1}, std::size_t{61}, cases::large_count<Contract>(size)}) {
-      counted const here;
-      for (rank_t r = 0; r < size; ++r) {
-        auto const i = static_cast<std::size_t>(r);
-        requests[i] = forms::call_with<forms::started<Algorithm>, Contract>(
-            ranks[r], size / 2, count, std::span(in[i]), std::span(out[i]), oracle::operator_for<Schedule>());
-      }
-      // drive() has a list of its own.
-      for (std::size_t open = requests.size(); open != 0;) {
-        open = 0;
-        for (auto& each : requests) open += each.try_test() == collx::status::pending;
-      }
-      here.check(Contract::name, Algorithm::name, count);
-      ++done;
+void count_on_mailboxes(schedules::entry<forms::started, mailbox> const& called,
+                        collx::bootstrap::mailbox_ranks<>& ranks, rank_t size,
+                        std::vector<std::vector<oracle::element>> const& in,
+                        std::vector<std::vector<oracle::element>>& out) {
+  oracle::collective const& what = *called.collective;
+  collx::array<collx::request<mailbox::endpoint>> requests(static_cast<std::size_t>(size));
+  for (std::size_t const count : {std::size_t{1}, std::size_t{61}, cases::large_count(what, size)}) {
+    counted const here;
+    for (rank_t r = 0; r < size; ++r) {
+      auto const i = static_cast<std::size_t>(r);
+      requests[i] = called.with_room(ranks[r], size / 2, count, in[i], out[i]);
     }
+    // drive() has a list of its own.
+    for (std::size_t open = requests.size(); open != 0;) {
+      open = 0;
+      for (auto& each : requests) open += each.try_test() == collx::status::pending;
+    }
+    here.check(what.name, called.algorithm, count);
   }
-};
+}
 
 }  // namespace
 
@@ -117,9 +109,13 @@ TEST_CASE("mailbox: no allocation on the data path, of started and persistent ca
       in[r].resize(2 * n * 10'007);
       out[r].resize(in[r].size());
     }
-    every_schedule_of_mailboxes all{size, ranks, in, out};
-    collx::for_each_schedule<algorithms, collx::contract::all>(all);
-    CHECK(all.done > 0);
+    int done = 0;
+    for (auto const& each : schedules::all<forms::started, mailbox, algorithms>()) {
+      if (!each.supports(size) || each.depth(size) > 2) continue;
+      count_on_mailboxes(each, ranks, size, in, out);
+      ++done;
+    }
+    CHECK(done > 0);
     using sum = decltype(collx::persistent::all_reduce(ranks[0], std::span(in[0]), oracle::add));
     std::vector<sum> sums;
     for (rank_t r = 0; r < size; ++r)

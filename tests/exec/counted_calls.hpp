@@ -8,8 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "collective/cases.hpp"
-#include "collective/forms.hpp"
+#include "collective/schedules.hpp"
 #include "exec/calls_of_new.hpp"
 
 namespace {
@@ -30,41 +29,28 @@ class counted {
   std::size_t new_before_ = calls_of_new, delete_before_ = calls_of_delete;
 };
 
-// With counts of one fragment and of several, blocking and started; `in` and `out` hold the largest.
-template <class Transport>
-struct every_schedule_counted {
-  collx::communicator<Transport>& comm;
-  std::span<oracle::element> in, out;
-  std::size_t done = 0;
-
-  template <class Algorithm, class Contract, class Schedule>
-  void operator()() {
-    if (!collx::supports<Schedule>(comm.size())) return;
-    for (std::size_t const count :
-         {std::size_t{1}, std::size_t{61}, cases::large_count<Contract>(comm.size())}) {
-      counted const here;
-      call<forms::blocking<Algorithm>, Contract, Schedule>(count);
-      auto first = call<forms::started<Algorithm>, Contract, Schedule>(count);
-      while (!first.test()) std::this_thread::yield();
-      call<forms::started<Algorithm>, Contract, Schedule>(count).wait();
-      here.check(Contract::name, Algorithm::name, count);
-      ++done;
-    }
-  }
-
-  template <class Form, class Contract, class Schedule>
-  auto call(std::size_t count) {
-    return forms::call_with<Form, Contract>(comm, collx::rank_t{1}, count, in, out,
-                                            oracle::operator_for<Schedule>());
-  }
-};
-
+// Blocking and started calls of every schedule, with counts of one fragment and of several; `in` and `out`
+// hold the largest.
 template <class Algorithms, class Transport>
 void count_every_schedule(collx::communicator<Transport>& comm, std::span<oracle::element> in,
                           std::span<oracle::element> out) {
-  every_schedule_counted<Transport> all{comm, in, out};
-  collx::for_each_schedule<Algorithms, collx::contract::all>(all);
-  if (all.done == 0) throw std::runtime_error("counted nothing");
+  auto const& blocking = schedules::all<forms::blocking, Transport, Algorithms>();
+  auto const& started = schedules::all<forms::started, Transport, Algorithms>();
+  bool none = true;
+  for (std::size_t i = 0; i < blocking.size(); ++i) {
+    oracle::collective const& what = *blocking[i].collective;
+    if (!blocking[i].supports(comm.size())) continue;
+    for (std::size_t const count : {std::size_t{1}, std::size_t{61}, cases::large_count(what, comm.size())}) {
+      counted const here;
+      blocking[i].with_room(comm, 1, count, in, out);
+      auto first = started[i].with_room(comm, 1, count, in, out);
+      while (!first.test()) std::this_thread::yield();
+      started[i].with_room(comm, 1, count, in, out).wait();
+      here.check(what.name, blocking[i].algorithm, count);
+      none = false;
+    }
+  }
+  if (none) throw std::runtime_error("counted nothing");
 }
 
 }  // namespace

@@ -3,9 +3,10 @@
 // peers can read and without, with packets and without, several lanes and several threads each. And failures.
 #include "collx/exec/lane_machine.hpp"
 
-#include <array>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -22,10 +23,37 @@ using namespace collx;
 using team_t = device_test::host_team;
 
 // Of the cases, those that need no more threads than two processors like.
-template <class Contract>
-bool takes(oracle::setting const& how) {
+bool takes(oracle::collective const& what, oracle::setting const& how) {
   return how.count <= static_cast<std::size_t>(how.size) + 1 ||
-         how.count == cases::large_count<Contract>(how.size);
+         how.count == cases::large_count(what, how.size);
+}
+
+// A schedule, and what a lane of a rank does in one call of it (exec/lane_call.hpp).
+struct entry {
+  char const* algorithm;
+  oracle::collective const* collective;
+  bool in_order;
+  bool (*supports)(shape);
+  bool (*perform)(window_group::group&, rank_t, int lane, team_t&, exec::lane_workspace&,
+                  oracle::participant const&, oracle::setting const&);
+};
+
+std::vector<entry> const& every_schedule() {
+  static std::vector<entry> const found = [] {
+    std::vector<entry> list;
+    for_each_schedule<algo::all, contract::all>([&]<class Algorithm, class Contract, class Schedule>() {
+      list.push_back(
+          {Algorithm::name, &oracle::collective_of<Contract>, keeps_rank_order<Schedule>(),
+           &supports<Schedule>,
+           [](window_group::group& all, rank_t rank, int lane, team_t& team, exec::lane_workspace& workspace,
+              oracle::participant const& with, oracle::setting const& how) {
+             return window_group::perform<Schedule>(all, rank, lane, team, workspace, with.in().data(),
+                                                    with.out().data(), how, oracle::operator_for<Schedule>());
+           }});
+    });
+    return list;
+  }();
+  return found;
 }
 
 // Walks the matrix on one group, whose threads live as long as it does.
@@ -35,20 +63,27 @@ class walker {
       : all_(chosen),
         meeting_(chosen.size * chosen.lanes * chosen.threads),
         lanes_(static_cast<std::size_t>(chosen.size * chosen.lanes)),
-        memory_(static_cast<std::size_t>(chosen.size)) {
-    for (auto& each : memory_)
-      each.resize(std::max(oracle::participant<contract::all_to_all, decltype(oracle::add)>::needed(
-                               chosen.size, cases::large_count<contract::all_to_all>(chosen.size)),
-                           oracle::participant<contract::all_reduce, decltype(oracle::add)>::needed(
-                               1, cases::large_count<contract::all_reduce>(chosen.size))));
+        memory_(static_cast<std::size_t>(chosen.size)),
+        passed_(memory_.size()) {
+    auto const& in_blocks = oracle::collective_of<contract::all_to_all>;
+    auto const& whole = oracle::collective_of<contract::all_reduce>;
+    auto const room = [&](oracle::collective const& of) {
+      return oracle::participant::needed(of, chosen.size, cases::large_count(of, chosen.size));
+    };
+    for (auto& each : memory_) each.resize(std::max(room(in_blocks), room(whole)));
   }
 
   // Returns how many calls there were; `difference` says what was wrong first.
   std::size_t walk() {
     all_.run([](rank_t) { return true; },
              [this](rank_t rank, int lane, team_t& team) {
-               member mine{*this, rank, lane, team};
-               for_each_schedule<algo::all, contract::all>(mine);
+               for (entry const& each : every_schedule()) {
+                 rank_t const size = all_.chosen().size;
+                 if (!each.supports(size)) continue;
+                 cases::for_each(*each.collective, size, [&](oracle::setting const& how) {
+                   if (takes(*each.collective, how)) perform(each, how, rank, lane, team);
+                 });
+               }
              });
     return calls_;
   }
@@ -56,48 +91,25 @@ class walker {
   std::string difference;
 
  private:
-  struct member {
-    walker& of;
-    rank_t rank;
-    int lane;
-    team_t& team;
-
-    template <class Algorithm, class Contract, class Schedule>
-    void operator()() {
-      rank_t const size = of.all_.chosen().size;
-      if (!collx::supports<Schedule>(size)) return;
-      cases::for_each<Contract>(size, [&](oracle::setting const& how) {
-        if (takes<Contract>(how)) one<Algorithm, Contract, Schedule>(how);
-      });
-    }
-
-    template <class Algorithm, class Contract, class Schedule>
-    void one(oracle::setting const& how) {
-      constexpr auto op = oracle::operator_for<Schedule>();
-      using participant = oracle::participant<Contract, std::remove_const_t<decltype(op)>>;
-      bool const leads = lane == 0 && team.rank() == 0;
-      static thread_local std::unique_ptr<participant> mine;
-      static std::array<participant*, 64> passed;  // every rank's
-      auto& workspace = of.lanes_[static_cast<std::size_t>(rank * of.all_.chosen().lanes + lane)];
-      if (leads) {
-        mine = std::make_unique<participant>(how, rank, of.memory_[static_cast<std::size_t>(rank)].data());
-        passed[static_cast<std::size_t>(rank)] = mine.get();
-      }
-      if (team.rank() == 0) workspace.failed = 0;
-      of.meeting_.arrive_and_wait();
-      participant const& buffers = *passed[static_cast<std::size_t>(rank)];
-      bool const done = window_group::perform<Schedule>(of.all_, rank, lane, team, workspace,
-                                                        buffers.in().data(), buffers.out().data(), how, op);
-      of.meeting_.arrive_and_wait();
-      if (leads) {
-        std::string what = done ? buffers.difference() : "failed";
-        if (!what.empty())
-          of.complain(cases::describe<Algorithm, Contract>(how) + ", rank " + std::to_string(rank) + ": " +
-                      what);
-        if (rank == 0) ++of.calls_;
-      }
-    }
-  };
+  // One thread's part in one call.
+  void perform(entry const& called, oracle::setting const& how, rank_t rank, int lane, team_t& team) {
+    bool const leads = lane == 0 && team.rank() == 0;
+    auto& mine = passed_[static_cast<std::size_t>(rank)];
+    auto& workspace = lanes_[static_cast<std::size_t>(rank * all_.chosen().lanes + lane)];
+    if (leads)
+      mine.emplace(*called.collective, called.in_order, how, rank,
+                   memory_[static_cast<std::size_t>(rank)].data());
+    if (team.rank() == 0) workspace.failed = 0;
+    meeting_.arrive_and_wait();
+    bool const done = called.perform(all_, rank, lane, team, workspace, *mine, how);
+    meeting_.arrive_and_wait();
+    if (!leads) return;
+    std::string const what = done ? mine->difference() : "failed";
+    if (!what.empty())
+      complain(cases::describe(called.collective->name, called.algorithm, how) + ", rank " +
+               std::to_string(rank) + ": " + what);
+    if (rank == 0) ++calls_;
+  }
 
   void complain(std::string const& what) {
     std::lock_guard const only_me(mutex_);
@@ -108,6 +120,7 @@ class walker {
   std::barrier<> meeting_;
   std::vector<exec::lane_workspace> lanes_;
   std::vector<std::vector<oracle::element>> memory_;
+  std::vector<std::optional<oracle::participant>> passed_;  // by every rank to the call that is made
   std::mutex mutex_;
   std::size_t calls_ = 0;
 };

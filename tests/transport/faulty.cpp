@@ -8,9 +8,7 @@
 
 #include <doctest/doctest.h>
 
-#include "collective/cases.hpp"
-#include "collective/forms.hpp"
-#include "collx/algo/all.hpp"
+#include "collective/schedules.hpp"
 #include "collx/bootstrap/mailbox.hpp"
 #include "collx/bootstrap/threads.hpp"
 #include "sample.hpp"
@@ -23,32 +21,31 @@ using collx::status;
 using faulty_mailbox = collx::transport::faulty<collx::transport::mailbox>;
 using faulty_threads = collx::transport::faulty<collx::transport::threads>;
 
-template <class Algorithm, class Contract, class Schedule>
+using entry = schedules::entry<forms::started, faulty_mailbox>;
+
 struct stopped_world {
-  static constexpr auto op = oracle::operator_for<Schedule>();
-  using participant = oracle::participant<Contract, std::remove_const_t<decltype(op)>>;
   using request = collx::request<faulty_mailbox::endpoint>;
 
-  stopped_world(oracle::setting const& setting, rank_t victim, std::uint64_t at_send)
-      : how(setting),
+  stopped_world(entry const& schedule, oracle::setting const& setting, rank_t victim, std::uint64_t at_send)
+      : called(schedule),
+        how(setting),
         quiet(victim),
         ranks(setting.size, at_send, {.staging_bytes = cases::staging_bytes},
-              static_cast<std::uint64_t>(collx::depth<Schedule>(setting.size))) {
+              static_cast<std::uint64_t>(schedule.depth(setting.size))) {
     ranks[victim].engine().endpoint().inject({.stop_at_send = at_send});
   }
 
   // Starts the collective everywhere and tests all ranks in turn until every request has ended.
   void run() {
     std::vector<std::vector<oracle::element>> memory;
-    std::vector<participant> all;
+    std::vector<oracle::participant> all;
     for (rank_t r = 0; r < how.size; ++r) {
-      memory.emplace_back(participant::needed(how.size, how.count));
-      all.emplace_back(how, r, memory.back().data());
+      memory.emplace_back(oracle::participant::needed(*called.collective, how.size, how.count));
+      all.push_back(called.participant(how, r, memory.back().data()));
     }
     std::vector<request> requests;
     for (rank_t r = 0; r < how.size; ++r)
-      requests.push_back(
-          forms::call<forms::started<Algorithm>>(ranks[r], how, all[static_cast<std::size_t>(r)], op));
+      requests.push_back(called(ranks[r], how, all[static_cast<std::size_t>(r)]));
     std::vector<status> outcomes(requests.size(), status::pending);
     std::size_t open = requests.size();
     for (int look = 0; open != 0; ++look) {
@@ -73,7 +70,7 @@ struct stopped_world {
       CHECK(collx::start::barrier(ranks[quiet]).try_wait() != status::ok);
   }
 
-  void check(status outcome, rank_t rank, participant const& with) {
+  void check(status outcome, rank_t rank, oracle::participant const& with) {
     CAPTURE(rank);
     if (outcome == status::ok) {
       CHECK(with.difference() == "");
@@ -85,14 +82,15 @@ struct stopped_world {
     CHECK(report.code == outcome);
     CHECK(report.rank == rank);
     if (!is_quiet) {
-      CHECK(std::string(report.collective) == Contract::name);
-      CHECK(std::string(report.algorithm) == Algorithm::name);
+      CHECK(std::string(report.collective) == called.collective->name);
+      CHECK(std::string(report.algorithm) == called.algorithm);
       CHECK(report.sequence == 0);
     }
     CHECK(report.reported_by == (is_quiet ? collx::no_rank : quiet));
     ++failed;
   }
 
+  entry const& called;
   oracle::setting how;
   rank_t quiet;
   collx::bootstrap::mailbox_ranks<faulty_mailbox> ranks;
@@ -100,39 +98,36 @@ struct stopped_world {
   bool stopped = false;
 };
 
-struct every_stop {
-  template <class Algorithm, class Contract, class Schedule>
-  void operator()() {
-    for (rank_t const size : {2, 3, 5, 8}) {
-      if (!collx::supports<Schedule>(size) || (sample::is_sample && size == 8)) continue;
-      for (rank_t victim = 0; victim < size; ++victim)
-        stop_at_each_send<Algorithm, Contract, Schedule>({size, 61, false, size / 2, 5}, victim);
-      std::size_t const several_fragments = cases::large_count<Contract>(size);
-      if (size == 3)
-        for (rank_t const victim : {0, 1})
-          stop_at_each_send<Algorithm, Contract, Schedule>({size, several_fragments, true, 1, 6}, victim);
-    }
+void stop_at_each_send(entry const& called, oracle::setting const& how, rank_t victim) {
+  std::string const what = called.describe(how);
+  CAPTURE(what);
+  CAPTURE(victim);
+  for (std::uint64_t at_send = 1;; ++at_send) {
+    CAPTURE(at_send);
+    stopped_world world(called, how, victim, at_send);
+    world.run();
+    CHECK((world.failed > 0) == world.stopped);
+    if (!world.stopped) return;
   }
+}
 
-  template <class Algorithm, class Contract, class Schedule>
-  static void stop_at_each_send(oracle::setting const& how, rank_t victim) {
-    std::string const what = cases::describe<Algorithm, Contract>(how);
-    CAPTURE(what);
-    CAPTURE(victim);
-    for (std::uint64_t at_send = 1;; ++at_send) {
-      CAPTURE(at_send);
-      stopped_world<Algorithm, Contract, Schedule> world(how, victim, at_send);
-      world.run();
-      CHECK((world.failed > 0) == world.stopped);
-      if (!world.stopped) return;
-    }
+void stop_everywhere(entry const& called) {
+  for (rank_t const size : {2, 3, 5, 8}) {
+    if (!called.supports(size) || (sample::is_sample && size == 8)) continue;
+    for (rank_t victim = 0; victim < size; ++victim)
+      stop_at_each_send(called, {size, 61, false, size / 2, 5}, victim);
+    std::size_t const several_fragments = cases::large_count(*called.collective, size);
+    if (size == 3)
+      for (rank_t const victim : {0, 1})
+        stop_at_each_send(called, {size, several_fragments, true, 1, 6}, victim);
   }
-};
+}
 
 }  // namespace
 
 TEST_CASE("mailbox: a rank that stops at any of its sends leaves nobody hanging, whatever the schedule") {
-  collx::for_each_schedule<sample::algorithms, collx::contract::all>(every_stop{});
+  for (auto const& each : schedules::all<forms::started, faulty_mailbox, sample::algorithms>())
+    stop_everywhere(each);
 }
 
 TEST_CASE("threads: ranks that wait for a rank gone quiet are told who it is") {

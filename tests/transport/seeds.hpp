@@ -6,12 +6,12 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <doctest/doctest.h>
 
-#include "collective/cases.hpp"
-#include "collective/forms.hpp"
+#include "collective/schedules.hpp"
 #include "collx/core/environment.hpp"
 #include "collx/transport/faulty.hpp"
 
@@ -21,81 +21,49 @@ using collx::rank_t;
 using collx::status;
 
 template <class Transport>
+using entry = schedules::entry<forms::started, Transport>;
+template <class Transport>
 using request_of = collx::request<typename Transport::endpoint>;
 
 // One collective in flight: what every rank passes to it.
 template <class Transport>
-struct flight {
-  virtual ~flight() = default;
-  [[nodiscard]] virtual request_of<Transport> start(collx::communicator<Transport>& comm) = 0;
-  // Empty, or what is wrong with what a rank got.
-  [[nodiscard]] virtual std::string difference(rank_t rank) const = 0;
-  [[nodiscard]] virtual std::string what() const = 0;
-  [[nodiscard]] virtual bool takes_number() const = 0;
-  [[nodiscard]] virtual bool is(char const* collective, char const* algorithm) const = 0;
-};
-
-template <class Transport, class Algorithm, class Contract, class Schedule>
-struct flight_of : flight<Transport> {
-  static constexpr auto op = oracle::operator_for<Schedule>();
-  using participant = oracle::participant<Contract, std::remove_const_t<decltype(op)>>;
-
-  explicit flight_of(oracle::setting const& setting) : how(setting) {
-    for (rank_t r = 0; r < how.size; ++r) {
-      memory.emplace_back(participant::needed(how.size, how.count));
-      all.emplace_back(how, r, memory.back().data());
+class flight {
+ public:
+  flight(entry<Transport> const& schedule, oracle::setting const& setting)
+      : called_(schedule), how_(setting) {
+    for (rank_t r = 0; r < how_.size; ++r) {
+      memory_.emplace_back(oracle::participant::needed(*called_.collective, how_.size, how_.count));
+      all_.push_back(called_.participant(how_, r, memory_.back().data()));
     }
   }
-  request_of<Transport> start(collx::communicator<Transport>& comm) override {
-    return forms::call<forms::started<Algorithm>>(comm, how, all[static_cast<std::size_t>(comm.rank())], op);
+  flight(flight const&) = delete;
+
+  [[nodiscard]] request_of<Transport> start(collx::communicator<Transport>& comm) const {
+    return called_(comm, how_, all_[static_cast<std::size_t>(comm.rank())]);
   }
-  std::string difference(rank_t rank) const override {
-    std::string const found = all[static_cast<std::size_t>(rank)].difference();
+  // Empty, or what is wrong with what a rank got.
+  [[nodiscard]] std::string difference(rank_t rank) const {
+    std::string const found = all_[static_cast<std::size_t>(rank)].difference();
     return found.empty() ? found : what() + ": rank " + std::to_string(rank) + ", " + found;
   }
-  std::string what() const override { return cases::describe<Algorithm, Contract>(how); }
-  bool takes_number() const override {
-    return how.count != 0 || std::is_same_v<Contract, collx::contract::barrier>;
+  [[nodiscard]] std::string what() const { return called_.describe(how_); }
+  [[nodiscard]] bool takes_number() const {
+    return how_.count != 0 || is(collx::contract::barrier::name, called_.algorithm);
   }
-  bool is(char const* collective, char const* algorithm) const override {
-    return std::string(collective) == Contract::name && std::string(algorithm) == Algorithm::name;
+  [[nodiscard]] bool is(char const* collective, char const* algorithm) const {
+    return std::string_view(collective) == called_.collective->name &&
+           std::string_view(algorithm) == called_.algorithm;
   }
 
-  oracle::setting how;
-  std::vector<std::vector<oracle::element>> memory;
-  std::vector<participant> all;
+ private:
+  entry<Transport> const& called_;
+  oracle::setting how_;
+  std::vector<std::vector<oracle::element>> memory_;
+  std::vector<oracle::participant> all_;
 };
 
 template <class Transport>
 using flights = std::vector<std::unique_ptr<flight<Transport>>>;
-
-// A schedule behind a pointer, so that a seed can draw one.
-template <class Transport>
-struct entry {
-  bool (*runs_with)(rank_t, std::int32_t depth);
-  bool sharded, rooted;
-  std::unique_ptr<flight<Transport>> (*make)(oracle::setting const&);
-};
-
-template <class Transport, class Algorithms>
-std::vector<entry<Transport>> const& entries() {
-  static std::vector<entry<Transport>> const all = [] {
-    std::vector<entry<Transport>> found;
-    collx::for_each_schedule<Algorithms, collx::contract::all>(
-        [&]<class Algorithm, class Contract, class Schedule>() {
-          found.push_back({[](rank_t n, std::int32_t depth) {
-                             return collx::supports<Schedule>(n) && collx::depth<Schedule>(n) <= depth;
-                           },
-                           Contract::sharded, Contract::rooted,
-                           [](oracle::setting const& how) -> std::unique_ptr<flight<Transport>> {
-                             return std::make_unique<flight_of<Transport, Algorithm, Contract, Schedule>>(
-                                 how);
-                           }});
-        });
-    return found;
-  }();
-  return all;
-}
 
 // The world of a seed, and after it what is called there, drawn in order.
 template <class Transport, class Algorithms>
@@ -118,14 +86,16 @@ struct drawn {
 
   // One collective with arguments from the seed. `depth_of_world`: of messages in flight.
   std::unique_ptr<flight<Transport>> draw(std::int32_t depth_of_world) {
-    auto const& all = entries<Transport, Algorithms>();
+    auto const& all = schedules::all<forms::started, Transport, Algorithms>();
     for (;;) {
       auto const& chosen = all[random.below(static_cast<std::uint32_t>(all.size()))];
-      if (!chosen.runs_with(size, depth_of_world)) continue;
+      if (!chosen.supports(size) || chosen.depth(size) > depth_of_world) continue;
+      oracle::collective const& is = *chosen.collective;
       auto const n = static_cast<std::uint32_t>(size);
-      std::uint32_t const most = random.below(40) == 0 ? (chosen.sharded ? 9000 / n : 9000) : 4 * n + 8;
-      return chosen.make({size, random.below(most + 1), random.below(2) == 0,
-                          chosen.rooted ? static_cast<rank_t>(random.below(n)) : 0, random.below(512)});
+      std::uint32_t const most = random.below(40) == 0 ? (is.sharded ? 9000 / n : 9000) : 4 * n + 8;
+      oracle::setting const how{size, random.below(most + 1), random.below(2) == 0,
+                                is.rooted ? static_cast<rank_t>(random.below(n)) : 0, random.below(512)};
+      return std::make_unique<flight<Transport>>(chosen, how);
     }
   }
 
