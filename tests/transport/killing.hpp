@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -75,8 +76,9 @@ void call_until_it_fails(collx::communicator<Transport>& comm, record& out, Call
 
 // `Started`: says by which transport, and run(size, rank_main, timeout_us) runs ranks as processes,
 // under a watchdog.
-template <class Started, class Call>
-void kill_and_check(killing const& how, char const* collective, Call const& call) {
+template <class Started>
+void kill_and_check(killing const& how, char const* collective,
+                    std::function<void(collx::communicator<typename Started::transport>&)> const& call) {
   static shared_records records;
   records.clear();
   auto const codes = Started::run(
@@ -112,68 +114,82 @@ void kill_and_check(killing const& how, char const* collective, Call const& call
   }
 }
 
+// A schedule behind a pointer: what is checked is compiled once for all of them.
+template <class Transport>
+struct schedule_to_call {
+  char const* algorithm;
+  oracle::collective const* collective;
+  bool (*supports)(collx::shape);
+  void (*call)(collx::communicator<Transport>&, killing const&);
+};
+
+template <class Algorithm, class Contract, class Transport>
+void call(collx::communicator<Transport>& comm, killing const& how) {
+  static std::vector<int> in, out;
+  in.resize(how.count * static_cast<std::size_t>(how.size));
+  out.resize(in.size());
+  // A rank that never sends would not be killed: the victim must be the root of what comes from the
+  // root, and must not be that of what goes to it.
+  rank_t const other = how.victim == 0 ? 1 : 0;
+  bool const from_root = Contract::output({other, how.size, how.victim}).count != 0;
+  forms::call_with<forms::blocking<Algorithm>, Contract>(comm, from_root ? how.victim : other, how.count,
+                                                         std::span(in), std::span(out), collx::sum);
+}
+
 // Sizes, victims, sends and counts for one schedule.
 template <class Started>
-struct every_schedule {
-  using communicator = collx::communicator<typename Started::transport>;
-
-  template <class Algorithm, class Contract, class Schedule>
-  void operator()() {
-    for (rank_t const size : {2, 3, 5}) {
-      if (!collx::supports<Schedule>(size) || (sample::is_sample && size == 5)) continue;
-      // A few elements, and several fragments; the first send, the second, and one further on.
-      for (auto const& [count, at_send] :
-           {std::pair<std::size_t, std::uint64_t>{3, 1}, {3, 4}, {30'000, 2}}) {
-        // In a scan the last rank never sends, and nobody waits for it.
-        rank_t const senders = Contract::contributors({0, size, 0}) == size || !Contract::from_all ? size : 1;
-        killing const how{size, static_cast<rank_t>(at_send) % senders, at_send, count};
-        CAPTURE(Algorithm::name);
-        CAPTURE(how.size);
-        CAPTURE(how.victim);
-        CAPTURE(how.at_send);
-        CAPTURE(how.count);
-        kill_and_check<Started>(how, Contract::name,
-                                [&](communicator& comm) { call<Algorithm, Contract>(comm, how); });
-      }
+void kill_in(schedule_to_call<typename Started::transport> const& called) {
+  oracle::collective const& what = *called.collective;
+  for (rank_t const size : {2, 3, 5}) {
+    if (!called.supports(size) || (sample::is_sample && size == 5)) continue;
+    // A few elements, and several fragments; the first send, the second, and one further on.
+    for (auto const& [count, at_send] : {std::pair<std::size_t, std::uint64_t>{3, 1}, {3, 4}, {30'000, 2}}) {
+      // In a scan the last rank never sends, and nobody waits for it.
+      rank_t const senders = what.contributors({0, size, 0}) == size || !what.from_all ? size : 1;
+      killing const how{size, static_cast<rank_t>(at_send) % senders, at_send, count};
+      CAPTURE(called.algorithm);
+      CAPTURE(how.size);
+      CAPTURE(how.victim);
+      CAPTURE(how.at_send);
+      CAPTURE(how.count);
+      kill_and_check<Started>(how, what.name, [&](auto& comm) { called.call(comm, how); });
     }
   }
+}
 
-  template <class Algorithm, class Contract>
-  static void call(communicator& comm, killing const& how) {
-    static std::vector<int> in, out;
-    in.resize(how.count * static_cast<std::size_t>(how.size));
-    out.resize(in.size());
-    // A rank that never sends would not be killed: the victim must be the root of what comes from the
-    // root, and must not be that of what goes to it.
-    rank_t const other = how.victim == 0 ? 1 : 0;
-    bool const from_root = Contract::output({other, how.size, how.victim}).count != 0;
-    forms::call_with<forms::blocking<Algorithm>, Contract>(comm, from_root ? how.victim : other, how.count,
-                                                           std::span(in), std::span(out), collx::sum);
-  }
-};
+template <class Started>
+void kill_in_every_schedule() {
+  using transport = typename Started::transport;
+  std::vector<schedule_to_call<transport>> all;
+  collx::for_each_schedule<sample::algorithms, collx::contract::all>(
+      [&]<class Algorithm, class Contract, class Schedule>() {
+        all.push_back({Algorithm::name, &oracle::collective_of<Contract>, &collx::supports<Schedule>,
+                       &call<Algorithm, Contract, transport>});
+      });
+  for (auto const& each : all) kill_in<Started>(each);
+}
 
 // Ranks killed at a send of an all_reduce that the seed draws, with the number of ranks, their data and the
 // algorithm. A failing seed is printed; COLLX_SEED=number runs it alone, COLLX_SEEDS=count another number of
 // them.
 template <class Started>
 void kill_from_seeds(std::uint64_t count, char const* program) {
-  using walk = every_schedule<Started>;
+  using transport = typename Started::transport;
   using contract = collx::contract::all_reduce;
-  void (*const algorithms[])(typename walk::communicator&, killing const&) = {
-      &walk::template call<collx::algo::ring, contract>,
-      &walk::template call<collx::algo::direct_two_shot, contract>,
-      &walk::template call<collx::algo::recursive_halving_doubling, contract>};
+  void (*const algorithms[])(collx::communicator<transport>&, killing const&) = {
+      &call<collx::algo::ring, contract, transport>, &call<collx::algo::direct_two_shot, contract, transport>,
+      &call<collx::algo::recursive_halving_doubling, contract, transport>};
   seeds::for_each_seed(count, program, [&](std::uint64_t seed) {
     collx::replayable_random random(seed);
     auto const size = static_cast<rank_t>(2 + random.below(5));
     killing const how{size, static_cast<rank_t>(random.below(static_cast<std::uint32_t>(size))),
                       1 + random.below(1u << random.below(8)), 1 + random.below(1u << random.below(17))};
-    auto* const call = algorithms[random.below(3)];
+    auto* const drawn = algorithms[random.below(3)];
     CAPTURE(how.size);
     CAPTURE(how.victim);
     CAPTURE(how.at_send);
     CAPTURE(how.count);
-    kill_and_check<Started>(how, contract::name, [&](auto& comm) { call(comm, how); });
+    kill_and_check<Started>(how, contract::name, [&](auto& comm) { drawn(comm, how); });
     return std::string();
   });
 }

@@ -27,8 +27,7 @@ constexpr std::uint64_t kill_stride = sample::is_sample ? 3 : 1;
 }  // namespace
 
 TEST_CASE("shm: every survivor of a killed rank gets an error that names it, whatever the schedule") {
-  every_schedule<over_shm> all;
-  collx::for_each_schedule<sample::algorithms, collx::contract::all>(all);
+  kill_in_every_schedule<over_shm>();
 }
 
 TEST_CASE("shm: a rank killed at any of its sends is noticed") {

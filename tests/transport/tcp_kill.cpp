@@ -65,8 +65,7 @@ bool somebody_listens_at(std::uint16_t port) {
 }  // namespace
 
 TEST_CASE("tcp: every survivor of a killed rank gets an error that names it, whatever the schedule") {
-  every_schedule<over_tcp> all;
-  collx::for_each_schedule<sample::algorithms, collx::contract::all>(all);
+  kill_in_every_schedule<over_tcp>();
 }
 
 TEST_CASE("tcp: a rank killed at any of its sends is noticed") {
