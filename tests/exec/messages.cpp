@@ -71,7 +71,7 @@ struct recording {
   using membership = collx::transport::mailbox::membership_of<recording>;
 };
 
-using step_of = collx::primitive (*)(collx::problem, std::int32_t);
+using step_of = decltype(collx::exec::erased_schedule::step);
 
 // What one rank has to post for a call, from nothing but its schedule's steps and where its chunks lie.
 class expected_posts {
@@ -154,41 +154,41 @@ class expected_posts {
 
 using worlds = collx::bootstrap::mailbox_ranks<recording>;
 
-struct every_schedule {
-  template <class Algorithm, class Contract, class Schedule>
-  void operator()() {
+struct every_call {
+  void run_all(traced::entry const& called) {
+    oracle::collective const& what = *called.collective;
     for (rank_t size = 1; size <= 9; ++size)
       for (std::size_t const count :
-           {std::size_t{0}, static_cast<std::size_t>(size + 4), cases::large_count<Contract>(size)})
-        for (rank_t const root : cases::roots<Contract>(size))
-          if (collx::supports<Schedule>(size)) run<Algorithm, Contract, Schedule>(size, count, root);
+           {std::size_t{0}, static_cast<std::size_t>(size + 4), cases::large_count(what, size)})
+        for (rank_t const root : cases::roots(what, size))
+          if (called.supports(size)) run(called, size, count, root);
   }
 
-  template <class Algorithm, class Contract, class Schedule>
-  void run(rank_t size, std::size_t count, rank_t root) {
-    CAPTURE(std::string(Contract::name));
-    CAPTURE(std::string(Algorithm::name));
+  void run(traced::entry const& called, rank_t size, std::size_t count, rank_t root) {
+    CAPTURE(called.collective->name);
+    CAPTURE(called.algorithm);
     CAPTURE(size);
     CAPTURE(count);
     CAPTURE(root);
-    auto& ranks = world_of(size, collx::depth<Schedule>(size));
-    std::vector<traced::traced_rank<Schedule>> all(static_cast<std::size_t>(size), {size, count});
+    auto& ranks = world_of(size, called.of(size, root).depth);
+    std::vector<traced::traced_rank> all(static_cast<std::size_t>(size), {called, size, count});
     collx::array<collx::request<recording::endpoint>> requests(all.size());
     for (rank_t r = 0; r < size; ++r) {
       auto const i = static_cast<std::size_t>(r);
       auto& engine = ranks[r].engine();
-      requests[i] = {engine, engine.start({Contract::name, Algorithm::name}, all[i].maker(engine, root))};
+      requests[i] = {engine,
+                     engine.start({called.collective->name, called.algorithm}, all[i].maker(engine, root))};
     }
     REQUIRE(ranks.drive(requests) == collx::status::ok);
-    auto const proved = traced::proof::of<Schedule>(size, root);
+    auto const proved = traced::proof::of(called, size, root);
     for (rank_t r = 0; r < size; ++r) {
       CAPTURE(r);
       auto& mine = all[static_cast<std::size_t>(r)];
       mine.check(proved, {r, size, root});
       auto& endpoint = ranks[r].engine().endpoint();
       auto const map = mine.map(endpoint, endpoint.last_lane, root);
-      expected_posts const expected(map, mine.fragments, Schedule::step_count(map.where()),
-                                    [](collx::problem p, std::int32_t i) { return Schedule::step(p, i); });
+      expected_posts const expected(map, mine.fragments, called.schedule->step_count(map.where()),
+                                    called.schedule->step);
       REQUIRE(expected.difference(endpoint.posts) == "");
       posts += endpoint.posts.size();
       endpoint.posts.clear();
@@ -213,8 +213,8 @@ struct every_schedule {
 }  // namespace
 
 TEST_CASE("mailbox: what is posted, and the steps taken, are those of the schedule, for every fragment") {
-  every_schedule all;
-  collx::for_each_schedule<sample::algorithms, collx::contract::all>(all);
+  every_call all;
+  for (traced::entry const& each : traced::every_schedule<sample::algorithms>()) all.run_all(each);
   CHECK(all.most_fragments > 1);
   MESSAGE("posts that were as they should be: " << all.posts);
 }

@@ -13,35 +13,33 @@ namespace {
 
 using collx::rank_t;
 
-struct on_threads {
-  template <class Algorithm, class Contract, class Schedule>
-  void operator()() {
-    for (rank_t const size : {2, 3, 4, 5, 8}) {
-      if (!collx::supports<Schedule>(size)) continue;
-      rank_t const root = Contract::rooted && size > 3 ? size - 1 : 0;
-      CAPTURE(std::string(Contract::name));
-      CAPTURE(std::string(Algorithm::name));
-      std::vector<traced::traced_rank<Schedule>> all(static_cast<std::size_t>(size),
-                                                     {size, cases::large_count<Contract>(size)});
-      watched::on_threads(size,
-                          [&](collx::communicator<collx::transport::threads>& comm) {
-                            auto& engine = comm.engine();
-                            auto& mine = all[static_cast<std::size_t>(comm.rank())];
-                            auto const what = [] {
-                              return collx::exec::call{Contract::name, Algorithm::name};
-                            };
-                            if (engine.run(what, mine.maker(engine, root)) != collx::status::ok)
-                              throw collx::error(comm.failure());
-                          },
-                          {.staging_bytes = cases::staging_bytes});
-      auto const proved = traced::proof::of<Schedule>(size, root);
-      for (rank_t r = 0; r < size; ++r) all[static_cast<std::size_t>(r)].check(proved, {r, size, root});
-    }
+void run_on_threads(traced::entry const& called) {
+  bool const rooted = called.collective->rooted;
+  for (rank_t const size : {2, 3, 4, 5, 8}) {
+    if (!called.supports(size)) continue;
+    rank_t const root = rooted && size > 3 ? size - 1 : 0;
+    CAPTURE(called.collective->name);
+    CAPTURE(called.algorithm);
+    std::vector<traced::traced_rank> all(static_cast<std::size_t>(size),
+                                         {called, size, cases::large_count(*called.collective, size)});
+    watched::on_threads(size,
+                        [&](collx::communicator<collx::transport::threads>& comm) {
+                          auto& engine = comm.engine();
+                          auto& mine = all[static_cast<std::size_t>(comm.rank())];
+                          auto const what = [&] {
+                            return collx::exec::call{called.collective->name, called.algorithm};
+                          };
+                          if (engine.run(what, mine.maker(engine, root)) != collx::status::ok)
+                            throw collx::error(comm.failure());
+                        },
+                        {.staging_bytes = cases::staging_bytes});
+    auto const proved = traced::proof::of(called, size, root);
+    for (rank_t r = 0; r < size; ++r) all[static_cast<std::size_t>(r)].check(proved, {r, size, root});
   }
-};
+}
 
 }  // namespace
 
 TEST_CASE("threads: the steps taken are those of the run that proves the schedule, for every fragment") {
-  collx::for_each_schedule<sample::algorithms, collx::contract::all>(on_threads{});
+  for (traced::entry const& each : traced::every_schedule<sample::algorithms>()) run_on_threads(each);
 }

@@ -30,14 +30,45 @@ struct recorder {
   }
 };
 
+// A schedule as the verifier and as an executor see it, whichever it is: what is done with it is compiled
+// once.
+struct entry {
+  char const* algorithm;
+  oracle::collective const* collective;
+  collx::detail::subject (*of)(collx::shape, rank_t root);
+  collx::exec::erased_schedule const* schedule;
+  collx::exec::erased_contract const* contract;
+  collx::exec::combine_function combine;
+  void const* op;
+
+  [[nodiscard]] bool supports(rank_t size) const { return of(size, 0).supported; }
+};
+
+template <class Schedule>
+inline constexpr auto operator_of = oracle::operator_for<Schedule>();
+
+template <class Algorithms>
+std::vector<entry> every_schedule() {
+  std::vector<entry> list;
+  collx::for_each_schedule<Algorithms, collx::contract::all>(
+      [&]<class Algorithm, class Contract, class Schedule>() {
+        auto const& op = operator_of<Schedule>;
+        using op_type = std::remove_cvref_t<decltype(op)>;
+        list.push_back({Algorithm::name, &oracle::collective_of<Contract>,
+                        &collx::detail::erased<Schedule>::of, &collx::exec::erased_schedule_of<Schedule>,
+                        &collx::exec::erased_contract_of<Contract>,
+                        collx::exec::detail::combine_for<Contract, oracle::element, op_type>(), &op});
+      });
+  return list;
+}
+
 // The steps of all ranks in the run that proves a schedule.
 class proof {
  public:
-  template <class Schedule>
-  static proof of(collx::shape size, rank_t root = 0) {
+  static proof of(entry const& schedule, rank_t size, rank_t root) {
     proof made;
     collx::verdict const found =
-        collx::verify<Schedule>(size, root, {.in_place = false}, recorder{&made.steps_});
+        collx::detail::verify(schedule.of(size, root), {.in_place = false}, recorder{&made.steps_});
     REQUIRE(found.ok());
     return made;
   }
@@ -59,23 +90,18 @@ class proof {
 };
 
 // One rank's buffers, large enough for every contract, and what its executor recorded.
-template <class Schedule>
 struct traced_rank {
-  static constexpr auto op = oracle::operator_for<Schedule>();
-  using op_type = std::remove_const_t<decltype(op)>;
-
-  traced_rank(rank_t size, std::size_t count)
-      : count_(count), in(static_cast<std::size_t>(size) * count + 1), out(in.size()) {}
+  traced_rank(entry const& schedule, rank_t size, std::size_t count)
+      : called(&schedule), count_(count), in(static_cast<std::size_t>(size) * count + 1), out(in.size()) {}
 
   // What the executor at an endpoint goes by.
   template <class Endpoint>
   collx::exec::memory_map map(Endpoint& endpoint, int lane, rank_t root) {
     collx::problem const where{endpoint.rank(), endpoint.size(), root};
-    auto const user = [&] {
-      return collx::exec::even_buffers<typename Schedule::contract>(where, in.data(), out.data(), false);
-    };
-    return collx::exec::map_memory<Schedule>(where, user, endpoint.scratch(lane), count_,
-                                             sizeof(oracle::element), endpoint.staging_bytes());
+    return collx::exec::map_memory(
+        *called->schedule, where,
+        collx::exec::even_buffers(*called->contract, where, input(), output(), false), endpoint.scratch(lane),
+        count_, sizeof(oracle::element), endpoint.staging_bytes());
   }
 
   // Returns what engine.start and engine.run call to get the executor.
@@ -83,15 +109,14 @@ struct traced_rank {
   auto maker(collx::exec::engine<Endpoint>& engine, rank_t root) {
     return [this, &engine, root](int lane) noexcept {
       Endpoint& endpoint = engine.endpoint();
-      using contract = typename Schedule::contract;
       fragments = map(endpoint, lane, root).fragments();
       collx::exec::scheduled_call call;
-      call.schedule = &collx::exec::erased_schedule_of<Schedule>;
-      call.contract = &collx::exec::erased_contract_of<contract>;
-      call.combine = collx::exec::detail::combine_for<contract, oracle::element, op_type>();
-      call.op = &op;
-      call.input = reinterpret_cast<std::byte*>(in.data());
-      call.output = reinterpret_cast<std::byte*>(out.data());
+      call.schedule = called->schedule;
+      call.contract = called->contract;
+      call.combine = called->combine;
+      call.op = called->op;
+      call.input = input();
+      call.output = output();
       call.count = count_;
       call.element_bytes = sizeof(oracle::element);
       call.what.at.where = {endpoint.rank(), endpoint.size(), root};
@@ -106,6 +131,10 @@ struct traced_rank {
     REQUIRE(events == proved.of_rank(where, fragments));
   }
 
+  [[nodiscard]] std::byte* input() { return reinterpret_cast<std::byte*>(in.data()); }
+  [[nodiscard]] std::byte* output() { return reinterpret_cast<std::byte*>(out.data()); }
+
+  entry const* called;
   std::size_t count_, fragments = 0;
   std::vector<oracle::element> in, out;
   std::vector<event> events;
