@@ -51,6 +51,15 @@ template <class Watcher = unwatched>
   return found;
 }
 
+[[nodiscard]] constexpr std::int32_t minimal_depth(subject const& s) {
+  for (std::int32_t depth = 1;; ++depth) {
+    verdict const found = verify(s, {.depth = depth, .in_place = false, .cost = false});
+    if (found.ok()) return depth;
+    // A rank has at most step_count messages in flight to a peer; more slots cannot help.
+    if (found.what != fault::deadlock || depth > s.step_count(s.of(found.rank))) return 0;
+  }
+}
+
 }  // namespace detail
 
 // Proves schedule S for a number of ranks (or a shape), or says what is wrong with it.
@@ -70,13 +79,7 @@ template <schedule S, class Watcher>
 // The least depth with which S finishes, or 0 if it is wrong with any depth.
 template <schedule S>
 [[nodiscard]] constexpr std::int32_t minimal_depth(shape size, rank_t root = 0) {
-  for (std::int32_t depth = 1;; ++depth) {
-    verdict const found = verify<S>(size, root, {.depth = depth, .in_place = false, .cost = false});
-    if (found.ok()) return depth;
-    // A rank has at most step_count messages in flight to a peer; more slots cannot help.
-    if (found.what != fault::deadlock || depth > S::step_count({found.rank, size.size, root, size.inner}))
-      return 0;
-  }
+  return detail::minimal_depth(detail::erased<S>::of(size, root));
 }
 
 }  // namespace collx::inline abi_1
