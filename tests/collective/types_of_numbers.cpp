@@ -4,6 +4,7 @@
 // sums are computed here in float.
 // sanitizers: no, compiles half a minute more, for code that types.cpp runs under them
 #include <complex>
+#include <functional>
 #include <stdexcept>
 #include <vector>
 
@@ -37,49 +38,77 @@ struct number<std::complex<R>> {
 // What rank r puts into element i.
 int digit(rank_t r, std::size_t i) { return static_cast<int>((static_cast<std::size_t>(r) * 3 + i) % 4) - 1; }
 
-template <class Contract, class T, class Op>
-bool result_is_right(communicator& comm, rank_t root, std::span<T const> out, Op const& op) {
-  collx::problem const p{comm.rank(), comm.size(), root};
-  collx::block_window const window = Contract::output(p);
-  rank_t const ranks = Contract::contributors(p);
+// A schedule behind a pointer: what is done with all of them is compiled once for an element type.
+template <class T>
+struct entry {
+  char const* algorithm;
+  oracle::collective const* collective;
+  bool (*supports)(collx::shape);
+  void (*call)(communicator&, rank_t root, std::span<T const> in, std::span<T> out);
+};
+
+template <class T, class Op>
+std::vector<entry<T>> const& every_schedule() {
+  static auto const found = [] {
+    std::vector<entry<T>> list;
+    collx::for_each_schedule<sample::algorithms, combining>(
+        [&]<class Algorithm, class Contract, class Schedule>() {
+          list.push_back({Algorithm::name, &oracle::collective_of<Contract>, &collx::supports<Schedule>,
+                          [](communicator& comm, rank_t root, std::span<T const> in, std::span<T> out) {
+                            forms::apply_apart<forms::blocking<Algorithm>, Contract>(comm, root, in, out,
+                                                                                     Op{});
+                          }});
+        });
+    return list;
+  }();
+  return found;
+}
+
+template <class T>
+using combine = T (*)(T const&, T const&);
+
+template <class T>
+bool result_is_right(oracle::collective const& what, collx::problem const& p, std::span<T const> out,
+                     combine<T> op) {
+  rank_t const ranks = what.contributors(p);
+  collx::block_window const window = what.output(p);
+  std::size_t const first = static_cast<std::size_t>(window.first) * count;
   for (std::size_t i = 0; i < static_cast<std::size_t>(window.count) * count; ++i) {
-    std::size_t const at = i + static_cast<std::size_t>(window.first) * count;
-    T total = number<T>::of(digit(0, at));
-    for (rank_t r = 1; r < ranks; ++r) total = static_cast<T>(op(total, number<T>::of(digit(r, at))));
+    T total = number<T>::of(digit(0, first + i));
+    for (rank_t r = 1; r < ranks; ++r) total = op(total, number<T>::of(digit(r, first + i)));
     if (out[i] != total) return false;
   }
   return true;
 }
 
+template <class T>
+void call_and_check(communicator& comm, entry<T> const& called, combine<T> op) {
+  oracle::collective const& what = *called.collective;
+  if (!called.supports(comm.size())) return;
+  collx::problem const p{comm.rank(), comm.size(), what.rooted ? comm.size() / 2 : 0};
+  // A vector that is not in blocks is passed by every rank, whether it gets something or not.
+  auto const length = [&](collx::block_window const& of) {
+    return static_cast<std::size_t>(what.sharded ? of.count : 1) * count;
+  };
+  std::vector<T> in(length(what.input(p))), out(length(what.output(p)));
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = number<T>::of(digit(comm.rank(), i));
+  called.call(comm, p.root, in, out);
+  if (!result_is_right<T>(what, p, out, op))
+    throw std::runtime_error(std::string(what.name) + "<" + called.algorithm + ">");
+}
+
+void on_ranks(rank_t size, std::function<void(communicator&)> const& f) { watched::on_threads(size, f); }
+
 template <class T, class Op>
-struct everywhere {
-  communicator& comm;
-  static constexpr Op op{};
-
-  template <class Algorithm, class Contract, class Schedule>
-  void operator()() const {
-    if (!collx::supports<Schedule>(comm.size())) return;
-    rank_t const root = Contract::rooted ? comm.size() / 2 : 0;
-    std::vector<T> in(count * static_cast<std::size_t>(comm.size())), out(in.size());
-    for (std::size_t i = 0; i < in.size(); ++i) in[i] = number<T>::of(digit(comm.rank(), i));
-    forms::call_with<forms::blocking<Algorithm>, Contract>(comm, root, count, std::span<T>(in),
-                                                           std::span<T>(out), op);
-    if (!result_is_right<Contract, T>(comm, root, out, op))
-      throw std::runtime_error(std::string(Contract::name) + "<" + Algorithm::name + ">");
-  }
-};
-
-template <class F>
-void on_ranks(rank_t size, F const& f) {
-  watched::on_threads(size, [&](communicator& comm) { f(comm); });
+void check_every_schedule(communicator& comm) {
+  for (entry<T> const& each : every_schedule<T, Op>())
+    call_and_check<T>(comm, each, [](T const& a, T const& b) { return static_cast<T>(Op{}(a, b)); });
 }
 
 template <class T, class... Ops>
 void check() {
   for (rank_t const size : {1, 2, 3, 5, 8})
-    on_ranks(size, [](communicator& comm) {
-      (collx::for_each_schedule<sample::algorithms, combining>(everywhere<T, Ops>{comm}), ...);
-    });
+    on_ranks(size, [](communicator& comm) { (check_every_schedule<T, Ops>(comm), ...); });
 }
 
 }  // namespace
