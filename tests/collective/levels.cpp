@@ -22,20 +22,33 @@ using collx::reproducibility;
 using collx::reproducible;
 using namespace rounded_sums;
 
+using collx::transport::shm;
+using collx::transport::threads;
+
+// A sum on all transports.
+struct sums {
+  sum<forms::started, mailbox> on_mailbox;
+  sum<forms::blocking, threads> on_threads;
+  sum<forms::blocking, shm> on_shm;
+};
+
 template <class Algorithm, class Contract>
-void require_same_everywhere(rank_t size, std::size_t block, std::vector<bits> const& expected) {
+constexpr sums sums_of{sum_of<forms::started, mailbox, Algorithm, Contract>,
+                       sum_of<forms::blocking, threads, Algorithm, Contract>,
+                       sum_of<forms::blocking, shm, Algorithm, Contract>};
+
+void require_same_everywhere(sums const& with, rank_t size, std::size_t block,
+                             std::vector<bits> const& expected) {
   for (auto const settings : {few_fragments, many_fragments}) {
-    CHECK((on_mailbox<Algorithm, Contract>(size, block, 4, settings) == expected));
+    CHECK((on_mailbox(with.on_mailbox, size, block, 4, settings) == expected));
     watched::on_threads(
         size,
-        [&](collx::communicator<collx::transport::threads>& comm) {
-          require_same<Algorithm, Contract>(comm, block, expected);
-        },
+        [&](collx::communicator<threads>& comm) { require_same(with.on_threads, comm, block, expected); },
         settings);
     auto const codes = watched::on_processes(
         size,
-        [&](collx::communicator<collx::transport::shm>& comm) {
-          require_same<Algorithm, Contract>(comm, block, expected);
+        [&](collx::communicator<shm>& comm) {
+          require_same(with.on_shm, comm, block, expected);
           collx::barrier(comm);  // a rank that only sends must not end before all have joined
         },
         settings);
@@ -43,34 +56,30 @@ void require_same_everywhere(rank_t size, std::size_t block, std::vector<bits> c
   }
 }
 
-struct keeps_its_level {
-  rank_t size;
-
-  template <class Algorithm, class Contract, class Schedule>
-  void operator()() const {
-    if (!collx::supports<Schedule>(size)) return;
-    std::string const algorithm = Algorithm::name, collective = Contract::name;
-    CAPTURE(algorithm);
-    CAPTURE(collective);
-    constexpr reproducibility level = level_of<Schedule>();
-    std::vector<bits> const expected = on_mailbox<Algorithm, Contract>(size, count, 1, many_fragments);
-    if constexpr (level >= reproducibility::same_on_every_rank &&
-                  std::is_same_v<Contract, collx::contract::all_reduce>)
-      for (bits const& each : expected) CHECK((each == expected[0]));
-    if constexpr (level >= reproducibility::run_to_run)
-      for (std::uint64_t const seed : {2u, 3u})
-        CHECK((on_mailbox<Algorithm, Contract>(size, count, seed, many_fragments) == expected));
-    if constexpr (level >= reproducibility::any_transport)
-      require_same_everywhere<Algorithm, Contract>(size, count, expected);
-  }
-};
+void check_level(sums const& with, reproducibility level, rank_t size) {
+  auto const& [collective, algorithm, _] = with.on_mailbox;
+  CAPTURE(algorithm);
+  CAPTURE(collective->name);
+  std::vector<bits> const expected = on_mailbox(with.on_mailbox, size, count, 1, many_fragments);
+  bool const is_all_reduce = collective == &oracle::collective_of<collx::contract::all_reduce>;
+  if (level >= reproducibility::same_on_every_rank && is_all_reduce)
+    for (bits const& each : expected) CHECK((each == expected[0]));
+  if (level >= reproducibility::run_to_run)
+    for (std::uint64_t const seed : {2u, 3u})
+      CHECK((on_mailbox(with.on_mailbox, size, count, seed, many_fragments) == expected));
+  if (level >= reproducibility::any_transport) require_same_everywhere(with, size, count, expected);
+}
 
 }  // namespace
 
 TEST_CASE("every algorithm of every collective that combines keeps the level that it states") {
   for (rank_t const size : {2, 3, 5, 8}) {
     CAPTURE(size);
-    collx::for_each_schedule<sample::algorithms, combining>(keeps_its_level{size});
+    collx::for_each_schedule<sample::algorithms, combining>(
+        [&]<class Algorithm, class Contract, class Schedule>() {
+          if (collx::supports<Schedule>(size))
+            check_level(sums_of<Algorithm, Contract>, collx::level_of<Schedule>(), size);
+        });
   }
 }
 
@@ -81,8 +90,9 @@ TEST_CASE("what a level promises holds for what the library chooses, small and l
       CAPTURE(size);
       CAPTURE(block);
       auto const check = [&]<class Contract>() {
-        auto const expected = on_mailbox<anywhere, Contract>(size, block, 1, few_fragments);
-        require_same_everywhere<anywhere, Contract>(size, block, expected);
+        sums const& with = sums_of<anywhere, Contract>;
+        auto const expected = on_mailbox(with.on_mailbox, size, block, 1, few_fragments);
+        require_same_everywhere(with, size, block, expected);
       };
       combining::for_each(check);
     }
