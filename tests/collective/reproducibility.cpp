@@ -4,7 +4,6 @@
 // docs/reproducibility.md says what is asserted here.
 // sanitizers: no, compiles half a minute more, for code that types.cpp runs under them
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <map>
 #include <set>
@@ -14,6 +13,7 @@
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 
+#include "collective/contribution.hpp"
 #include "collx/algo/all.hpp"
 #include "collx/bootstrap/local.hpp"
 #include "collx/bootstrap/mailbox.hpp"
@@ -34,19 +34,12 @@ constexpr collx::transport::settings several_fragments{.staging_bytes = 64 * 102
 constexpr std::size_t streamed_count = 100'003;  // the longest vector here
 constexpr rank_t size_max = 16;
 
-// Of very different sizes, so that every order of additions rounds differently.
-float draw(rank_t rank, std::size_t i) {
-  collx::replayable_random random(static_cast<std::uint64_t>(rank) * 1'000'003 + i);
-  float const digits = static_cast<float>(random.below(1u << 24)) - 0x1p23f;
-  return std::ldexp(digits, static_cast<int>(random.below(16)) - 30);
-}
-
 // Drawn once: most of what is done here looks at them.
 float contribution(rank_t rank, std::size_t i) {
   static std::vector<float> const all = [] {
     std::vector<float> drawn;
     for (rank_t r = 0; r < size_max; ++r)
-      for (std::size_t k = 0; k < streamed_count; ++k) drawn.push_back(draw(r, k));
+      for (std::size_t k = 0; k < streamed_count; ++k) drawn.push_back(rounded_sums::contribution(r, k));
     return drawn;
   }();
   return all.at(static_cast<std::size_t>(rank) * streamed_count + i);
