@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The type-erased communicator gives, bit for bit, what the static collectives give: every element type and
-// operator, every collective and algorithm, blocking and started. And says what it cannot do.
+// operator, every collective and algorithm, blocking and started. And says what it cannot do. The matrix
+// (any/matrix.hpp) on threads is here, too: it takes what is compiled for the others.
 // ctest: TIMEOUT 300
 // thread sanitizer: no, takes minutes, for code that any/calls.cpp runs under it
+#include <atomic>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -10,6 +12,7 @@
 
 #include <doctest/doctest.h>
 
+#include "any/matrix.hpp"
 #include "collx/any_communicator.hpp"
 #include "collx/bootstrap/local.hpp"
 #include "collx/core/random.hpp"
@@ -179,6 +182,22 @@ TEST_CASE("any_communicator: every collective with every algorithm") {
   };
   for (rank_t const size : {1, 2, 3, 4, 5, 8})
     watched::on_threads(size, rank_main, {.staging_bytes = 64 * 1024});
+}
+
+TEST_CASE("any_communicator: every algorithm with every type on 1 to 17 threads") {
+  INFO("repeat with: COLLX_SEED=" << any_matrix::seed());
+  std::atomic<std::size_t> done{0};
+  for (collx::rank_t size = 1; size <= 17; ++size) {
+    if (!sample::takes(size)) continue;
+    watched::on_threads(size,
+                        [&](auto& comm) {
+                          collx::any_communicator any = any_matrix::erased(comm);
+                          done += any_matrix::walk(any).run();
+                        },
+                        {.staging_bytes = 64 * 1024});
+  }
+  MESSAGE("collectives, counted on every rank: " << done.load() << ", seed " << any_matrix::seed());
+  CHECK(done > 1'000);
 }
 
 TEST_CASE("any_communicator: what it cannot do, it says") {

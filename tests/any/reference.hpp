@@ -195,7 +195,7 @@ class participant {
   void restore() { memory_ = before_; }
   // Empty, or the first byte that differs.
   [[nodiscard]] std::string difference() const {
-    if (memory_ == image_) return {};
+    if (std::memcmp(memory_.data(), image_.data(), image_.size()) == 0) return {};
     std::size_t i = 0;
     while (memory_[i] == image_[i]) ++i;
     return "byte " + std::to_string(static_cast<std::ptrdiff_t>(i) - static_cast<std::ptrdiff_t>(out_at_)) +
