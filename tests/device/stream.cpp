@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // compiled: as users do, since what it is about is left out where nothing is optimised
-// copy() and spread(): every size around cache lines, every alignment, streamed or not; nothing beside them is
-// touched.
+// copy() and spread(): every size around cache lines, every alignment, streamed or not; nothing else changes.
 // thread sanitizer: no, there is one thread
 #include "collx/device/stream.hpp"
 
