@@ -86,7 +86,8 @@ function(collx_add_test_directory directory)
     file(STRINGS ${source} as_users_do REGEX "^// compiled: as users do")
     file(STRINGS ${source} runs_ranks REGEX "#include \"(watched|collective/|collx/(collx|collective|bootstrap|any))")
     file(STRINGS ${source} tells_headers REGEX "^#define COLLX_")  # which must not have been read by then
-    if(COLLX_PRECOMPILE_TESTS AND runs_ranks AND NOT tells_headers AND NOT as_users_do AND NOT component)
+    if(COLLX_PRECOMPILE_TESTS AND runs_ranks AND NOT tells_headers AND NOT as_users_do
+       AND component MATCHES "^(tcp)?$")  # others are not compiled as what was precompiled
       target_precompile_headers(test_${group}_${name} REUSE_FROM collx_test_headers)
     endif()
     if(component)
