@@ -181,7 +181,7 @@ TEST_CASE("geometry: large parts begin on whole cache lines of the vector") {
 }
 
 TEST_CASE("geometry: fragments are of one length, but for the last, which is hardly shorter") {
-  for (std::size_t const count : {131'041u, 131'072u, 140'000u, 262'144u, 1'000'000u}) {
+  for (std::size_t const count : {131'073u, 131'100u, 140'000u, 262'144u, 1'000'000u}) {
     CAPTURE(count);
     geometry const g = cut{count, 4, 2, 2, 1 << 20}.make();
     REQUIRE(g.fragments() > 1);
@@ -190,6 +190,16 @@ TEST_CASE("geometry: fragments are of one length, but for the last, which is har
     CHECK(last <= first);
     CHECK(last + 32 * g.fragments() >= first);  // as many lines of 16 elements for both parts
   }
+}
+
+TEST_CASE("geometry: what fills half of the staging memory to the byte is one fragment, twice as much two") {
+  for (std::int32_t const parts : {1, 2, 8})
+    for (std::size_t const element_bytes : {1u, 4u, 16u})
+      for (std::size_t const halves : {1u, 2u, 8u}) {
+        std::size_t const count = halves * (1 << 19) / element_bytes;
+        CHECK(cut{count, element_bytes, parts, parts, 1 << 20}.make().fragments() == halves);
+        CHECK(cut{count + 1, element_bytes, parts, parts, 1 << 20}.make().fragments() == halves + 1);
+      }
 }
 
 TEST_CASE("geometry: where ranks know different counts, the length of fragments depends on none") {

@@ -39,7 +39,8 @@ class geometry {
     std::size_t const pieces = static_cast<std::size_t>(parts);
     std::size_t const staged = static_cast<std::size_t>(most_staged);
     std::size_t const budget = staging_bytes / 2;
-    // A chunk may be rounded up by a line, twice: where parts begin, and where it is staged.
+    // At most: a chunk may be rounded up by a line, twice, where parts begin and where it is staged. What does
+    // not fit then, may yet, and is looked at more closely.
     if ((count * element_bytes + pieces * 2 * line_bytes) * staged > budget * pieces) {
       cut_fragments(budget / staged, alike);
     } else {
@@ -85,8 +86,8 @@ class geometry {
   // Out of line, as is all that divides.
   COLLX_NEVER_INLINE constexpr void cut_fragments(std::size_t chunk_bytes, bool alike) {
     std::size_t const pieces = static_cast<std::size_t>(parts_);
-    std::size_t const usable = chunk_bytes > 2 * line_bytes ? chunk_bytes - 2 * line_bytes : 1;
-    std::size_t const chunk_elements = usable / element_bytes_;
+    // Whole lines, since staged chunks begin on lines, and parts too where elements fill lines.
+    std::size_t const chunk_elements = chunk_bytes / line_bytes * line_bytes / element_bytes_;
     fragment_count_ = (chunk_elements == 0 ? 1 : chunk_elements) * pieces;
     if (fragment_count_ > count_) fragment_count_ = count_;
     fragments_ = fragment_count_ == 0 ? 1 : (count_ - 1) / fragment_count_ + 1;

@@ -16,17 +16,18 @@ inline constexpr std::size_t lane_chunk_bytes_min = 4096;
 [[nodiscard]] constexpr std::size_t lane_staging_bytes(std::size_t count, std::size_t element_bytes,
                                                        std::int32_t parts, std::int64_t most_staged,
                                                        std::size_t staging_bytes, int lanes) {
-  constexpr std::size_t slack_bytes = 2 * 64;  // what geometry allows for where chunks begin
+  constexpr std::size_t line_bytes = 64;  // where chunks begin
   auto const staged = static_cast<std::size_t>(most_staged), pieces = static_cast<std::size_t>(parts);
   auto const lane_count = static_cast<std::size_t>(lanes);
   auto const divided = [](std::size_t all, std::size_t by) { return (all + by - 1) / by; };
   std::size_t const room = staging_bytes / 2 / staged;
-  if (room <= slack_bytes + element_bytes) return staging_bytes;
+  if (room <= line_bytes + element_bytes) return staging_bytes;
   std::size_t const bytes = count * element_bytes;
-  std::size_t const rounds = divided(bytes, (room - slack_bytes) * pieces * lane_count);
+  std::size_t const rounds = divided(bytes, room / line_bytes * line_bytes * pieces * lane_count);
   std::size_t chunk = divided(bytes, (rounds == 0 ? 1 : rounds) * lane_count * pieces);
   if (chunk < lane_chunk_bytes_min) chunk = lane_chunk_bytes_min;
-  std::size_t const wanted = 2 * staged * (divided(chunk, 64) * 64 + slack_bytes);
+  std::size_t const odd_bytes = line_bytes % element_bytes == 0 ? 0 : element_bytes;  // do not fill a line
+  std::size_t const wanted = 2 * staged * divided(chunk + odd_bytes, line_bytes) * line_bytes;
   return wanted < staging_bytes ? wanted : staging_bytes;
 }
 
