@@ -83,7 +83,8 @@ struct side {
   counts_t out_counts, in_counts;
 };
 
-inline void require(bool condition, std::string const& what) {
+// Of every element: a text would be made of `what` each time.
+inline void require(bool condition, char const* what) {
   if (!condition) throw std::runtime_error(what);
 }
 

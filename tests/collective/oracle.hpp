@@ -117,16 +117,18 @@ class participant {
     // Where a rank gets nothing it may pass a buffer all the same: it stays as it is.
     std::size_t const passed = !what.sharded && (how.in_place || !what.rooted) ? how.count : outputs;
     std::size_t const behind_input = how.in_place ? guards : 2 * guards + inputs;
-    image_.assign(how.in_place ? 2 * guards + std::max(inputs, passed) : 3 * guards + inputs + passed, guard);
+    std::size_t const elements =
+        how.in_place ? 2 * guards + std::max(inputs, passed) : 3 * guards + inputs + passed;
+    image_.assign(elements * sizeof(element), guard);
     std::size_t in_at = guards, out_at = behind_input;
     if (how.in_place && inputs != outputs && inputs != 0 && outputs != 0)
       (inputs < outputs ? in_at : out_at) += static_cast<std::size_t>(what.in_place_at(p)) * how.count;
     for_each_block(given, [&](std::int32_t block, std::size_t at) {
-      copy(image_.data() + in_at + at * how.count, content(how, p, block), how.count);
+      copy(image() + in_at + at * how.count, content(how, p, block), how.count);
     });
-    std::memcpy(memory_, image_.data(), image_.size() * sizeof(element));
+    std::memcpy(memory_, image_.data(), image_.size());
     for_each_block(gotten, [&](std::int32_t block, std::size_t at) {
-      copy(image_.data() + out_at + at * how.count, result(how, p, block), how.count);
+      copy(image() + out_at + at * how.count, result(how, p, block), how.count);
     });
     in_ = {memory_ + in_at, inputs};
     out_ = {memory_ + out_at, passed};
@@ -142,19 +144,23 @@ class participant {
 
   // Empty, or where memory differs from what must be there.
   [[nodiscard]] std::string difference() const {
-    if (std::memcmp(memory_, image_.data(), image_.size() * sizeof(element)) == 0) return {};
+    if (std::memcmp(memory_, image_.data(), image_.size()) == 0) return {};
     std::size_t i = 0;
-    while (memory_[i] == image_[i]) ++i;
+    element const* const should = image();
+    while (memory_[i] == should[i]) ++i;
     char text[200];
     std::snprintf(
         text, sizeof text, "element %td of the output (%zu elements): is (%u, %u), should be (%u, %u)",
-        memory_ + i - out_.data(), out_.size(), memory_[i].a, memory_[i].b, image_[i].a, image_[i].b);
+        memory_ + i - out_.data(), out_.size(), memory_[i].a, memory_[i].b, should[i].a, should[i].b);
     return text;
   }
 
  private:
   static constexpr std::size_t guards = 8;
-  static constexpr element guard{0xdeadbeef, 0xfeedface};
+  static constexpr std::byte guard{0xd7};
+
+  [[nodiscard]] element* image() { return reinterpret_cast<element*>(image_.data()); }
+  [[nodiscard]] element const* image() const { return reinterpret_cast<element const*>(image_.data()); }
 
   template <class F>
   static void for_each_block(collx::block_window const& window, F const& f) {
@@ -187,7 +193,7 @@ class participant {
   collective const* what_;
   bool in_order_;
   element* memory_;
-  std::vector<element> image_;
+  std::vector<std::byte> image_;  // of elements, which take long to make one by one
   std::span<element const> in_;
   std::span<element> out_;
 };

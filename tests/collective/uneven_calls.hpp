@@ -75,8 +75,10 @@ struct buffer {
   }
   template <class F>
   void fill(F const& f) {
-    for (std::size_t r = 0; r < counts.size(); ++r)
-      for (std::size_t i = 0; i < counts[r]; ++i) data[offsets[r] + i] = f(static_cast<rank_t>(r), i);
+    for (std::size_t r = 0; r < counts.size(); ++r) {
+      std::uint32_t* const to = data.data() + offsets[r];
+      for (std::size_t i = 0, n = counts[r]; i < n; ++i) to[i] = f(static_cast<rank_t>(r), i);
+    }
   }
 };
 
@@ -134,6 +136,7 @@ class call {
 
   void check(char const* algorithm, char const* form) const {
     std::vector<std::uint32_t> const& is = const_cast<call*>(this)->target().data;
+    if (is == should_.data) return;
     for (std::size_t i = 0; i < is.size(); ++i)
       if (is[i] != should_.data[i])
         throw std::runtime_error(std::string(form) + ": " + Contract::name + "_v<" + algorithm + ">, rank " +

@@ -32,8 +32,9 @@ class flight {
   flight(entry<Transport> const& schedule, oracle::setting const& setting)
       : called_(schedule), how_(setting) {
     for (rank_t r = 0; r < how_.size; ++r) {
-      memory_.emplace_back(oracle::participant::needed(*called_.collective, how_.size, how_.count));
-      all_.push_back(called_.participant(how_, r, memory_.back().data()));
+      std::size_t const elements = oracle::participant::needed(*called_.collective, how_.size, how_.count);
+      memory_.emplace_back(elements * sizeof(oracle::element));
+      all_.push_back(called_.participant(how_, r, reinterpret_cast<oracle::element*>(memory_.back().data())));
     }
   }
   flight(flight const&) = delete;
@@ -58,7 +59,7 @@ class flight {
  private:
   entry<Transport> const& called_;
   oracle::setting how_;
-  std::vector<std::vector<oracle::element>> memory_;
+  std::vector<std::vector<std::byte>> memory_;
   std::vector<oracle::participant> all_;
 };
 

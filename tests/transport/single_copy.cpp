@@ -58,8 +58,9 @@ bool permitted(communicator& comm) {
 
 int value(rank_t from, std::size_t i) { return from * 1'000'003 + static_cast<int>(i % 7919); }
 
-void require(bool holds, std::string const& what) {
-  if (!holds) throw std::runtime_error("wrong result: " + what);
+// Of every element: a text would be made of `what` each time.
+void require(bool holds, char const* what) {
+  if (!holds) throw std::runtime_error(std::string("wrong result: ") + what);
 }
 
 // `count` elements in private memory that begin `offset` bytes behind the begin of a line.
