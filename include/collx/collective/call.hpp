@@ -21,7 +21,7 @@ template <class T, class Op>
 struct choice {
   exec::erased_schedule const* schedule;
   exec::combine_function combine;
-  exec::prepare_function prepare;
+  exec::preparation const* prepare;
   char const* name;
 };
 

@@ -15,7 +15,7 @@ using combine_function = void (*)(std::byte* const* destinations, std::int32_t d
                                   std::size_t bytes, void const* op, bool complete, rank_t size,
                                   std::int32_t streamed) noexcept;
 
-// An operator's prepare(), applied to elements where they lie. Null for operators without one.
+// An operator's prepare(), applied to elements where they lie.
 using prepare_function = void (*)(std::byte* data, std::size_t bytes, void const* op) noexcept;
 
 // How much of an operand is prepared at a time, beside the user's memory.
@@ -68,5 +68,13 @@ COLLX_NEVER_INLINE inline void combine_prepared(unprepared_sum const& sum, combi
   }
   for (std::int32_t k = 0; k < sum.source_count; ++k) sum.sources[k] -= sum.bytes;
 }
+
+// What is done with contributions that an operator prepares. As pointers, so that only who has such an
+// operator compiles it.
+struct preparation {
+  prepare_function elements;
+  decltype(&prepare_region) region = &prepare_region;
+  decltype(&combine_prepared) combine = &combine_prepared;
+};
 
 }  // namespace collx::inline abi_1::exec

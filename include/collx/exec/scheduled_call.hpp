@@ -35,7 +35,7 @@ struct scheduled_call {
   erased_schedule const* schedule = nullptr;
   erased_contract const* contract = nullptr;
   combine_function combine = nullptr;
-  prepare_function prepare = nullptr;
+  preparation const* prepare = nullptr;
   void const* op = nullptr;    // there until the call has ended
   std::byte* input = nullptr;  // only written where the call is in place, and then it is the output
   std::byte* output = nullptr;
@@ -65,13 +65,15 @@ void prepare_as(std::byte* data, std::size_t bytes, void const* op) noexcept {
   for (std::size_t i = 0; i < bytes / sizeof(T); ++i)
     elements[i] = static_cast<T>(static_cast<Op const*>(op)->prepare(elements[i]));
 }
+template <class T, class Op>
+inline constexpr preparation preparation_as{&prepare_as<T, Op>};
 
 template <class Contract, class T, class Op>
-[[nodiscard]] constexpr prepare_function prepare_for() {
+[[nodiscard]] constexpr preparation const* prepare_for() {
   if constexpr (Contract::from_all && prepares<Op, T>) {
     static_assert(sizeof(T) <= prepared_bytes,
                   "collx: an operator that prepares contributions takes elements of up to 4096 bytes");
-    return &prepare_as<T, Op>;
+    return &preparation_as<T, Op>;
   } else {
     return nullptr;
   }

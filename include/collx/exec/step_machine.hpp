@@ -24,7 +24,7 @@ class step_machine : public resumable<Endpoint> {
   // `map()` returns the memory_map; it is made where it stays.
   template <class Map>
   step_machine(Endpoint& endpoint, int lane, workspace& work, Map const& map, combine_function how,
-               prepare_function prepare) noexcept
+               preparation const* prepare) noexcept
       : base(endpoint, lane), work_(work), memory_(map()), combine_(how), prepare_(prepare) {
     endpoint_.begin(lane, memory_.output());
     if (COLLX_UNLIKELY(memory_.lets_post())) pushing<Endpoint>::offer(endpoint, lane, memory_);
@@ -82,7 +82,7 @@ class step_machine : public resumable<Endpoint> {
                            pushes().spread(step, find(step.operand, 0), work_.destinations.data());
       phase_ = spreads ? phase::tell : phase::send;
       if (step.store && !spreads) copy_locally(memory_, step, 0, fragment_);
-      if (own && step.store) prepare_region(memory_, step.target, 0, fragment_, prepare_, op);
+      if (own && step.store) prepare_->region(memory_, step.target, 0, fragment_, prepare_->elements, op);
     }
     // What was stored is prepared; in place, it is the operand itself.
     region const& sent = own && step.store ? step.target : step.operand;
@@ -108,7 +108,7 @@ class step_machine : public resumable<Endpoint> {
         if (!stage(operand.bytes)) return status::pending;
         if (COLLX_LIKELY(operand.whole)) std::memcpy(staged_, operand.data, operand.bytes);
         else pack(memory_, sent, operand, fragment_, staged_);
-        if (own && !step.store) prepare_(staged_, operand.bytes, op);
+        if (own && !step.store) prepare_->elements(staged_, operand.bytes, op);
       }
       endpoint_.send(lane_, peer, staged_, operand.bytes, transport::handover::staged);
     }
@@ -189,7 +189,7 @@ class step_machine : public resumable<Endpoint> {
       if (peer == rank()) {
         if (step.store) copy_locally(memory_, step, k_, fragment_);
         if (step.store && is_unprepared(step.operand))
-          prepare_region(memory_, step.target, k_, fragment_, prepare_, op);
+          prepare_->region(memory_, step.target, k_, fragment_, prepare_->elements, op);
         continue;
       }
       if (skips(target)) continue;
@@ -285,9 +285,9 @@ class step_machine : public resumable<Endpoint> {
     if (is_unprepared(step.operand)) {
       std::int32_t own = 0;
       while (own < step.from.count && step.from.member(own, size()) != rank()) ++own;
-      return combine_prepared({destinations, count, work_.sources.data(), step.from.count, own, bytes,
-                               memory_.element_bytes(), op, step.complete, memory_.where().size, streamed},
-                              combine_, prepare_);
+      return prepare_->combine({destinations, count, work_.sources.data(), step.from.count, own, bytes,
+                                memory_.element_bytes(), op, step.complete, memory_.where().size, streamed},
+                               combine_, prepare_->elements);
     }
     combine_(destinations, count, work_.sources.data(), step.from.count, bytes, op, step.complete,
              memory_.where().size, streamed);
@@ -389,7 +389,7 @@ class step_machine : public resumable<Endpoint> {
   workspace& work_;
   memory_map memory_;
   combine_function combine_;
-  prepare_function prepare_;
+  preparation const* prepare_;
   phase phase_ = phase::begin;
   bool lent_ = false;
   bool fetches_ = false;  // a source of this step's fan-in is without data

@@ -17,9 +17,9 @@ class owned_fd {
  public:
   owned_fd() = default;
   explicit owned_fd(int fd) noexcept : fd_(fd) {}
-  owned_fd(owned_fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  owned_fd(owned_fd&& other) noexcept : fd_(other.release()) {}
   owned_fd& operator=(owned_fd&& other) noexcept {
-    if (this != &other) reset(std::exchange(other.fd_, -1));
+    if (this != &other) reset(other.release());
     return *this;
   }
   owned_fd(owned_fd const&) = delete;
@@ -28,6 +28,12 @@ class owned_fd {
   [[nodiscard]] int get() const noexcept { return fd_; }
   explicit operator bool() const noexcept { return fd_ >= 0; }
 
+  // What it held, which is the caller's to close.
+  [[nodiscard]] int release() noexcept {
+    int const held = fd_;
+    fd_ = -1;
+    return held;
+  }
   // Closes what it holds, keeping errno, and holds `fd` from now on.
   void reset(int fd = -1) noexcept {
     int const why = errno;

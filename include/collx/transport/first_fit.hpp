@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <new>
-#include <utility>
 
 #include "collx/core/mutex.hpp"
 
@@ -21,7 +20,10 @@ class first_fit {
       : unit_bytes_(unit_bytes), free_(new part{0, bytes / unit_bytes * unit_bytes, nullptr}) {}
   first_fit(first_fit const&) = delete;
   ~first_fit() {
-    while (free_ != nullptr) delete std::exchange(free_, free_->next);
+    while (part* const first = free_) {
+      free_ = first->next;
+      delete first;
+    }
   }
 
   // What a part of that many bytes takes.

@@ -84,8 +84,7 @@ class shm_world {
   // Copies from private memory of a rank that has said where it lies, and waits until it is read.
   [[nodiscard]] status read_private(rank_t rank, std::uint64_t from, std::byte* to,
                                     std::size_t bytes) noexcept {
-    std::int32_t const process = segment_.of(rank).process.load(std::memory_order_relaxed);
-    status const outcome = shared_memory::read_memory_of(process, from, to, bytes);
+    status const outcome = shared_memory::read_memory_of(process_of(rank), from, to, bytes);
     // Read from the peer, and not from a new process with its number: the peer still runs.
     bool const runs = watches_[static_cast<std::size_t>(rank)].runs();
     if (COLLX_LIKELY(outcome == status::ok && runs)) return status::ok;
@@ -104,9 +103,7 @@ class shm_world {
     // Asked before: a number of a process that has ended may belong to another.
     bool const runs = watches_[static_cast<std::size_t>(rank)].runs();
     if (!segment_.head().alarm.raised_by_now())
-      outcome = runs ? shared_memory::write_memory_of(
-                           segment_.of(rank).process.load(std::memory_order_relaxed), to, from, bytes)
-                     : status::peer_lost;
+      outcome = runs ? shared_memory::write_memory_of(process_of(rank), to, from, bytes) : status::peer_lost;
     // Release: who sees that the writing is over may use the memory.
     writing.fetch_sub(1, std::memory_order_release);
     bool const fell = outcome != status::ok && segment_.head().alarm.raised();
@@ -168,6 +165,14 @@ class shm_world {
   };
 
   [[nodiscard]] std::uint32_t everybody() const noexcept { return static_cast<std::uint32_t>(size()); }
+  // Acquire: pairs with announce(), so that every member's record is complete.
+  [[nodiscard]] bool all_joined() const noexcept {
+    return segment_.head().joined.load(std::memory_order_acquire) >= everybody();
+  }
+  // 0: the rank has not joined. Acquire: its start time is there if it has.
+  [[nodiscard]] std::int32_t process_of(rank_t rank) const noexcept {
+    return segment_.of(rank).process.load(std::memory_order_acquire);
+  }
 
   COLLX_COLD void announce() {
     if (rank_ < 0 || rank_ >= size())
@@ -195,18 +200,16 @@ class shm_world {
   COLLX_COLD void wait_for_everybody() {
     exec::waiter patience(exec::wakefulness{0, chosen().yield_us}, chosen().timeout_us);
     entrance door{segment_.head().joined};
-    // Acquire: pairs with announce(), so that every member's record is complete.
-    while (segment_.head().joined.load(std::memory_order_acquire) < everybody()) {
+    while (!all_joined()) {
       // To ask after everybody takes several system calls for each: not while ranks still come.
       status const why = patience.pause(
           [&] { return door.quiet && first_lost() != no_rank ? status::peer_lost : interrupted(no_rank); },
           door);
       // The last to join may be done, and gone, before this rank looks again.
-      if (why == status::ok || segment_.head().joined.load(std::memory_order_acquire) == everybody())
-        continue;
+      if (why == status::ok || all_joined()) continue;
       rank_t missing = first_lost();
       for (rank_t r = 0; missing == no_rank && r < size(); ++r)
-        if (segment_.of(r).process.load(std::memory_order_relaxed) == 0) missing = r;
+        if (process_of(r) == 0) missing = r;
       throw_error(why,
                   "rank %d of %d: start-up: %s: rank %d %s; start all %d ranks, or raise COLLX_TIMEOUT_US",
                   rank_, size(), name(why), missing,
@@ -225,14 +228,13 @@ class shm_world {
       if (r == rank_) continue;
       if (lost(r)) return;  // from now on it is watched
       shared_memory::member const& them = segment_.of(r);
-      std::int32_t const process = them.process.load(std::memory_order_relaxed);
+      std::int32_t const process = process_of(r);
       std::uint64_t word = 0;
       auto* const bytes = reinterpret_cast<std::byte*>(&word);
       status const read = shared_memory::read_memory_of(process, them.known_word_at, bytes, sizeof word);
       if (read != status::ok || word != them.known_word) return;
       // What is written is what stands there.
-      status const written =
-          shared_memory::write_memory_of(process, them.known_word_at, bytes, sizeof word);
+      status const written = shared_memory::write_memory_of(process, them.known_word_at, bytes, sizeof word);
       if (written != status::ok) return;
     }
     // Relaxed: see fetched_bytes_min().
@@ -246,10 +248,9 @@ class shm_world {
   }
 
   [[nodiscard]] COLLX_COLD bool lost(rank_t rank) noexcept {
-    shared_memory::member& them = segment_.of(rank);
-    std::int32_t const process = them.process.load(std::memory_order_acquire);
+    std::int32_t const process = process_of(rank);
     if (process == 0 || rank == rank_) return false;
-    return watches_[static_cast<std::size_t>(rank)].ended(process, them.start_time);
+    return watches_[static_cast<std::size_t>(rank)].ended(process, segment_.of(rank).start_time);
   }
 
   shared_memory::segment segment_;
