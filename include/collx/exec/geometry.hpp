@@ -39,8 +39,8 @@ class geometry {
     std::size_t const pieces = static_cast<std::size_t>(parts);
     std::size_t const staged = static_cast<std::size_t>(most_staged);
     std::size_t const budget = staging_bytes / 2;
-    // At most: a chunk may be rounded up by a line, twice, where parts begin and where it is staged. What does
-    // not fit then, may yet, and is looked at more closely.
+    // At most: a chunk may be rounded up by a line, twice, where parts begin and where it is staged. What
+    // does not fit then, may yet, and is looked at more closely.
     if ((count * element_bytes + pieces * 2 * line_bytes) * staged > budget * pieces) {
       cut_fragments(budget / staged, alike);
     } else {
