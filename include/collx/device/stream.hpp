@@ -121,7 +121,7 @@ inline void copy(std::byte* to, std::byte const* from, std::size_t bytes, bool s
 inline void spread(std::byte* const* to, std::int32_t count, std::byte const* from, std::size_t bytes,
                    bool streamed) noexcept {
 #if defined(COLLX_WIDE_VECTORS)
-  bool alike = streamed && cpu::wide_vectors && bytes >= 16 * line_bytes;
+  bool alike = streamed && cpu::wide_vectors && bytes >= 16 * line_bytes && count > 0;
   for (std::int32_t j = 1; j < count; ++j)
     alike = alike && (to[j] - to[0]) % std::ptrdiff_t{line_bytes} == 0;
   if (alike) return spread_streamed(to, count, from, bytes);

@@ -63,6 +63,16 @@ struct mapped_table<contract::reduce> {
   using type = table<row<algo::direct_one_shot, 131072>, row<algo::chain>>;
 };
 
+// Of GPUs: lanes do not push what a step only sends (exec/lane_machine.hpp), so to be greeted gains nothing.
+template <class Contract>
+struct gpu_table : mapped_table<Contract> {};
+template <>
+struct gpu_table<contract::all_gather> {
+  using type = table<row<algo::direct_one_shot>>;
+};
+template <>
+struct gpu_table<contract::broadcast> : gpu_table<contract::all_gather> {};
+
 // Where every byte is a message: what several ranks send one is received one after the other, and two ranks
 // that exchange messages keep a connection. So with more than a few ranks, steps that are few for short
 // vectors and bytes that are few for long ones, and no rank that has to do with all others. Measured over

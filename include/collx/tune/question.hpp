@@ -58,9 +58,8 @@ struct question {
 
   // In how many pieces a block moves.
   [[nodiscard]] constexpr double fragments() const {
-    if (staging_bytes < 2) return 1;
-    std::size_t const full = bytes / (staging_bytes / 2);
-    return static_cast<double>(full) + 1;
+    std::size_t const most = staging_bytes / 2 / 64 * 64;  // whole lines, as exec/geometry.hpp cuts
+    return most == 0 || bytes == 0 ? 1 : static_cast<double>((bytes - 1) / most) + 1;
   }
 };
 
