@@ -220,12 +220,17 @@ template <class Algorithm, class Contract, class T, class Op, class Endpoint>
   return compiled_collective<Contract, T, Op, Endpoint, Algorithm>::prepare(engine, args, how);
 }
 
-// What is started is used after the statement: a temporary that owns its elements is gone by then, and a span
-// is not their owner.
+// A buffer whose elements are another's: a span, whose elements are no more constant where it is constant
+// itself, and not a std::vector or std::array.
+template <class R>
+concept borrowed_buffer = std::is_trivially_destructible_v<R> && requires(R& buffer, R const& constant) {
+  requires std::is_same_v<decltype(buffer.data()), decltype(constant.data())>;
+};
+
+// What is started is used after the statement: a temporary that owns its elements is gone by then.
 template <class... Arguments>
 inline constexpr bool are_no_temporaries = ((std::is_lvalue_reference_v<Arguments> ||
-                                             !buffer_like<Arguments> ||
-                                             std::is_trivially_destructible_v<Arguments>)&&...);
+                                             !buffer_like<Arguments> || borrowed_buffer<Arguments>)&&...);
 
 // Lists of calls look at their buffers later, too.
 template <class... Buffers>
