@@ -73,4 +73,9 @@ TEST_CASE("a name of which nobody says anything ends the meeting at the deadline
   why = "nobody answers there";
   CHECK(where.look(token, why).count == 0);
   CHECK(std::string(why) == "nobody answers there");
+  // However long the name, the advice is there to its end.
+  me.rank = 123'456'788, me.size = me.rank + 1;
+  REQUIRE(net::host_and_port::parse((std::string(250, 'x') + ":29500").c_str(), place.at));
+  CHECK_THROWS_WITH_AS((void)where.listen(), doctest::Contains("/etc/resolv.conf answer"), error);
+  CHECK(names.come(4));
 }

@@ -107,6 +107,7 @@ TEST_CASE("resolve: who asks goes on at the deadline, and the answer may still c
   CHECK(known.all.count == 0);
   // Even if the deadline has passed already.
   CHECK(resolve("node7", 1, now_us() - 1, names.ask).is_late);
+  CHECK(names.come(2));
 }
 
 TEST_CASE("resolve: an address is nobody's to look up") {

@@ -2,6 +2,8 @@
 // A name service that knows addresses, and of names says nothing until the test is done with it.
 #pragma once
 
+#include <sched.h>
+
 #include <atomic>
 
 #include "collx/net/resolve.hpp"
@@ -18,6 +20,14 @@ class silent_names {
   }
 
   [[nodiscard]] int who_ask() const { return asking; }
+
+  // Whether that many ask, within a minute. The thread of a call whose deadline had passed may begin only
+  // now, and would count itself in the next test.
+  [[nodiscard]] bool come(int count) const {
+    std::uint64_t const deadline_us = collx::now_us() + 60'000'000;
+    while (asking != count && collx::now_us() < deadline_us) sched_yield();
+    return asking == count;
+  }
 
   static collx::net::known_addresses ask(char const* host, std::uint16_t port, int flags) {
     if ((flags & AI_NUMERICHOST) != 0) return collx::net::ask_system(host, port, flags);

@@ -153,8 +153,8 @@ struct whereabouts {
   [[noreturn]] COLLX_COLD void throw_unanswered(net::host_and_port const& at, std::uint64_t waited_us) const {
     char text[700];
     std::snprintf(text, sizeof text,
-                  "meeting at %.200s:%u, rank %d of %d: nobody has said within %.1f s which address "
-                  "\"%.200s\" stands for; name rank 0 by its address (MASTER_ADDR, or "
+                  "meeting at %.100s:%u, rank %d of %d: nobody has said within %.1f s which address "
+                  "\"%.100s\" stands for; name rank 0 by its address (MASTER_ADDR, or "
                   "COLLX_RENDEZVOUS=tcp:ADDRESS:PORT), or see whether the servers of /etc/resolv.conf answer",
                   at.host, at.port, me.rank, me.size, static_cast<double>(waited_us) / 1e6, at.host);
     throw error(status::timeout, text);

@@ -13,7 +13,7 @@ namespace collx::inline abi_1::environment {
 [[noreturn]] COLLX_COLD inline void refuse(char const* variable, char const* value, std::int64_t low,
                                            std::int64_t high) {
   throw_error(status::bad_argument,
-              "environment variable %s is \"%s\"; set it to a whole number from %lld to %lld, "
+              "environment variable %s is \"%.120s\"; set it to a whole number from %lld to %lld, "
               "or unset it",
               variable, value, static_cast<long long>(low), static_cast<long long>(high));
 }

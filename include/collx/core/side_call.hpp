@@ -30,10 +30,8 @@ class side_call {
       return;
     }
     delete task_;
-    char text[200];
-    std::snprintf(text, sizeof text, "%s: no thread for it: %s; raise the limit on processes", name,
-                  std::strerror(failed));
-    throw error(status::system_failure, text);
+    throw_error(status::system_failure, "%s: no thread for it: %s; raise the limit on processes", name,
+                std::strerror(failed));
   }
   side_call(side_call const&) = delete;
   ~side_call() { task_->let_go(); }
