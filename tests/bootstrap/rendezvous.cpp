@@ -74,7 +74,11 @@ TEST_CASE("rendezvous: memory that another user offers is not taken") {
     _exit(refusal(path, 0, 100'000'000).empty() ? 0 : 2);
   }
   struct stat found {};
-  while (lstat(path.c_str(), &found) != 0) sched_yield();
+  int how = -1;
+  while (lstat(path.c_str(), &found) != 0) {
+    REQUIRE(waitpid(other, &how, WNOHANG) == 0);
+    sched_yield();
+  }
   REQUIRE(chmod(path.c_str(), 0777) == 0);  // as one would who wants to be found
   pid_t const rank = fork();
   if (rank == 0) {
@@ -83,13 +87,40 @@ TEST_CASE("rendezvous: memory that another user offers is not taken") {
     std::string const said = refusal(path, 1, 60'000'000);
     _exit(holds(said, "rank 1 of 2: another user (54321) listens there; give") ? 42 : 3);
   }
-  int how = -1;
   CHECK(waitpid(rank, &how, 0) == rank);
   CHECK((WIFEXITED(how) && WEXITSTATUS(how) == 42));
   kill(other, SIGKILL);
   CHECK(waitpid(other, &how, 0) == other);
   CHECK(WIFSIGNALED(how));  // it was still waiting for a rank
   (void)unlink(path.c_str());
+}
+
+TEST_CASE("rendezvous: memory of which nobody says whose it is is not taken") {
+  // What is no socket has nobody at its other end.
+  CHECK_THROWS_WITH_AS(bootstrap::detail::require_own_user(-1, "meet", 1, 2),
+                       doctest::Contains("does not say which user listens"), collx::error);
+}
+
+TEST_CASE("rendezvous: a path that is closed to this user is neither waited for nor taken") {
+  folder const place;
+  std::string const path = place.at("meet");
+  REQUIRE(chmod(place.path().c_str(), 0777) == 0);  // a rank 0 of any user could remove what is there
+  bootstrap::detail::host const zero(path.c_str(), 2, collx::now_us());
+  REQUIRE(chmod(path.c_str(), 0) == 0);  // to all but root, so also to who runs this
+  pid_t const closed_out = fork();
+  if (closed_out == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (geteuid() == 0 && setuid(other_user) != 0) _exit(1);
+    std::string const asked = refusal(path, 1, 200'000);
+    if (!holds(asked, "rank 1 of 2: another user's socket is there, or its folder is closed")) _exit(2);
+    std::string const listened = refusal(path, 0, 200'000);
+    _exit(holds(listened, "the path cannot be bound") && access(path.c_str(), F_OK) == 0 ? 42 : 3);
+  }
+  int how = -1;
+  REQUIRE(waitpid(closed_out, &how, 0) == closed_out);
+  REQUIRE(WIFEXITED(how));
+  if (WEXITSTATUS(how) == 1) MESSAGE("SKIPPED: root cannot become another user here");
+  else CHECK(WEXITSTATUS(how) == 42);
 }
 
 TEST_CASE("rendezvous: a queue before a rank 0 that does not answer is left at the deadline") {

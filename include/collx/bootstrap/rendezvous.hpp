@@ -110,12 +110,14 @@ class host {
     // Before bind(), which makes the file: whatever the umask, only this user can connect, and get memory.
     if (fchmod(fd.get(), 0600) != 0) transport::shared_memory::throw_system("fchmod", "see errno");
     if (::bind(fd.get(), where, sizeof address) != 0) {
-      // A file that nobody listens on was left by a job that was killed; one that answers is in use.
+      // A file that nobody listens on was left by a job that was killed: it refuses. Whatever else connect()
+      // says, it may be in use: EAGAIN (a queue of others stands before it), EACCES (others' own).
+      bool const is_there = errno == EADDRINUSE;
       owned_fd const probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-      bool const in_use = errno != EADDRINUSE || ::connect(probe.get(), where, sizeof address) == 0 ||
-                          errno == EAGAIN;  // a queue of others stands before it
+      bool const is_dead =
+          is_there && ::connect(probe.get(), where, sizeof address) != 0 && errno == ECONNREFUSED;
       struct stat found{};
-      bool const stale = !in_use && lstat(path, &found) == 0 && S_ISSOCK(found.st_mode);
+      bool const stale = is_dead && lstat(path, &found) == 0 && S_ISSOCK(found.st_mode);
       if (stale) unlink(path);
       if (!stale || ::bind(fd.get(), where, sizeof address) != 0)
         throw_rendezvous(path, 0, size, status::system_failure,
@@ -164,8 +166,11 @@ class host {
 COLLX_COLD inline void require_own_user(int fd, char const* path, rank_t rank, rank_t size) {
   ucred them{};
   socklen_t length = sizeof them;
-  bool const is_known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &them, &length) == 0;
-  if (is_known && (them.uid == geteuid() || them.uid == 0)) return;
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &them, &length) != 0)
+    throw_rendezvous(path, rank, size, status::system_failure,
+                     "the system does not say which user listens there (SO_PEERCRED); run the ranks where it "
+                     "does, or use transport::tcp");
+  if (them.uid == geteuid() || them.uid == 0) return;
   char text[200];
   std::snprintf(text, sizeof text,
                 "another user (%u) listens there; give COLLX_RENDEZVOUS, or TMPDIR, a folder that only you "
@@ -199,6 +204,10 @@ COLLX_COLD inline void require_own_user(int fd, char const* path, rank_t rank, r
                 : "this rank is taken or out of range; give every process a RANK of its own";
         throw_rendezvous(path, rank, size, status::bad_argument, why);
       }
+    } else if (errno == EACCES) {  // which no waiting changes
+      throw_rendezvous(path, rank, size, status::bad_argument,
+                       "another user's socket is there, or its folder is closed to this user; run all ranks "
+                       "as one user, or set COLLX_RENDEZVOUS to a path of your own");
     }
     if (now_us() >= deadline_us)
       throw_rendezvous(path, rank, size, status::timeout, "rank 0 does not answer; start it with the same "
