@@ -44,6 +44,29 @@ TEST_CASE("a file is believed if all of it is there") {
     CHECK_MESSAGE(found_in(text) == "its file is not there yet", text);
 }
 
+TEST_CASE("a name that nobody knows yet: rank 0 listens all the same, if strangers are kept out") {
+  auto const nobody_knows = [](char const*, std::uint16_t, int) {
+    net::known_addresses known;
+    known.why = "Name or service not known";
+    return known;
+  };
+  bootstrap::launch me;
+  me.rank = 0;
+  me.size = 2;
+  bootstrap::meeting_place place;
+  place.told_by = "MASTER_ADDR";
+  REQUIRE(net::host_and_port::parse("pod-0.job:1", place.at));
+  place.at.port = 0;
+  net::socket_settings const sockets;
+  bootstrap::whereabouts where{me, place, nullptr, sockets, true, now_us() + 60'000'000, nobody_knows};
+  net::owned_fd const open = where.listen();
+  REQUIRE(open);
+  CHECK(net::local_address(open.get()).is_any());
+  where.has_secret = false;
+  CHECK_THROWS_WITH_AS((void)where.listen(),
+                       doctest::Contains("\"pod-0.job\", which is no name this host knows"), error);
+}
+
 TEST_CASE("a name of which nobody says anything ends the meeting at the deadline, and is named") {
   silent_names names;
   bootstrap::launch me;

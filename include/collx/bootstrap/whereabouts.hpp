@@ -56,7 +56,7 @@ struct whereabouts {
     char const* why = "";
     std::uint64_t unused = 0;
     net::address_list const known = look(unused, why);
-    if (known.count == 0) {
+    if (known.count == 0 && !has_secret) {
       char text[400];
       std::snprintf(text, sizeof text,
                     "%s is \"%.200s\", which is no name this host knows: %s; set it to the name or "
@@ -64,9 +64,10 @@ struct whereabouts {
                     place.told_by, place.at.host, why);
       throw error(status::bad_argument, text);
     }
-    // A name may stand for this host only here (Debian calls it 127.0.1.1), or for an address in front of it:
-    // then every address will do, and the handshake keeps strangers out.
-    bool const is_elsewhere = spans_hosts() && known.at[0].is_loopback();
+    // A name may stand for this host only here (Debian calls it 127.0.1.1), or for an address in front of it,
+    // or for nothing yet, as that of a pod that is just starting: then every address will do, and the
+    // handshake keeps strangers out.
+    bool const is_elsewhere = spans_hosts() && known.count != 0 && known.at[0].is_loopback();
     for (std::size_t i = 0; i < known.count && !is_elsewhere; ++i) {
       net::owned_fd fd = net::try_listen_at(known.at[i], sockets, backlog());
       if (fd) return fd;
