@@ -99,7 +99,9 @@ class pushing {
     for (std::int32_t k = 0; k < step.to.count; ++k) {
       rank_t const peer = step.to.member(k, endpoint_.size());
       if (peer == endpoint_.rank()) continue;
-      if ((destinations[count++] = target(step, peer)) == nullptr) return false;
+      std::byte* const theirs = target(step, peer);
+      if (theirs == nullptr) return false;
+      destinations[count++] = theirs;
     }
     device::spread(destinations, count, operand.data, mine.bytes, memory_.streams_to_peers());
     return true;

@@ -59,7 +59,9 @@ struct question {
   // In how many pieces a block moves.
   [[nodiscard]] constexpr double fragments() const {
     std::size_t const most = staging_bytes / 2 / 64 * 64;  // whole lines, as exec/geometry.hpp cuts
-    return most == 0 || bytes == 0 ? 1 : static_cast<double>((bytes - 1) / most) + 1;
+    if (most == 0 || bytes == 0) return 1;
+    std::size_t const before_last = (bytes - 1) / most;
+    return static_cast<double>(before_last + 1);
   }
 };
 
