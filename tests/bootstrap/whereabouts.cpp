@@ -31,6 +31,14 @@ std::string found_in(std::string const& text) {
   return all.count == 0 ? why : std::to_string(all.at[0].port) + " " + std::to_string(token);
 }
 
+// Where rank 0 is said to be.
+bootstrap::meeting_place named(char const* at) {
+  bootstrap::meeting_place place;
+  place.told_by = "MASTER_ADDR";
+  REQUIRE(net::host_and_port::parse(at, place.at));
+  return place;
+}
+
 }  // namespace
 
 TEST_CASE("a file is believed if all of it is there") {
@@ -53,9 +61,7 @@ TEST_CASE("a name that nobody knows yet: rank 0 listens all the same, if strange
   bootstrap::launch me;
   me.rank = 0;
   me.size = 2;
-  bootstrap::meeting_place place;
-  place.told_by = "MASTER_ADDR";
-  REQUIRE(net::host_and_port::parse("pod-0.job:1", place.at));
+  bootstrap::meeting_place place = named("pod-0.job:1");
   place.at.port = 0;
   net::socket_settings const sockets;
   bootstrap::whereabouts where{me, place, nullptr, sockets, true, now_us() + 60'000'000, nobody_knows};
@@ -72,9 +78,7 @@ TEST_CASE("a name of which nobody says anything ends the meeting at the deadline
   bootstrap::launch me;
   me.rank = 3;
   me.size = 8;
-  bootstrap::meeting_place place;
-  place.told_by = "MASTER_ADDR";
-  REQUIRE(net::host_and_port::parse("node7:29500", place.at));
+  bootstrap::meeting_place place = named("node7:29500");
   net::socket_settings const sockets;
   bootstrap::whereabouts const where{me, place, nullptr, sockets, true, now_us() + 150'000, names.ask};
   std::uint64_t token = 0;

@@ -40,8 +40,7 @@ class pushing {
   // Which receivers of a reducing step are pushed to; `stages`, if any of them is not.
   [[nodiscard]] forward_plan plan(primitive const& step, run const& result) noexcept {
     forward_plan plan;
-    bool const may_push = step.push && step.reduce && result.whole && step.target.where == place::output &&
-                          memory_.knows_peers() && result.bytes >= bytes_min;
+    bool const may_push = step.reduce && is_pushed(step, result);
     for (std::int32_t k = 0; k < step.to.count; ++k) {
       rank_t const peer = step.to.member(k, endpoint_.size());
       if (peer == endpoint_.rank()) continue;
@@ -75,9 +74,7 @@ class pushing {
                                                bool is_spread) noexcept {
     if (step.operand.count == 0 && memory_.output_bytes() != 0)
       return endpoint_.send(lane_, peer, nullptr, 0, transport::handover::greeting), status::ok;
-    if (!step.push || !operand.whole || step.target.where != place::output || !memory_.knows_peers() ||
-        operand.bytes < bytes_min)
-      return status::not_supported;
+    if (!is_pushed(step, operand)) return status::not_supported;
     if (std::byte* const to = target(step, peer)) {
       if (!is_spread) device::copy(to, operand.data, operand.bytes, memory_.streams_to_peers());
       endpoint_.send(lane_, peer, to, operand.bytes, transport::handover::pushed);
@@ -91,9 +88,7 @@ class pushing {
   [[nodiscard]] COLLX_NEVER_INLINE bool spread(primitive const& step, run const& operand,
                                                std::byte** destinations) noexcept {
     run const mine = memory_.find(step.target, 0, fragment_);
-    if (!operand.whole || !mine.whole || mine.bytes < bytes_min || step.target.where != place::output ||
-        !memory_.knows_peers())
-      return false;
+    if (!mine.whole || !is_pushed(step, operand)) return false;
     std::int32_t count = 0;
     if (mine.data != operand.data) destinations[count++] = mine.data;
     for (std::int32_t k = 0; k < step.to.count; ++k) {
@@ -111,6 +106,11 @@ class pushing {
   static constexpr std::size_t bytes_min = 256;
 
  private:
+  // Whether the payload of a step goes to its receivers' targets, where they can be reached.
+  [[nodiscard]] bool is_pushed(primitive const& step, run const& payload) const noexcept {
+    return step.push && payload.whole && step.target.where == place::output && memory_.knows_peers() &&
+           payload.bytes >= bytes_min;
+  }
   [[nodiscard]] bool may_post(rank_t peer) noexcept {
     if constexpr (Endpoint::fetches) return endpoint_.post_target(lane_, peer) != 0;
     else return false;
