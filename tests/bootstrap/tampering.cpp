@@ -100,8 +100,9 @@ std::string sit_between(net::owned_fd const& door, net::address const& zero, cha
     if (all[0].revents == 0) continue;
     net::owned_fd caller(accept4(door.get(), nullptr, nullptr, SOCK_CLOEXEC));
     net::owned_fd gate = net::begin_connect(zero, {});
-    while (gate && net::connect_outcome(gate.get()) == EINPROGRESS) sched_yield();
-    if (!caller || !gate || net::connect_outcome(gate.get()) != 0) continue;  // rank 1 dials again
+    int outcome = gate ? EINPROGRESS : errno;
+    while (outcome == EINPROGRESS && (outcome = net::connect_outcome(gate.get())) == EINPROGRESS) sched_yield();
+    if (!caller || outcome != 0) continue;  // rank 1 dials again
     ends.push_back(std::move(caller));
     ends.push_back(std::move(gate));
   }

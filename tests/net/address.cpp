@@ -228,6 +228,7 @@ TEST_CASE("a port where nobody listens, and one that is taken, are errors that s
   if (dialled) {
     REQUIRE(collx::net::ready_before(dialled.get(), POLLOUT, collx::now_us() + long_us));
     CHECK(collx::net::connect_outcome(dialled.get()) == ECONNREFUSED);
+    CHECK(collx::net::connect_outcome(dialled.get()) == ENOTCONN);  // never taken for a connection
   }
   std::strcpy(chosen.congestion, "none-such");
   CHECK_THROWS_WITH_AS((void)collx::net::listen_at(address::loopback(0), chosen),

@@ -141,7 +141,8 @@ struct congestion_name {
   return fd;
 }
 
-// Of a socket of begin_connect: 0 connected, EINPROGRESS not yet, else why not.
+// Of a socket of begin_connect: 0 connected, EINPROGRESS not yet, else why not. The system tells the reason
+// once: from then on it is ENOTCONN.
 [[nodiscard]] inline int connect_outcome(int fd) noexcept {
   // First whether it has ended, then how: a refusal that came in between would be taken for a connection.
   pollfd what{fd, POLLOUT, 0};
@@ -150,8 +151,10 @@ struct congestion_name {
   socklen_t length = sizeof why;
   if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &length) != 0) return errno;
   if (why != 0) return why;
+  address const peer = peer_address(fd);
+  if (peer.version == 0) return ENOTCONN;
   // Connected to itself: a port of the ephemeral range on which nobody listens may be given to the caller.
-  return local_address(fd) == peer_address(fd) ? ECONNREFUSED : 0;
+  return local_address(fd) == peer ? ECONNREFUSED : 0;
 }
 
 }  // namespace collx::inline abi_1::net
