@@ -74,6 +74,12 @@ TEST_CASE("without settings the built-in table chooses, as for automatic") {
     }
     CHECK(has(explained(world), "all_reduce of 4096 bytes on 2 ranks over threads, private memory: "));
     CHECK(has(explained(world), "of the built-in table"));
+    // All memory of threads can be stored to: a long reduce is shared by all ranks. That of processes cannot.
+    std::string const shared = tune::explain<contract::reduce>(world, 1 << 20).algorithm;
+    CHECK(shared == "direct_two_shot");
+    CHECK(tune::explain<contract::reduce, collx::selected>(world, 1 << 20).algorithm == shared);
+    using over_shm = tune::table_of<contract::reduce, collx::transport::shm::endpoint>;
+    CHECK(std::is_same_v<over_shm, tune::mapped_table<contract::reduce>>);
   });
 }
 

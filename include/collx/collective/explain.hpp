@@ -30,8 +30,7 @@ namespace detail {
 // What the built-in table says, in the way of `automatic`.
 template <class Contract, class Endpoint, bool Commutative>
 void explain_automatic(question const& q, explanation& e) {
-  using rows =
-      std::conditional_t<Endpoint::is_mapped, mapped_table<Contract>, message_table<Contract>>;
+  using rows = table_of<Contract, Endpoint>;
   e.from = source::built_in_table;
   e.row = first_row<Contract, Commutative>(typename rows::type{}, q).row;
   e.algorithm = choose<Contract, Endpoint, Commutative>(

@@ -18,6 +18,7 @@ class threads_world {
  public:
   static constexpr char const* transport_name = "threads";
   static constexpr bool lends_memory = true;
+  static constexpr bool is_open = true;
 
   threads_world(rank_t size, settings const& chosen)
       : settings_(chosen), layout_{size, chosen.staging_bytes}, blocks_(static_cast<std::size_t>(size)),

@@ -62,6 +62,21 @@ template <>
 struct mapped_table<contract::reduce> {
   using type = table<row<algo::direct_one_shot, 131072>, row<algo::chain>>;
 };
+// The last of more than two ranks would read all vectors alone.
+template <>
+struct mapped_table<contract::scan> {
+  using type =
+      table<row<algo::direct_one_shot, 262144>, row<algo::direct_one_shot, any_bytes, 2>, row<algo::chain>>;
+};
+
+// Where whatever a peer has allocated can be stored to: all ranks take a part of a long reduce, and store it
+// to the root's output. Where only some memory can be, that part would be copied once more than in a chain.
+template <class Contract>
+struct open_table : mapped_table<Contract> {};
+template <>
+struct open_table<contract::reduce> {
+  using type = table<row<algo::direct_one_shot, 32767>, row<algo::direct_two_shot>>;
+};
 
 // Of GPUs: lanes do not push what a step only sends (exec/lane_machine.hpp), so to be greeted gains nothing.
 template <class Contract>
@@ -128,8 +143,17 @@ template <class Contract, bool Commutative, class F, class First, class... Rest>
   }
 }
 
+namespace detail {
 template <class Contract, class Endpoint>
-using table_of = std::conditional_t<Endpoint::is_mapped, mapped_table<Contract>, message_table<Contract>>;
+[[nodiscard]] consteval auto find_table() {
+  if constexpr (!Endpoint::is_mapped) return message_table<Contract>{};
+  else if constexpr (requires { requires Endpoint::is_open; }) return open_table<Contract>{};
+  else return mapped_table<Contract>{};
+}
+}  // namespace detail
+
+template <class Contract, class Endpoint>
+using table_of = decltype(detail::find_table<Contract, Endpoint>());
 
 // Calls f.template operator()<Algorithm>() with the first row that applies.
 template <class Contract, class Endpoint, bool Commutative, class F>

@@ -35,7 +35,7 @@ template <class Contract, bool Commutative, class... Rows>
 template <class Contract, class Endpoint, bool Commutative>
 [[nodiscard]] built_in_row built_in(question const& q) noexcept {
   if constexpr (Endpoint::is_mapped)
-    return first_row<Contract, Commutative>(typename mapped_table<Contract>::type{}, q);
+    return first_row<Contract, Commutative>(typename table_of<Contract, Endpoint>::type{}, q);
   else return {};
 }
 

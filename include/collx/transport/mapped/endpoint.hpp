@@ -46,6 +46,12 @@ class endpoint {
     else return false;
   }();
 
+  // Whether all of a peer's memory is within reach, so that address_of() never returns 0; for tables of choices.
+  static constexpr bool is_open = [] {
+    if constexpr (requires { Space::is_open; }) return Space::is_open;
+    else return false;
+  }();
+
   // `members[i]`: the world rank of rank i here. `blocks[i]`: where its block of shared memory lies
   // in this rank's address space; zeroed by its owner before anybody else uses it.
   COLLX_COLD endpoint(Space& space, rank_t rank, array<rank_t> members, std::byte* const* blocks,
