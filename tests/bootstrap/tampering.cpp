@@ -101,7 +101,8 @@ std::string sit_between(net::owned_fd const& door, net::address const& zero, cha
     net::owned_fd caller(accept4(door.get(), nullptr, nullptr, SOCK_CLOEXEC));
     net::owned_fd gate = net::begin_connect(zero, {});
     int outcome = gate ? EINPROGRESS : errno;
-    while (outcome == EINPROGRESS && (outcome = net::connect_outcome(gate.get())) == EINPROGRESS) sched_yield();
+    while (outcome == EINPROGRESS && (outcome = net::connect_outcome(gate.get())) == EINPROGRESS)
+      sched_yield();
     if (!caller || outcome != 0) continue;  // rank 1 dials again
     ends.push_back(std::move(caller));
     ends.push_back(std::move(gate));
