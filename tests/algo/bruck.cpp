@@ -6,6 +6,7 @@
 
 #include "algo/steps.hpp"
 #include "collx/schedule/proves.hpp"
+#include "collx/schedule/verify.hpp"
 
 namespace {
 
@@ -53,6 +54,14 @@ TEST_CASE("bruck all_to_all: those blocks travel whose distance has the digit of
     if (!step.to.empty()) sent.push_back(slots(step.operand));
   CHECK(sent == std::vector<std::vector<std::int32_t>>{{1, 4, 7}, {2, 5}, {3, 4, 5}, {6, 7}});
   CHECK(steps::receivers<bruck<3>::all_to_all>({2, 8, 0}) == std::vector<rank_t>{3, 4, 5, 0});
+}
+
+TEST_CASE_TEMPLATE("bruck: proved for other K too", Ports, bruck<3>, bruck<5>, bruck<8>) {
+  for (rank_t const size : {1, 2, 5, 7, 9, 10, 25, 26, 27, 28, 33, 48, 63, 64, 65}) {
+    CAPTURE(size);
+    CHECK(verify<typename Ports::all_gather>(size).ok());
+    CHECK(verify<typename Ports::all_to_all>(size).ok());
+  }
 }
 
 TEST_CASE("bruck: cost") {

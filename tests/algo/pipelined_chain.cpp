@@ -60,6 +60,15 @@ TEST_CASE("pipelined_chain: no rank talks to any but its neighbours, whatever C 
   });
 }
 
+TEST_CASE_TEMPLATE("pipelined_chain: of memory besides the caller's, one chunk under way is enough", Schedule,
+                   chain::broadcast, chain::reduce, chain::scan, chain::exclusive_scan) {
+  for (rank_t const size : {2, 3, 5, 8, 16}) {
+    CHECK(scratch_chunks<Schedule>(size) == 0);
+    CHECK(minimal_depth<Schedule>(size) == 1);
+    CHECK(depth<Schedule>(size) <= 3);  // what an executor may have under way
+  }
+}
+
 TEST_CASE("pipelined_chain: the best chunk count is that of the law") {
   static_assert(algo::best_chunk_count(1e5, 1, 1e4, 16) == 12);  // sqrt(14 * 1e5 / 1e4) = 11.8
   for (double const bytes : {1e3, 1e5, 1e6, 1e8})

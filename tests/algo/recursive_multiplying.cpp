@@ -6,6 +6,7 @@
 
 #include "algo/steps.hpp"
 #include "collx/schedule/proves.hpp"
+#include "collx/schedule/verify.hpp"
 
 namespace {
 
@@ -42,6 +43,11 @@ TEST_CASE("recursive_multiplying: operands stand in rank order") {
       for (std::int32_t k = 1; k < step.from.count; ++k)
         CHECK(step.from.member(k - 1, p.size) < step.from.member(k, p.size));
     });
+}
+
+TEST_CASE_TEMPLATE("recursive_multiplying: proved for other K too", Schedule, by<2>, by<3>, by<5>, by<8>) {
+  for (rank_t size = 1; size <= 33; ++size) CHECK(verify<Schedule>(size).ok());
+  for (rank_t const size : {48, 63, 64, 65, 81, 82, 125, 127, 128}) CHECK(verify<Schedule>(size).ok());
 }
 
 TEST_CASE("recursive_multiplying: cost") {

@@ -76,6 +76,39 @@ TEST_CASE("persistent: a start sends what the algorithm sends, even where calls 
   });
 }
 
+TEST_CASE("persistent: lists of messages, graphs and trees send what they are made of, start after start") {
+  on_ranks(4, [](communicator& comm) {
+    rank_t const left = (comm.rank() + 3) % 4, right = (comm.rank() + 1) % 4;
+    std::vector<float> mine(100, 1.0f), from_left(100), from_right(100), both(200), sum(100);
+    collx::exchange list(comm);
+    list.send(mine, left);
+    list.send(mine, right);
+    list.receive(from_left, left);
+    list.receive(from_right, right);
+    std::vector<rank_t> const peers{left, right};
+    collx::graph const edges(comm, peers, peers);
+    collx::fixed_tree const tree{4};
+    auto const messages = [&](auto const& call) {
+      std::uint64_t const before = comm.engine().endpoint().messages();
+      call();
+      return comm.engine().endpoint().messages() - before;
+    };
+    auto const of_tree = messages([&] { collx::all_reduce_fixed_tree(comm, tree, mine, sum); });
+    auto over_tree = collx::persistent::all_reduce_fixed_tree(comm, tree, mine, sum);
+    for (int i = 0; i < 3; ++i) {
+      require(messages([&] { list.start().wait(); }) == 2, "a list of two sends");
+      require(messages([&] { collx::start::neighbour_all_gather(comm, edges, mine, both).wait(); }) == 2,
+              "two destinations");
+      auto const again = messages([&] {
+        over_tree.start();
+        over_tree.wait();
+      });
+      require(again == of_tree && again > 0, "a tree");
+    }
+    require(from_left[99] == 1.0f && both[199] == 1.0f && sum[99] == 4.0f, "a wrong result");
+  });
+}
+
 TEST_CASE("persistent: several in flight, and started again before they were waited for") {
   on_ranks(3, [](communicator& comm) {
     std::vector<long> a(5000, 1), b(7, 2);
