@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 
+#include "collective/disagreement.hpp"
 #include "collective/each_rank.hpp"
 #include "collx/bootstrap/processes.hpp"
 #include "sample.hpp"
@@ -67,6 +68,35 @@ TEST_CASE("shm: the same with private memory on some ranks and symmetric memory 
     CAPTURE(size);
     // The matrix on mailboxes starts all of them.
     walk_in_processes<forms::started, sample::algorithms>(size, memory_kind::mixed);
+  }
+}
+
+// Of two ranks, one may have the system store to the other's private memory.
+TEST_CASE("shm: nobody stores behind what a process with another count passed, be it private or symmetric") {
+  using disagreement::counts_t;
+  for (auto const& [counts, symmetric] : {std::pair{counts_t{20'011, 9001}, false},
+                                          {{9001, 20'011}, true},
+                                          {{396, 404}, false},
+                                          {{396, 404}, true}}) {
+    CAPTURE(counts[0]);
+    bool const is_symmetric = symmetric;
+    counts_t const& passed = counts;
+    std::size_t const room = disagreement::room_of(counts);
+    disagreement::for_each<forms::blocking, shm>(2, [&](auto const& called, rank_t root) {
+      CAPTURE(std::string(called.collective->name));
+      CAPTURE(std::string(called.algorithm));
+      auto const one_rank = [&](collx::communicator<shm>& comm) {
+        std::vector<oracle::element> own(is_symmetric ? 0 : 2 * room);
+        auto const shared = comm.allocate<oracle::element>(is_symmetric ? 2 * room : 1);
+        disagreement::memory mine(is_symmetric ? shared.data() : own.data(), room);
+        (void)mine.call(called, comm, root, passed[static_cast<std::size_t>(comm.rank())]);
+        if (!mine.is_untouched()) throw std::runtime_error("memory behind the buffers was changed");
+      };
+      collx::transport::settings chosen;
+      chosen.staging_bytes = cases::staging_bytes;
+      chosen.single_copy_bytes = 1024;
+      CHECK(all_ended_well(watched::on_processes(2, one_rank, chosen)));
+    });
   }
 }
 

@@ -3,6 +3,7 @@
 // ctest: TIMEOUT 300
 #include <doctest/doctest.h>
 
+#include "collective/disagreement.hpp"
 #include "collective/each_rank.hpp"
 #include "collx/bootstrap/threads.hpp"
 #include "sample.hpp"
@@ -27,6 +28,34 @@ TEST_CASE("threads: every schedule of 1 to 17 ranks gives what the reference giv
   }
   MESSAGE("collectives, counted on every rank: " << done.load());
   CHECK(done > 10'000);
+}
+
+// The counts of 400 and 416 are cut in three such that the last parts are alike, and lie apart.
+TEST_CASE("threads: ranks with different counts are told, and nobody stores behind what another one passed") {
+  using disagreement::counts_t;
+  for (counts_t const& counts :
+       {counts_t{3000, 700}, counts_t{700, 3000}, counts_t{400, 400, 416}, counts_t{9001, 20'011, 9001}}) {
+    auto const size = static_cast<rank_t>(counts.size());
+    std::size_t const room = disagreement::room_of(counts);
+    std::vector<oracle::element> all(2 * room * counts.size());
+    disagreement::for_each<forms::blocking, threads>(size, [&](auto const& called, rank_t root) {
+      CAPTURE(std::string(called.collective->name));
+      CAPTURE(std::string(called.algorithm));
+      CAPTURE(counts[0]);
+      CAPTURE(root);
+      std::vector<disagreement::memory> ranks;
+      for (std::size_t r = 0; r < counts.size(); ++r) ranks.emplace_back(&all[2 * room * r], room);
+      std::atomic<int> told{0};
+      watched::on_threads(size,
+                          [&](collx::communicator<threads>& comm) {
+                            auto const i = static_cast<std::size_t>(comm.rank());
+                            told += ranks[i].call(called, comm, root, counts[i]);
+                          },
+                          {.staging_bytes = cases::staging_bytes});
+      CHECK(told > 0);
+      for (auto const& each : ranks) CHECK(each.is_untouched());
+    });
+  }
 }
 
 TEST_CASE("threads: nobody leaves a barrier before everybody has come") {

@@ -56,9 +56,9 @@ class recording_endpoint : public Endpoint {
     Endpoint::send(lane, peer, payload, bytes, how);
   }
 
-  void begin(int lane, std::byte* output) noexcept {
+  void begin(int lane, std::byte* output, std::size_t output_bytes = 0) noexcept {
     last_lane = lane;
-    Endpoint::begin(lane, output);
+    Endpoint::begin(lane, output, output_bytes);
   }
 
   std::vector<post> posts;

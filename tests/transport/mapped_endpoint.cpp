@@ -256,11 +256,12 @@ TEST_CASE("mapped: a peer's output can be stored to once a payload of this colle
   std::vector<std::byte> output(200), payload(200);
   to.begin(0, nullptr);
   CHECK(to.push_target(0, 0) == nullptr);
-  from.begin(0, output.data());
+  from.begin(0, output.data(), output.size());
   from.send(0, 1, payload.data(), payload.size(), handover::in_place);
   arrival what;
   REQUIRE(to.arrived(0, 0, what));
   CHECK(to.push_target(0, 0) == output.data());
+  CHECK(to.push_room(0, 0) == output.size());
   to.consume(0, 0);
   CHECK(to.push_target(0, 0) == output.data());
   to.begin(0, nullptr);  // the next collective knows nothing of it yet

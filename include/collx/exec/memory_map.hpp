@@ -39,6 +39,12 @@ class memory_map : public chunk_map {
   [[nodiscard]] std::size_t output_bytes() const noexcept {
     return static_cast<std::size_t>(user_.output_window.count) * block_bytes_;
   }
+  // From where the output begins to where its last block ends.
+  [[nodiscard]] std::size_t output_extent_bytes() const noexcept {
+    if (user_.output_window.count == 0) return 0;
+    return static_cast<std::size_t>(user_.output_window.count - 1) * block_pitch_ * element_bytes_ +
+           block_bytes_;
+  }
   // Whether peers may have the system store to the output where they cannot. The vector is then copied by
   // parts, some of which are fetched, all or none.
   [[nodiscard]] bool lets_post() const noexcept { return user_.lets_post && lets_fetch(); }

@@ -34,7 +34,9 @@ class pushing {
   [[nodiscard]] std::byte* target(primitive const& step, rank_t peer) noexcept {
     if (peer == endpoint_.rank()) return nullptr;
     std::byte* const output = endpoint_.push_target(lane_, peer);
-    return output == nullptr ? nullptr : output + memory_.offset_at(peer, step.target, fragment_);
+    if (output == nullptr) return nullptr;
+    std::size_t const at = memory_.offset_at(peer, step.target, fragment_);
+    return fits(step, peer, at) ? output + at : nullptr;
   }
 
   // Which receivers of a reducing step are pushed to; `stages`, if any of them is not.
@@ -45,7 +47,7 @@ class pushing {
       rank_t const peer = step.to.member(k, endpoint_.size());
       if (peer == endpoint_.rank()) continue;
       if (may_push && target(step, peer) != nullptr) plan.pushes = true;
-      else if (may_push && may_post(peer)) plan.posts = true;
+      else if (may_push && may_post(step, peer)) plan.posts = true;
       else plan.stages = true;
     }
     return plan;
@@ -57,7 +59,9 @@ class pushing {
     if constexpr (Endpoint::fetches) {
       std::uint64_t const output = endpoint_.post_target(lane_, peer);
       if (output == 0) return status::not_supported;
-      std::uint64_t const to = output + memory_.offset_at(peer, step.target, fragment_);
+      std::size_t const at = memory_.offset_at(peer, step.target, fragment_);
+      if (!fits(step, peer, at)) return status::not_supported;
+      std::uint64_t const to = output + at;
       status const outcome = endpoint_.post(peer, to, payload.data, payload.bytes);
       if (outcome == status::ok)
         endpoint_.send(lane_, peer, reinterpret_cast<std::byte const*>(static_cast<std::uintptr_t>(to)),
@@ -111,9 +115,21 @@ class pushing {
     return step.push && payload.whole && step.target.where == place::output && memory_.knows_peers() &&
            payload.bytes >= bytes_min;
   }
-  [[nodiscard]] bool may_post(rank_t peer) noexcept {
-    if constexpr (Endpoint::fetches) return endpoint_.post_target(lane_, peer) != 0;
+  [[nodiscard]] bool may_post(primitive const& step, rank_t peer) noexcept {
+    if constexpr (Endpoint::fetches)
+      return endpoint_.post_target(lane_, peer) != 0 &&
+             fits(step, peer, memory_.offset_at(peer, step.target, fragment_));
     else return false;
+  }
+
+  // Whether the chunks of the step, `at` bytes behind where a peer's output begins, end where that does, or
+  // before. Not, where the peer was called with a smaller count: it is then sent a message, and says so.
+  [[nodiscard]] bool fits(primitive const& step, rank_t peer, std::size_t at) noexcept {
+    if constexpr (Endpoint::is_mapped) {
+      std::size_t const room = endpoint_.push_room(lane_, peer);
+      return at <= room && memory_.find(step.target, 0, fragment_).bytes <= room - at;
+    }
+    return false;
   }
 
   Endpoint& endpoint_;

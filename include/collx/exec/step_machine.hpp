@@ -26,7 +26,7 @@ class step_machine : public resumable<Endpoint> {
   step_machine(Endpoint& endpoint, int lane, workspace& work, Map const& map, combine_function how,
                preparation const* prepare) noexcept
       : base(endpoint, lane), work_(work), memory_(map()), combine_(how), prepare_(prepare) {
-    endpoint_.begin(lane, memory_.output());
+    endpoint_.begin(lane, memory_.output(), memory_.output_extent_bytes());
     if (COLLX_UNLIKELY(memory_.lets_post())) pushing<Endpoint>::offer(endpoint, lane, memory_);
   }
 

@@ -39,7 +39,7 @@ enum class handover : std::uint8_t {
 //   inline_bytes               payloads of up to so many bytes are copied by send() itself
 //   short_bytes                of mapped ones: the same in lane 0, at least as much; what short calls send
 //   depth()                    messages to one peer on one lane that may be in flight at least
-//   begin(lane, output)        a collective starts on this lane; its output buffer (or null)
+//   begin(lane, output, n)     a collective starts on this lane; its output buffer of n bytes, or null and 0
 //   expect(lane, peer, p, n)   the next message from peer has n bytes and is wanted at p, or
 //                              anywhere if p is null. At most once per message, before arrived().
 //   arrived(lane, peer, a)     true if the next message is here; then a says where. Repeatable.
@@ -62,6 +62,7 @@ enum class handover : std::uint8_t {
 //   send(lane, peer, p, n, h)  requires can_send
 //   push_target(lane, peer)    where the peer's output of the current collective begins in memory
 //                              that this rank can store to, or null
+//   push_room(lane, peer)      of mapped ones: how many bytes it has there, or at post_target()
 //   end_fragment(lane)         everything sent so far may be reclaimed once consumed
 //   unread_by(lane)            a rank that may still read in-place payloads of this one, or no_rank
 //   staging_bytes()            what vectors are cut by: half of it per fragment. stage() has at least so much
@@ -84,7 +85,7 @@ concept endpoint = requires(E& e, int lane, rank_t peer, std::byte* to, std::byt
   { E::inline_bytes } -> std::convertible_to<std::size_t>;
   { e.staging_bytes() } noexcept -> std::same_as<std::size_t>;
   { e.depth() } noexcept -> std::same_as<std::uint64_t>;
-  { e.begin(lane, to) } noexcept;
+  { e.begin(lane, to, bytes) } noexcept;
   { e.expect(lane, peer, to, bytes) } noexcept;
   { e.arrived(lane, peer, what) } noexcept -> std::same_as<bool>;
   { e.consume(lane, peer) } noexcept;

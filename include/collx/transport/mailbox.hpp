@@ -209,7 +209,7 @@ class mailbox_endpoint {
   [[nodiscard]] mailbox_detail::group& group() const noexcept { return *group_; }
   void leave() noexcept { world_->close(group_); }
 
-  void begin(int, std::byte*) noexcept {}
+  void begin(int, std::byte*, std::size_t = 0) noexcept {}
 
   void expect(int lane, rank_t peer, std::byte* destination, std::size_t bytes) noexcept {
     channel& from = group_->between(lane, peer, rank_);

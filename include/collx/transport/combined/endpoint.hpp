@@ -73,7 +73,7 @@ class composite_endpoint {
     near_.leave();
   }
 
-  void begin(int lane, std::byte*) noexcept {
+  void begin(int lane, std::byte*, std::size_t = 0) noexcept {
     near_.begin(lane, nullptr);
     far_.begin(lane, nullptr);
   }

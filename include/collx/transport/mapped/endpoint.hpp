@@ -116,8 +116,9 @@ class endpoint {
           });
   }
 
-  void begin(int lane, std::byte* output) noexcept {
+  void begin(int lane, std::byte* output, std::size_t output_bytes = 0) noexcept {
     target_[lane] = output;
+    target_bytes_[lane] = output_bytes;
     offers_[lane] = false;
     ++collective_[lane];
   }
@@ -140,6 +141,7 @@ class endpoint {
     what.data = fetches && COLLX_UNLIKELY(next.payload >= in_receiver) ? in_private(next.payload)
                                                                        : space_->at(next.payload);
     with.push_target = next.target;
+    std::memcpy(&with.push_room, next.inlined, sizeof with.push_room);
     with.push_collective = collective_[lane];
     return true;
   }
@@ -232,6 +234,7 @@ class endpoint {
     next.payload =
         how == handover::greeting ? space_->address_of(own_block_, 1) : space_->address_of(payload, bytes);
     next.target = target_[lane] == nullptr ? 0 : space_->address_of(target_[lane], 1);
+    std::memcpy(next.inlined, &target_bytes_[lane], sizeof target_bytes_[lane]);
     if constexpr (fetches) {
       if (next.payload == 0)
         next.payload =
@@ -258,6 +261,7 @@ class endpoint {
     bool const known = with.push_collective == collective_[lane] && with.push_target != 0;
     return known && (with.push_target & in_sender) == 0 ? space_->at(with.push_target) : nullptr;
   }
+  [[nodiscard]] std::size_t push_room(int lane, rank_t peer) noexcept { return at(lane, peer).push_room; }
 
   void end_fragment(int lane) noexcept {
     // Only staged letters: those without a payload are not acknowledged at once.
@@ -375,6 +379,7 @@ class endpoint {
   small_line small_[lane_count];
   std::byte const* hinted_[lane_count] = {};
   std::byte const* target_[lane_count] = {};
+  std::size_t target_bytes_[lane_count] = {};
   bool offers_[lane_count] = {};
   std::uint64_t collective_[lane_count] = {};
 };

@@ -43,8 +43,8 @@ struct alignas(line_bytes) letter {
   std::uint64_t payload;  // shared address, or a mark and an address there; 0: the payload is `inlined`
   std::uint64_t target;   // with a payload: the sender's output, shared or marked in_sender; 0: not reachable
   std::uint32_t bytes;
-  std::uint32_t consumed;  // letters of the receiver that the sender has consumed, modulo 2^32
-  std::byte inlined[inline_bytes];
+  std::uint32_t consumed;           // letters of the receiver that the sender has consumed, modulo 2^32
+  std::byte inlined[inline_bytes];  // of a payload elsewhere: the bytes at `target`, a std::size_t
 };
 static_assert(sizeof(letter) == line_bytes);
 

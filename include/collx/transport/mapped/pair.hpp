@@ -32,6 +32,7 @@ struct alignas(line_bytes) pair {
   further_line* further_inbox = nullptr;
   further_line* further_outbox = nullptr;
   std::byte whole[short_bytes];
+  std::size_t push_room = 0;  // bytes at push_target
 };
 
 // Sends the letter after the last one, of `bytes` bytes of which `here` are in its line.

@@ -48,7 +48,7 @@ class endpoint {
   [[nodiscard]] World& space() const noexcept { return *world_; }
   COLLX_COLD void leave() noexcept { world_->leave(traffic_, number_); }
 
-  void begin(int, std::byte*) noexcept {}
+  void begin(int, std::byte*, std::size_t = 0) noexcept {}
 
   void expect(int lane, rank_t peer, std::byte* destination, std::size_t bytes) noexcept {
     traffic_.receive(lane, peer, destination, bytes);

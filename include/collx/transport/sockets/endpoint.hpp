@@ -56,7 +56,7 @@ class tcp_endpoint {
   [[nodiscard]] tcp_world& space() const noexcept { return *world_; }
   COLLX_COLD void leave() noexcept { world_->leave(group_); }
 
-  void begin(int, std::byte*) noexcept {}
+  void begin(int, std::byte*, std::size_t = 0) noexcept {}
   // What begins on a lane; see flows::slice_limits.
   void about(int lane, char const* collective) noexcept {
     if (COLLX_LIKELY(!world_->all_chosen().slices.tells_collectives_apart())) return;
