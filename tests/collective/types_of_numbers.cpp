@@ -5,6 +5,7 @@
 // sanitizers: no, compiles half a minute more, for code that types.cpp runs under them
 #include <complex>
 #include <functional>
+#include <initializer_list>
 #include <stdexcept>
 #include <vector>
 
@@ -106,9 +107,26 @@ void check_every_schedule(communicator& comm) {
 }
 
 template <class T, class... Ops>
-void check() {
-  for (rank_t const size : {1, 2, 3, 5, 8})
+void check(std::initializer_list<rank_t> sizes = {1, 2, 3, 5, 8}) {
+  for (rank_t const size : sizes)
     on_ranks(size, [](communicator& comm) { (check_every_schedule<T, Ops>(comm), ...); });
+}
+
+// Sums and products of complex numbers on a rank that is a process.
+template <class T, class Algorithm>
+void multiply_and_add(collx::communicator<collx::transport::shm>& comm) {
+  std::vector<T> own(count), sum(count), product(count);
+  for (std::size_t i = 0; i < count; ++i) own[i] = number<T>::of(digit(comm.rank(), i));
+  collx::all_reduce<Algorithm>(comm, own, sum, collx::sum);
+  collx::all_reduce<Algorithm>(comm, own, product, collx::prod);
+  for (std::size_t i = 0; i < count; ++i) {
+    T total = number<T>::of(digit(0, i)), whole = total;
+    for (rank_t r = 1; r < comm.size(); ++r) {
+      total += number<T>::of(digit(r, i));
+      whole *= number<T>::of(digit(r, i));
+    }
+    if (sum[i] != total || product[i] != whole) throw std::runtime_error(Algorithm::name);
+  }
 }
 
 }  // namespace
@@ -128,7 +146,19 @@ TEST_CASE("floats of 8 bits through every algorithm of every collective that com
 
 TEST_CASE("complex numbers are added and multiplied by every algorithm") {
   check<std::complex<float>, collx::sum_t, collx::prod_t>();
-  check<std::complex<double>, collx::sum_t, collx::prod_t>();
+  // Of all numbers of ranks, once.
+  check<std::complex<double>, collx::sum_t, collx::prod_t>(
+      {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17});
+}
+
+TEST_CASE("complex numbers on 2 to 8 processes") {
+  for (rank_t size = 2; size <= 8; ++size)
+    for (int const code : watched::on_processes(size, [](collx::communicator<collx::transport::shm>& comm) {
+           multiply_and_add<std::complex<float>, collx::algo::ring>(comm);
+           multiply_and_add<std::complex<double>, collx::algo::recursive_halving_doubling>(comm);
+           multiply_and_add<std::complex<double>, collx::algo::direct_two_shot>(comm);
+         }))
+      CHECK(code == 0);
 }
 
 TEST_CASE("an average of complex numbers is divided once") {
