@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks, as threads with a tree of sockets between them, tell each other texts after they have met.
 // component: tcp
+// ctest: LABELS waits
 #include "collx/bootstrap/gather.hpp"
 
 #include <string>

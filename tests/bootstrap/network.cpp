@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forked processes meet over the loopback interface: in any order, late, missing, doubled, among strangers.
 // component: tcp
+// ctest: LABELS waits
 #include "collx/bootstrap/network.hpp"
 
 #include <algorithm>

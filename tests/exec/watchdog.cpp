@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The watchdog of the tests (tests/watchdog.hpp): ranks that hang, threads and processes, are ended before
 // ctest ends the test, and each says where it stands: collective, number, step, and whom it waits for.
+// ctest: LABELS waits
 
 #include <string>
 #include <vector>
