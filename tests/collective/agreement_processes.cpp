@@ -3,6 +3,7 @@
 // differ are found before any data move, and the ranks that find it name both values. All arguments in which
 // ranks can differ: agreement.cpp.
 // component: tcp
+// thread sanitizer: no, each rank is a process of one thread
 #include <atomic>
 #include <new>
 #include <string>

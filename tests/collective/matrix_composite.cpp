@@ -4,6 +4,7 @@
 // proved and run elsewhere; here it is which way each message goes. The hosts are pretended
 // (transport/pretended_hosts.hpp); tests/hosts has real ones.
 // component: tcp
+// thread sanitizer: no, each rank is a process of one thread
 #include <cstdlib>
 
 #include <doctest/doctest.h>

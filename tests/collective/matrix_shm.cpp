@@ -3,6 +3,7 @@
 // one kind on some ranks and the other on the rest: ranks cannot know what the others pass (sample.hpp: with
 // some of these numbers of ranks).
 // ctest: TIMEOUT 300
+// thread sanitizer: no, each rank is a process of one thread
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 

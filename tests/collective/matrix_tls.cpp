@@ -2,6 +2,7 @@
 // One algorithm of each kind, between processes that encrypt what they send each other; also with several
 // connections per pair. What the matrix over TCP finds in schedules this one need not find again.
 // component: tcp
+// thread sanitizer: no, each rank is a process of one thread
 #include <cstdlib>
 
 #include <doctest/doctest.h>

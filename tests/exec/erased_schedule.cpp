@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A schedule as values gives the answers of the schedule.
+// thread sanitizer: no, there is one thread
 #include "collx/exec/erased_schedule.hpp"
 
 #include <doctest/doctest.h>

@@ -2,6 +2,7 @@
 // Calls around the sizes at which messages cease to fit a letter, and short calls end: with memory that peers
 // can read on some ranks, and not on others; with messages that come without data; slower than a short call
 // looks.
+// thread sanitizer: no, each rank is a process of one thread
 #include <cstdint>
 #include <span>
 #include <vector>

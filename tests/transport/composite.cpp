@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What groups of a composite communicator take of their host's memory is given back.
 // component: tcp
+// thread sanitizer: no, each rank is a process of one thread
 #include "collx/transport/composite.hpp"
 
 #include <optional>

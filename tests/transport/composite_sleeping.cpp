@@ -2,6 +2,7 @@
 // A rank that waits long for a peer of its own host, or of another one, sleeps: it costs its processor
 // little, and misses nothing.
 // component: tcp
+// thread sanitizer: no, each rank is a process of one thread
 #include <algorithm>
 #include <vector>
 

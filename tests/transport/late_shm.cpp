@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // faulty<shm>: processes that see messages and credits late. A failing seed is printed; COLLX_SEED=number
 // runs it alone, COLLX_SEEDS=count another number of them.
+// thread sanitizer: no, each rank is a process of one thread
 #include "transport/late_messages.hpp"
 #include "watched.hpp"
 

@@ -2,6 +2,7 @@
 // faulty<tcp>: processes that see messages and credits late. A failing seed is printed; COLLX_SEED=number
 // runs it alone, COLLX_SEEDS=count another number of them.
 // component: tcp
+// thread sanitizer: no, each rank is a process of one thread
 #include "transport/late_messages.hpp"
 #include "watched_tcp.hpp"
 

@@ -3,6 +3,7 @@
 // survivor gets an error that names the collective, its number and the lost rank, long before the
 // deadline.
 // ctest: TIMEOUT 300
+// thread sanitizer: no, each rank is a process of one thread
 #include "collx/bootstrap/processes.hpp"
 #include "sample.hpp"
 #include "transport/killing.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private payloads that receivers, or their senders, have the system copy: the same results as staged
-// ones, whatever their size and alignment; staged where it refuses; an error and no wait for ever where a
-// peer dies.
+// Private payloads that receivers, or their senders, have the system copy: the same results as staged ones,
+// whatever their size and alignment; staged where it refuses; an error, not a wait for ever, if a peer dies.
 // ctest: TIMEOUT 300
+// thread sanitizer: no, each rank is a process of one thread
 #include <cstring>
 #include <stdexcept>
 #include <string>

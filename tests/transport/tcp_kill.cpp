@@ -4,6 +4,7 @@
 // the deadline where it does not.
 // ctest: TIMEOUT 300
 // component: tcp
+// thread sanitizer: no, each rank is a process of one thread
 #include <netinet/in.h>
 #include <sys/socket.h>
 

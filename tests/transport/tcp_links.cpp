@@ -2,6 +2,7 @@
 // Which connections there are: those that a collective needs, made by the lower rank, and a ring for control.
 // And what is said on that for control does not wait behind data.
 // component: tcp
+// thread sanitizer: no, each rank is a process of one thread
 #include <vector>
 
 #include <doctest/doctest.h>

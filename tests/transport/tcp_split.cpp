@@ -2,6 +2,7 @@
 // A rank that lacks something for its part of a new group says so before the others count on it. And members
 // that have theirs may use the group before the others have.
 // component: tcp
+// thread sanitizer: no, each rank is a process of one thread
 #include <cstring>
 #include <optional>
 #include <string>

@@ -2,6 +2,7 @@
 // While a job runs, 10,000 connections that say anything: the same results, and nothing lost. And strangers
 // of every kind, each of which is counted as what it is.
 // component: tcp
+// thread sanitizer: no, each rank is a process of one thread
 #include <algorithm>
 #include <atomic>
 #include <cstring>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program that defines COLLX_CHOOSE_AT_RUN_TIME: variables reach the calls that name no algorithm.
+// thread sanitizer: no, each rank is a process of one thread
 #define COLLX_CHOOSE_AT_RUN_TIME
 #include <string>
 #include <vector>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `selected` by the variables of a program: read once, so each case is a process of its own.
+// thread sanitizer: no, each rank is a process of one thread
 #include <string>
 #include <vector>
 

@@ -2,6 +2,7 @@
 // `selected` where ranks share hosts: the choice looks at how they lie, and two-level algorithms are among
 // what it, a variable or code may take. The hosts are pretended (transport/pretended_hosts.hpp).
 // component: tcp
+// thread sanitizer: no, each rank is a process of one thread
 #include <string>
 #include <vector>
 

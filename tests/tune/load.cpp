@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading tables: what they say, and how mistakes in them are told.
+// thread sanitizer: no, there is one thread
 #include "collx/tune/load.hpp"
 
 #include <doctest/doctest.h>

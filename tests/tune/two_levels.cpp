@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What schedules send inside groups and between them, against numbers worked out by hand and the verifier's.
+// thread sanitizer: no, there is one thread
 #include "collx/tune/two_levels.hpp"
 
 #include <string>
