@@ -11,6 +11,7 @@
 #include "collective/schedules.hpp"
 #include "collx/bootstrap/mailbox.hpp"
 #include "collx/bootstrap/threads.hpp"
+#include "collx/collective/send_receive.hpp"
 #include "sample.hpp"
 #include "watched.hpp"
 
@@ -20,6 +21,17 @@ using collx::rank_t;
 using collx::status;
 using faulty_mailbox = collx::transport::faulty<collx::transport::mailbox>;
 using faulty_threads = collx::transport::faulty<collx::transport::threads>;
+
+// To which every peer has ended by the time that it asks.
+template <class Endpoint>
+class deserted_endpoint : public Endpoint {
+ public:
+  using Endpoint::Endpoint;
+  [[nodiscard]] status interrupted(rank_t) noexcept { return status::peer_lost; }
+};
+struct deserted_threads : collx::transport::threads {
+  using endpoint = deserted_endpoint<collx::transport::threads::endpoint>;
+};
 
 using entry = schedules::entry<forms::started, faulty_mailbox>;
 
@@ -184,6 +196,30 @@ TEST_CASE("faulty: with everything late and out of order, threads give the right
       }
     });
   }
+}
+
+// A peer may send its last message and end between a look for it and the question after the peer. Who is told
+// that it has ended looks once more.
+TEST_CASE("faulty: of a peer that has ended nothing is late") {
+  using faulty_deserted = collx::transport::faulty<deserted_threads>;
+  std::atomic<bool> sent{false};
+  watched::on_threads<faulty_deserted>(2, [&](collx::communicator<faulty_deserted>& comm) {
+    std::vector<int> value(1, 7);
+    if (comm.rank() == 0) {
+      collx::send(comm, value, 1);
+      sent = true;
+      sent.notify_one();
+      return;
+    }
+    sent.wait(false);
+    auto& endpoint = comm.engine().endpoint();
+    endpoint.inject({.seed = 1, .delay_polls_max = 1'000'000});
+    collx::transport::arrival what;
+    if (endpoint.interrupted(0) != status::peer_lost) throw std::runtime_error("it has not ended");
+    if (!endpoint.arrived(0, 0, what)) throw std::runtime_error("its last message is late");
+    collx::receive(comm, value, 0);
+    if (endpoint.withheld() != 0) throw std::runtime_error("something was withheld");
+  });
 }
 
 TEST_CASE("faulty: the same seed delays the same messages") {

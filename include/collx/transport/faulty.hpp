@@ -29,7 +29,8 @@ class faulty_endpoint : public Endpoint {
   explicit faulty_endpoint(Arguments&&... arguments)
       : Endpoint(static_cast<Arguments&&>(arguments)...),
         waits_(static_cast<std::size_t>(Endpoint::lane_count) * static_cast<std::size_t>(this->size())),
-        granted_(waits_.size()) {
+        granted_(waits_.size()),
+        ended_(static_cast<std::size_t>(this->size())) {
     for (std::uint32_t& wait : waits_) wait = not_drawn;
   }
 
@@ -44,6 +45,7 @@ class faulty_endpoint : public Endpoint {
 
   [[nodiscard]] bool arrived(int lane, rank_t peer, arrival& what) noexcept {
     if (stopped_ || !Endpoint::arrived(lane, peer, what)) return false;
+    if (ended_[static_cast<std::size_t>(peer)]) return true;
     std::uint32_t& wait = waits_[index(lane, peer)];
     if (wait == not_drawn) wait = plan_.delay_polls_max == 0 ? 0 : random_.below(plan_.delay_polls_max + 1);
     if (wait == 0) return true;
@@ -61,7 +63,8 @@ class faulty_endpoint : public Endpoint {
     if (stopped_) return false;
     // A credit once shown stays until it is used: a step that needs many asks for all of them again.
     bool& granted = granted_[index(lane, peer)];
-    if (!granted && plan_.refuse_one_in != 0 && random_.below(plan_.refuse_one_in) == 0) {
+    bool const is_shown = granted || ended_[static_cast<std::size_t>(peer)];
+    if (!is_shown && plan_.refuse_one_in != 0 && random_.below(plan_.refuse_one_in) == 0) {
       ++withheld_;
       return false;
     }
@@ -86,9 +89,11 @@ class faulty_endpoint : public Endpoint {
   [[nodiscard]] status interrupted(rank_t peer) noexcept {
     if (stopped_) return status::peer_lost;
     status const outlook = Endpoint::interrupted(peer);
-    // Who has done its part may end. What it sent is there, and only shown late: it is read before a peer is
-    // called lost.
-    return outlook == status::peer_lost && withholds(peer) ? status::ok : outlook;
+    // Who has done its part may end. What it sent is there by then, and who is told of its end looks once
+    // more, only once: from now on nothing of it is late.
+    if (outlook == status::peer_lost && peer >= 0 && peer < this->size())
+      ended_[static_cast<std::size_t>(peer)] = true;
+    return outlook;
   }
 
   // One that has stopped never finds out that it is done.
@@ -105,16 +110,6 @@ class faulty_endpoint : public Endpoint {
            static_cast<std::size_t>(peer);
   }
 
-  // A message of that peer has been there for a while, and will be shown.
-  [[nodiscard]] bool withholds(rank_t peer) const noexcept {
-    if (peer < 0 || peer >= this->size()) return false;
-    for (int lane = 0; lane < Endpoint::lane_count; ++lane) {
-      std::uint32_t const wait = waits_[index(lane, peer)];
-      if (wait != not_drawn && wait != 0) return true;
-    }
-    return false;
-  }
-
   void stop() noexcept {
     if (plan_.kill_process) ::kill(getpid(), SIGKILL);
     stopped_ = true;
@@ -124,6 +119,7 @@ class faulty_endpoint : public Endpoint {
   replayable_random random_{0};
   array<std::uint32_t> waits_;
   array<bool> granted_;
+  array<bool> ended_;  // peers that are known to be gone
   std::uint64_t sends_ = 0, withheld_ = 0;
   bool stopped_ = false;
 };
