@@ -127,16 +127,18 @@ class watchdog {
   static void print(collx::communicator<Transport> const& comm) {
     collx::rank_t const rank = comm.rank();
     bool waits = false;
-    comm.engine().for_each_in_flight(
-        [&](char const* collective, std::uint64_t sequence, collx::exec::cursor const& at) {
-          waits = true;
-          std::fprintf(stderr, "  rank %d: %s #%llu: ", rank, collective,
-                       static_cast<unsigned long long>(sequence));
-          if (at.step_count == 0) std::fprintf(stderr, "waits for calls before it\n");
-          else
-            std::fprintf(stderr, "fragment %zu, step %d of %d, waits for rank %d, %zu bytes\n", at.fragment,
-                         at.step, at.step_count, at.waits_for, at.bytes);
-        });
+    // A line at a time: processes that end at the same moment write to the same place.
+    comm.engine().for_each_in_flight([&](char const* collective, std::uint64_t sequence,
+                                         collx::exec::cursor const& at) {
+      waits = true;
+      auto const number = static_cast<unsigned long long>(sequence);
+      if (at.step_count == 0)
+        std::fprintf(stderr, "  rank %d: %s #%llu: waits for calls before it\n", rank, collective, number);
+      else
+        std::fprintf(stderr,
+                     "  rank %d: %s #%llu: fragment %zu, step %d of %d, waits for rank %d, %zu bytes\n", rank,
+                     collective, number, at.fragment, at.step, at.step_count, at.waits_for, at.bytes);
+    });
     if (comm.failure().code != collx::status::ok)
       std::fprintf(stderr, "  rank %d: %s\n", rank, collx::error(comm.failure()).what());
     else if (!waits)
