@@ -100,8 +100,8 @@ TEST_CASE("every algorithm is proved at compile time for 2 .. 5 ranks") {
 // The walks here, and those over real buffers, pass over what an algorithm does not serve.
 TEST_CASE("every algorithm serves every number of ranks") {
   for (entry const& each : every_schedule()) {
-    CAPTURE(each.algorithm);
-    CAPTURE(each.contract);
+    CAPTURE(std::string(each.algorithm));
+    CAPTURE(std::string(each.contract));
     rank_t served = 0;
     while (served < 256 && each.supports(served + 1)) ++served;
     CHECK(served == 256);
