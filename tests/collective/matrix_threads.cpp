@@ -31,7 +31,8 @@ TEST_CASE("threads: every schedule of 1 to 17 ranks gives what the reference giv
 }
 
 // The counts of 400 and 416 are cut in three such that the last parts are alike, and lie apart.
-TEST_CASE("threads: ranks with different counts are told, and nobody stores behind what another one passed") {
+TEST_CASE("threads: ranks with different counts are told, and nobody stores behind what another one passed" *
+          doctest::skip(disagreement::sees_races)) {
   using disagreement::counts_t;
   for (counts_t const& counts :
        {counts_t{3000, 700}, counts_t{700, 3000}, counts_t{400, 400, 416}, counts_t{9001, 20'011, 9001}}) {
