@@ -41,9 +41,15 @@ class links {
     // One is made at once: to find out whether it can be, and so that word of a failure gets round.
     rank_t const size = static_cast<rank_t>(peers_.size()), neighbour = (rank + 1) % size;
     if (size == 1) return;
-    require(make(peers_[static_cast<std::size_t>(neighbour)], neighbour), "ucp_ep_create",
-            "UCX knows no way to the next rank that tells of lost peers: look at UCX_TLS; for shared memory "
-            "alone set UCX_POSIX_ERROR_HANDLING=y");
+    one& next = peers_[static_cast<std::size_t>(neighbour)];
+    ucs_status_t const made = make(next, neighbour);
+    // It may have done its part since all have met, and have left: with the memory that it shared.
+    if (made == UCS_ERR_SHMEM_SEGMENT) next.trouble = status_of(made);
+    else
+      require(
+          made, "ucp_ep_create",
+          "UCX knows no way to the next rank that tells of lost peers: look at UCX_TLS; for shared memory "
+          "alone set UCX_POSIX_ERROR_HANDLING=y");
   }
   links(links const&) = delete;
 
