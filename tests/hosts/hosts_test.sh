@@ -158,7 +158,7 @@ case $scenario in
         read -r -t 0.01 <> <(:)
       done
     done
-    require_within 20
+    require_within 60
     kill -KILL "$victim"
     wait_for_all
     require_named 5 0 1 2 3 4 6 7
@@ -170,7 +170,7 @@ case $scenario in
     SECONDS=0
     ip -n "$name-3" link set v0 down
     wait_for_all
-    require_within 20
+    require_within 60
     # Ranks 6 and 7 are cut off: they name somebody on the other side.
     require_named "6|7" 0 1 2 3 4 5
     require_named "[0-5]" 6 7
