@@ -46,7 +46,8 @@ class endpoint {
     else return false;
   }();
 
-  // Whether all of a peer's memory is within reach, so that address_of() never returns 0; for tables of choices.
+  // Whether all of a peer's memory is within reach, so that address_of() never returns 0; for tables of
+  // choices.
   static constexpr bool is_open = [] {
     if constexpr (requires { Space::is_open; }) return Space::is_open;
     else return false;
