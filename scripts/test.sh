@@ -39,7 +39,7 @@ fi
 # others.
 failed=0
 say "testing (preset $preset): what waits"
-"${run[@]}" ctest --preset "$preset" -L '^waits$' -j "$((3 * $(jobs_count)))" || failed=1
+"${run[@]}" ctest --preset "$preset" -L '^waits$' -j "$((4 * $(jobs_count)))" || failed=1
 say "testing (preset $preset): all others"
 "${run[@]}" ctest --preset "$preset" -LE '^waits$' -j "$(jobs_count)" || failed=1
 exit $failed

@@ -2,6 +2,7 @@
 // Somebody between a rank and rank 0 changes what they say while they meet, which TLS does not cover: the job
 // may not start, but what it does after that is right.
 // component: tcp
+// ctest: LABELS waits
 // thread sanitizer: no, each rank is a process of one thread
 #include <signal.h>
 #include <sys/prctl.h>
