@@ -87,6 +87,8 @@ struct gpu_table<contract::all_gather> {
 };
 template <>
 struct gpu_table<contract::broadcast> : gpu_table<contract::all_gather> {};
+template <>
+struct gpu_table<contract::scan> : gpu_table<contract::all_gather> {};  // a chain was never measured there
 
 // Where every byte is a message: what several ranks send one is received one after the other, and two ranks
 // that exchange messages keep a connection. So with more than a few ranks, steps that are few for short
