@@ -141,6 +141,22 @@ TEST_CASE("the cost model decides among a list of which the built-in table names
   });
 }
 
+TEST_CASE("of algorithms that should take equally long the cost model takes a direct one") {
+  using endpoint = collx::transport::threads::endpoint;
+  tune::word const threads("threads");
+  // Of two ranks, every tree and every ring sends the messages that a direct one sends.
+  for (std::size_t const bytes : {8u, 1u << 20}) {
+    tune::question const asked{bytes, 2, &threads, tune::memory_kind::symmetric};
+    auto const taken = [&]<class Contract>() -> std::string {
+      return tune::cheapest(tune::detail::selection_of<algo::all, Contract, endpoint, true>, asked, nullptr)
+          .named.text;
+    };
+    CHECK(taken.operator()<contract::broadcast>() == "direct_one_shot");
+    CHECK(taken.operator()<contract::all_to_all>() == "direct_one_shot");
+    CHECK(taken.operator()<contract::scan>() == "direct_one_shot");
+  }
+}
+
 TEST_CASE("a name that cannot be obeyed is refused, with the names that can") {
   on_rank_0(3, [](world_type& world) {
     tune::settings said;

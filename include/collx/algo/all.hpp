@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one list of algorithms. Tests, the verifier's exhaustive run, benches, the choice at run time and the
 // table in docs/ iterate over it; a new algorithm is its header and one line here.
+//
+// By name, but for the direct ones: of algorithms that should take equally long, as trees of two ranks do,
+// the cost model takes the first (tune/decision.hpp), and only those have short calls (exec/short_call.hpp).
 #pragma once
 
 #include "collx/algo/bidirectional_ring.hpp"
@@ -28,13 +31,13 @@
 namespace collx::inline abi_1::algo {
 
 using all = type_list<
+    direct_one_shot,
+    direct_two_shot,
     bidirectional_ring,
     binomial_tree,
     bruck<2>,
     bruck<4>,
     chain,
-    direct_one_shot,
-    direct_two_shot,
     dissemination,
     double_binary_tree,
     knomial_tree<4>,

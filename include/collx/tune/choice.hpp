@@ -73,6 +73,11 @@ struct mapped_table<contract::scan> {
 // to the root's output. Where only some memory can be, that part would be copied once more than in a chain.
 template <class Contract>
 struct open_table : mapped_table<Contract> {};
+// An all_gather is pushed sooner there, since nothing has to be copied for ranks that cannot be reached.
+template <>
+struct open_table<contract::all_gather> {
+  using type = table<row<algo::direct_one_shot, 32767>, row<algo::push_pull>>;
+};
 template <>
 struct open_table<contract::reduce> {
   using type = table<row<algo::direct_one_shot, 32767>, row<algo::direct_two_shot>>;
