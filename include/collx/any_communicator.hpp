@@ -117,7 +117,7 @@ class any_communicator {
     return any_exchange(model_->make_exchange(capacity));
   }
   [[nodiscard]] any_graph graph(std::span<rank_t const> sources, std::span<rank_t const> destinations) {
-    return any_graph(model_->make_graph(sources, destinations));
+    return {*model_, model_->make_graph(sources, destinations)};
   }
 
   [[nodiscard]] rank_t rank() const noexcept { return model_->rank(); }

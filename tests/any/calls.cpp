@@ -203,6 +203,15 @@ void messages(any_communicator& any) {
   std::vector<float> ones(static_cast<std::size_t>(me) + 1, 1.0f), some(counts[0] + counts[1], 0.0f);
   edges.run(any_call::all_gather_v(ones.data(), some.data(), ones.size(), {counts}, size));
   for (float const each : some) require(each == 1.0f, "all_gather_v");
+  collx::any_persistent kept =
+      edges.prepare(any_call::all_gather_v(ones.data(), some.data(), ones.size(), {counts}, size));
+  require(std::string(kept.algorithm()) == "all at once", "algorithm");
+  for (float const value : {2.0f, 3.0f}) {
+    ones.assign(ones.size(), value);
+    kept.start();
+    kept.wait();
+    for (float const each : some) require(each == value, "all_gather_v, set up once");
+  }
   require(edges.try_run(any_call::barrier()) == status::bad_argument, "no barrier on a graph");
   if (n < 2) return;
   float number = static_cast<float>(me);

@@ -153,6 +153,16 @@ struct calls {
         require(out[offsets[k] + i] == value(mine.incoming[k], i), "all_to_all_v");
   }
 
+  // Of a persistent call.
+  void check_twice(auto& to_all_v) {
+    for (int turn = 0; turn < 2; ++turn) {
+      std::fill(out.begin(), out.end(), 0xdead);
+      to_all_v.start();
+      to_all_v.wait();
+      check_to_all_v();
+    }
+  }
+
   counts_t gathered;
   auto gather_v() {
     auto const count_of = [&](rank_t r) { return count + 3 * static_cast<std::size_t>(r); };
@@ -203,6 +213,20 @@ inline constexpr auto every_graph = [](auto& comm) {
     first.wait();
     c.check_to_all();
     require(again == c.out, "two at once");
+    // Set up once, and started with what is in the buffers then.
+    auto kept = collx::persistent::neighbour_all_to_all(comm, c.edges, c.in, again);
+    auto kept_v = collx::persistent::neighbour_all_to_all_v(comm, c.edges, c.packed_input(),
+                                                            c.scattered_output(c.mine.in_counts));
+    c.check_twice(kept_v);
+    c.in.resize(c.mine.outgoing.size() * count);
+    for (std::uint32_t const salt : {1u, 2u}) {
+      for (std::size_t k = 0; k < c.in.size(); ++k)
+        c.in[k] = value(c.mine.outgoing[k / count], k % count) + salt;
+      kept.start();
+      kept.wait();
+      for (std::size_t k = 0; k < again.size(); ++k)
+        require(again[k] == value(c.mine.incoming[k / count], k % count) + salt, "all_to_all, set up once");
+    }
   });
 };
 

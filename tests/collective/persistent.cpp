@@ -95,6 +95,16 @@ TEST_CASE("persistent: lists of messages, graphs and trees send what they are ma
     };
     auto const of_tree = messages([&] { collx::all_reduce_fixed_tree(comm, tree, mine, sum); });
     auto over_tree = collx::persistent::all_reduce_fixed_tree(comm, tree, mine, sum);
+    comm.checking(collx::checking_level::communication);  // when it is made only
+    auto over_edges = collx::persistent::neighbour_all_gather(comm, edges, mine, both);
+    for (int i = 0; i < 3; ++i) {
+      require(messages([&] {
+                over_edges.start();
+                over_edges.wait();
+              }) == 2,
+              "two destinations, set up once");
+    }
+    comm.checking(collx::checking_level::normal);
     for (int i = 0; i < 3; ++i) {
       require(messages([&] { list.start().wait(); }) == 2, "a list of two sends");
       require(messages([&] { collx::start::neighbour_all_gather(comm, edges, mine, both).wait(); }) == 2,
@@ -149,11 +159,15 @@ TEST_CASE("persistent: wrong arguments and disagreement end the setting up") {
 TEST_CASE("persistent: blocks that are not those it was made with are refused, and nothing is sent") {
   on_ranks(3, [](communicator& comm) {
     std::vector<std::size_t> counts{2, 0, 3}, offsets{3, 3, 0}, from_each(3, counts[index_of(comm)]);
-    std::vector<int> in(5, comm.rank()), out(9, -1), all(5, -1);
+    std::vector<int> in(5, comm.rank()), out(9, -1), all(5, -1), by_edges(5, -1);
     auto exchanged = collx::persistent::all_to_all_v(comm, collx::blocks<int const>{in, counts, offsets},
                                                      collx::blocks<int>{out, from_each});
     auto gathered = collx::persistent::all_gather_v(comm, std::span<int const>(in).first(from_each[0]),
                                                     collx::blocks<int>{all, counts});
+    std::vector<collx::rank_t> const everybody{0, 1, 2};
+    collx::graph const edges(comm, everybody, everybody);
+    auto on_edges = collx::persistent::neighbour_all_gather_v(
+        comm, edges, std::span<int const>(in).first(from_each[0]), collx::blocks<int>{by_edges, counts});
     auto const refused = [](auto& what) {
       try {
         what.start();
@@ -166,14 +180,17 @@ TEST_CASE("persistent: blocks that are not those it was made with are refused, a
     auto const run_both = [&] {
       exchanged.start();
       gathered.start();
+      on_edges.start();
+      on_edges.wait();
       gathered.wait();
       exchanged.wait();
+      require(by_edges == all, "neighbour_all_gather_v");
       require(all == std::vector<int>{0, 0, 2, 2, 2}, "all_gather_v");
     };
     run_both();
     std::uint64_t const before = comm.engine().endpoint().messages();
     counts[2] = 4;
-    require(refused(exchanged) && refused(gathered), "another count");
+    require(refused(exchanged) && refused(gathered) && refused(on_edges), "another count");
     counts[2] = 3;
     offsets[1] = 4;
     require(refused(exchanged), "another offset");

@@ -59,13 +59,16 @@ class any_exchange {
 class any_graph {
  public:
   // Takes over a model made by any_communicator::graph.
-  explicit any_graph(detail::graph_model* model) noexcept : model_(model) {}
+  any_graph(detail::any_model const& of, detail::graph_model* model) noexcept : of_(&of), model_(model) {}
 
   void run(any_call const& call) { model_->run(call); }
   [[nodiscard]] status try_run(any_call const& call) noexcept { return model_->try_run(call); }
   [[nodiscard]] any_request start(any_call const& call) { return model_->start(call); }
+  // Belongs to the graph, and must not outlive it.
+  [[nodiscard]] any_persistent prepare(any_call const& call) { return {*of_, model_->prepare(call)}; }
 
  private:
+  detail::any_model const* of_;
   std::unique_ptr<detail::graph_model> model_;
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "collx/any/exchange.hpp"
+#include "collx/any/schedules.hpp"
 #include "collx/any/uneven.hpp"
 #include "collx/collective/exchange.hpp"
 #include "collx/collective/neighbour_all_gather.hpp"
@@ -77,6 +78,10 @@ class graph_model_of final : public graph_model {
   }
   [[nodiscard]] any_request start(any_call const& call) override {
     return {of_, begin<automatic>(comm_.engine(), bind(call), call.options.how)};
+  }
+  [[nodiscard]] persistent_model* prepare(any_call const& call) override {
+    auto made = detail::prepare<automatic>(comm_.engine(), bind(call), call.options.how);
+    return new persistent_model_of<decltype(made)>(std::move(made));
   }
 
  private:

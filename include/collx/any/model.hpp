@@ -40,6 +40,7 @@ struct graph_model {
   virtual void run(any_call const& call) = 0;
   [[nodiscard]] virtual status try_run(any_call const& call) noexcept = 0;
   [[nodiscard]] virtual any_request start(any_call const& call) = 0;
+  [[nodiscard]] virtual persistent_model* prepare(any_call const& call) = 0;
 };
 
 // Behind any_communicator. What is returned as a pointer belongs to the caller.

@@ -193,13 +193,9 @@ void run_or_throw(exec::engine<Endpoint>& engine, neighbour_call const& call) {
   if (run<Algorithm>(engine, call) != status::ok) throw error(engine.failure());
 }
 
-template <class Algorithm, class Endpoint>
-[[nodiscard]] request<Endpoint> begin(exec::engine<Endpoint>& engine, neighbour_call const& call,
-                                      priority how) {
-  static_assert(names_no_algorithm<Algorithm>, "collx: on a graph there is no algorithm to choose");
-  require_on_graph(engine, call);
-  if (engine.checker() != nullptr && engine.checker()(engine, call.describe()) != status::ok)
-    throw error(engine.failure());
+template <class Endpoint>
+[[nodiscard]] request<Endpoint> start_on_graph(exec::engine<Endpoint>& engine, neighbour_call const& call,
+                                               priority how) {
   // By value: it is called when the lane is free.
   auto const make = [&engine, messages = call.messages](int lane) noexcept {
     return make_exchange(engine, lane, messages);
@@ -208,10 +204,69 @@ template <class Algorithm, class Endpoint>
 }
 
 template <class Algorithm, class Endpoint>
-void prepare(exec::engine<Endpoint>&, neighbour_call const&, priority) {
-  static_assert(std::is_void_v<Endpoint>,
-                "collx: nothing is set up for a call on a graph but the graph, which is persistent; use "
-                "start::, or list the messages in an exchange");
+[[nodiscard]] request<Endpoint> begin(exec::engine<Endpoint>& engine, neighbour_call const& call,
+                                      priority how) {
+  static_assert(names_no_algorithm<Algorithm>, "collx: on a graph there is no algorithm to choose");
+  require_on_graph(engine, call);
+  if (engine.checker() != nullptr && engine.checker()(engine, call.describe()) != status::ok)
+    throw error(engine.failure());
+  return start_on_graph(engine, call, how);
+}
+
+}  // namespace detail
+
+// A call on a graph that is set up once, with the contract of `persistent_collective` (persistent.hpp):
+// arguments are checked, and compared with the other ranks' if the communicator checks that, when it is
+// made; a start only sends the messages of the edges. Belongs to its graph, and must not outlive it.
+template <class Endpoint>
+class persistent_graph_call {
+ public:
+  persistent_graph_call(exec::engine<Endpoint>& engine, detail::neighbour_call const& call,
+                        priority how) noexcept
+      : engine_(&engine), call_(call), how_(how), blocks_(blocks_now()) {}
+
+  // Waits for the last start first. Throws error (bad_argument) if counts or offsets have changed.
+  void start() {
+    wait();
+    if (COLLX_UNLIKELY(blocks_now() != blocks_)) detail::throw_changed_blocks(call_.what.collective);
+    current_ = detail::start_on_graph(*engine_, call_, how_);
+  }
+  // As those of a request; before the first start they return at once.
+  [[nodiscard]] bool test() { return current_.test(); }
+  void wait() { current_.wait(); }
+  [[nodiscard]] status try_test() noexcept { return current_.try_test(); }
+  [[nodiscard]] status try_wait() noexcept { return current_.try_wait(); }
+
+  [[nodiscard]] char const* algorithm() const noexcept { return call_.what.algorithm; }
+
+ private:
+  [[nodiscard]] std::uint64_t blocks_now() const noexcept {
+    detail::block_places const &input = call_.messages.input, &output = call_.messages.output;
+    std::size_t const destinations = call_.edges->destinations().size();
+    std::size_t const sources = call_.edges->sources().size();
+    std::uint64_t print = detail::fingerprint(0, input.counts, destinations);
+    print = detail::fingerprint(print, input.offsets, destinations);
+    print = detail::fingerprint(print, output.counts, sources);
+    return detail::fingerprint(print, output.offsets, sources);
+  }
+
+  exec::engine<Endpoint>* engine_;
+  detail::neighbour_call call_;
+  priority how_;
+  std::uint64_t blocks_;
+  request<Endpoint> current_;
+};
+
+namespace detail {
+
+template <class Algorithm, class Endpoint>
+[[nodiscard]] persistent_graph_call<Endpoint> prepare(exec::engine<Endpoint>& engine,
+                                                      neighbour_call const& call, priority how) {
+  static_assert(names_no_algorithm<Algorithm>, "collx: on a graph there is no algorithm to choose");
+  require_on_graph(engine, call);
+  if (engine.checker() != nullptr && engine.checker()(engine, call.describe()) != status::ok)
+    throw error(engine.failure());
+  return {engine, call, how};
 }
 
 }  // namespace detail

@@ -9,14 +9,19 @@ namespace collx::inline abi_1 {
 namespace detail {
 
 // Tells apart counts and offsets: they are read where the caller has them, and were checked once.
+[[nodiscard]] inline std::uint64_t fingerprint(std::uint64_t print, std::size_t const* list,
+                                               std::size_t length) noexcept {
+  for (std::size_t i = 0; list != nullptr && i < length; ++i) {
+    print = (print ^ list[i]) * 0x9e3779b97f4a7c15u;
+    print ^= print >> 29;
+  }
+  return print;
+}
 [[nodiscard]] inline std::uint64_t fingerprint(exec::uneven_buffers const& tables, rank_t size) noexcept {
   std::uint64_t print = 0;
   for (std::size_t const* list :
        {tables.input.counts, tables.input.offsets, tables.output.counts, tables.output.offsets})
-    for (rank_t r = 0; list != nullptr && r < size; ++r) {
-      print = (print ^ list[r]) * 0x9e3779b97f4a7c15u;
-      print ^= print >> 29;
-    }
+    print = fingerprint(print, list, static_cast<std::size_t>(size));
   return print;
 }
 
