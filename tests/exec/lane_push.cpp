@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Results that kernels store straight to their receivers' outputs: that they do, and where peers see memory
-// at other addresses than its owner, as processes do.
+// at other addresses than its owner, as processes do; and that none stores behind the end of an output.
 #include <atomic>
 
 #include <doctest/doctest.h>
@@ -104,6 +104,45 @@ std::size_t pushes(window_group::traits const& chosen, std::size_t count, bool i
   return pushed_letters(all, memory.data(), room);
 }
 
+// A call to which rank r comes with counts[r] ints, the last one when messages of all others wait for it:
+// what it stores, it stores before anybody can tell it that counts differ. With these, the part of the vector
+// that it reduces has the same length on all ranks, and lies elsewhere.
+template <schedule S>
+void disagree(std::vector<std::size_t> const& counts) {
+  auto const n = counts.size();
+  auto const last = static_cast<rank_t>(n) - 1;
+  CAPTURE(n);
+  constexpr std::size_t room = 2048;
+  constexpr int guard = -7;
+  window_group::group all({.size = last + 1});
+  std::vector<std::vector<int>> in(n, std::vector<int>(room, 1)), out(n, std::vector<int>(room, guard));
+  std::vector<exec::lane_workspace> workspaces(n);
+  std::atomic<int> succeeded{0};
+  all.run([](rank_t) { return true; },
+          [&](rank_t r, int lane, team_t& team) {
+            auto const at = static_cast<std::size_t>(r);
+            transport::windows::lane_port const port(all.view(r), lane);
+            transport::arrival letter;
+            for (rank_t peer = 0; r == last && peer < last; ++peer)
+              while (!port.arrived(peer, letter) && !port.is_stopped()) sched_yield();
+            workspaces[at].failed = 0;
+            oracle::setting const how{last + 1, counts[at]};
+            // Relaxed: read after all threads have ended.
+            if (window_group::perform<S>(all, r, lane, team, workspaces[at], in[at].data(), out[at].data(),
+                                         how, sum))
+              succeeded.fetch_add(1, std::memory_order_relaxed);
+          });
+  std::size_t behind = 0, told = 0;
+  for (std::size_t r = 0; r < n; ++r) {
+    for (std::size_t i = counts[r]; i < room; ++i) behind += out[r][i] != guard;
+    told += all.report(static_cast<rank_t>(r)).code == static_cast<std::uint32_t>(status::mismatch);
+  }
+  CHECK(behind == 0);
+  CHECK(told != 0);
+  // All ranks of an all_reduce need each other.
+  if (!S::contract::rooted) CHECK(succeeded.load(std::memory_order_relaxed) == 0);
+}
+
 }  // namespace
 
 TEST_CASE("results are stored to the outputs of their receivers, wherever peers see those") {
@@ -123,4 +162,11 @@ TEST_CASE("what nobody reaches, and what goes as packets, is not stored to") {
   CHECK(pushes<algo::direct_two_shot::all_reduce>(apart, 5000, false, false) == 0);
   window_group::traits const packets{.size = 3, .packet_bytes = 1024};
   CHECK(pushes<algo::direct_two_shot::all_reduce>(packets, 30, false) == 0);
+}
+
+TEST_CASE("nobody stores behind the end of an output that is shorter than his own") {
+  disagree<algo::direct_two_shot::all_reduce>({530, 546});
+  disagree<algo::direct_two_shot::all_reduce>({794, 794, 826});
+  disagree<algo::direct_two_shot::all_reduce>({826, 826, 794});
+  disagree<algo::direct_two_shot::reduce>({794, 794, 826});
 }

@@ -36,7 +36,8 @@ class lane_machine : lane_traffic<Team, Port> {
                         Op const& op) noexcept
       : traffic(team, port, shared), map_(map), op_(op) {
     std::size_t const output_bytes = Combines ? map.common_output_bytes() : 0;
-    if (output_bytes != 0 && port.reachable(map.output(), output_bytes)) this->offer(map.output());
+    bool const reached = output_bytes != 0 && port.reachable(map.output(), output_bytes);
+    this->offer(reached ? map.output() : nullptr, output_bytes);
   }
 
   // Performs all fragments of this lane. Returns whether that worked; if not, the port knows why.
@@ -142,8 +143,8 @@ class lane_machine : lane_traffic<Team, Port> {
     for (std::int32_t k = 0; k < step.from.count; ++k)
       if (step.from.member(k, size()) == rank()) own = k;
     if (!wait([&] {
-          return messages(step.from, target.bytes, packed) && credits(step.to) &&
-                 (!plan.stages || half_is_free());
+          return messages(step.from, target.bytes, packed, offset_of(target.data) + target.bytes) &&
+                 credits(step.to) && (!plan.stages || half_is_free());
         }))
       return false;
     if (packed && !unpack_all(step.from, target.bytes)) return false;
@@ -338,9 +339,9 @@ class lane_machine : lane_traffic<Team, Port> {
     return -1;
   }
 
-  // Whether all receivers of a result have said, with a message of this step, where their outputs are. That
-  // message is also why nobody is in the way there: it shows that its sender has come to this call, and the
-  // verifier has proved the rest of steps that push.
+  // Whether all receivers of a result have said, with a message of this step, where their outputs are, and
+  // these are long enough. That message is also why nobody is in the way there: it shows that its sender has
+  // come to this call, and the verifier has proved the rest of steps that push.
   [[nodiscard]] COLLX_HD COLLX_NEVER_INLINE bool may_push(primitive const& step,
                                                           run const& result) const noexcept {
     if (!step.push || step.to.empty() || !result.whole || step.target.where != place::output) return false;
@@ -353,12 +354,14 @@ class lane_machine : lane_traffic<Team, Port> {
     return true;
   }
 
-  // Outputs are numbers here: this rank may have none itself.
   [[nodiscard]] COLLX_HD std::byte* pushed_to(primitive const& step, rank_t peer,
                                               std::byte* mine) const noexcept {
-    std::byte* const theirs = shared_.outputs[place_of(step.from, peer, 0)];
-    return theirs +
-           (reinterpret_cast<std::uintptr_t>(mine) - reinterpret_cast<std::uintptr_t>(map_.output()));
+    return shared_.outputs[place_of(step.from, peer, 0)] + offset_of(mine);
+  }
+
+  // In the output, in bytes. Outputs are numbers here: this rank may have none itself.
+  [[nodiscard]] COLLX_HD std::size_t offset_of(std::byte const* mine) const noexcept {
+    return reinterpret_cast<std::uintptr_t>(mine) - reinterpret_cast<std::uintptr_t>(map_.output());
   }
 
   // ---- sending -------------------------------------------------------------------------------------

@@ -14,14 +14,16 @@ namespace collx::inline abi_1::exec {
 // Ranks that one group on GPUs may have: what fits the tables below.
 inline constexpr rank_t lane_peers_max = 72;
 
-// Memory that the threads of a team share. Contents do not outlive a step.
+// Memory that the threads of a team share. The tables do not outlive a step.
 struct lane_workspace {
   std::byte const* sources[lane_peers_max];  // of a fan-in; or what goes to each peer of a fan-out
   std::uint64_t numbers[2][lane_peers_max];  // of the messages from and to peers
-  std::byte* outputs[lane_peers_max];        // of the senders of a fan-in, where they may be stored to
+  std::byte* outputs[lane_peers_max];        // of the senders of a fan-in, where a result may be stored
   std::byte* destinations[lane_peers_max + 1];
-  std::uint32_t failed;   // 1: a thread gave up waiting
-  std::uint32_t stopped;  // 1: the group had failed before the call began
+  std::byte const* offered;   // of a call: this rank's output, if peers may store there; or null
+  std::size_t offered_bytes;  // how long that is
+  std::uint32_t failed;       // 1: a thread gave up waiting
+  std::uint32_t stopped;      // 1: the group had failed before the call began
 };
 
 // Whether a lane may begin a call. Not after its group has failed, when nobody keeps the books any more: what
@@ -69,9 +71,10 @@ class lane_traffic {
     return outcome == status::ok;
   }
 
-  // The messages of a fan-in: notes where each lies, or which one is to be unpacked.
+  // The messages of a fan-in: notes where each lies, or which one is to be unpacked; and the outputs of their
+  // senders that have `end_bytes`.
   [[nodiscard]] COLLX_HD COLLX_NEVER_INLINE bool messages(peer_set const& from, std::size_t bytes,
-                                                          bool packed) noexcept {
+                                                          bool packed, std::size_t end_bytes = 0) noexcept {
     for (std::int32_t k = 0; k < from.count; ++k) {
       rank_t const peer = from.member(k, size());
       if (!sees_to(peer)) continue;
@@ -86,7 +89,7 @@ class lane_traffic {
         return false;
       }
       shared_.sources[k] = message.data;
-      shared_.outputs[k] = port_.output_of(peer);
+      shared_.outputs[k] = port_.output_of(peer, end_bytes);
     }
     return true;
   }
@@ -177,12 +180,16 @@ class lane_traffic {
       if (sees_to(peer)) port_.sent_as_packets(peer);
     } else {
       lent_ = lent_ || lends;
-      if (sees_to(peer)) port_.send(peer, payload, bytes, offered_);
+      if (sees_to(peer)) port_.send(peer, payload, bytes, shared_.offered, shared_.offered_bytes);
     }
   }
 
-  // Lets peers store to the output of this call.
-  COLLX_HD void offer(std::byte const* output) noexcept { offered_ = output; }
+  // Lets peers store to the output of this call, or, null, not. A wait comes between this and what is sent.
+  COLLX_HD void offer(std::byte const* output, std::size_t bytes) noexcept {
+    if (team_.rank() != 0) return;
+    shared_.offered = output;
+    shared_.offered_bytes = bytes;
+  }
 
   [[nodiscard]] COLLX_HD rank_t rank() const noexcept { return port_.rank(); }
   [[nodiscard]] COLLX_HD rank_t size() const noexcept { return port_.size(); }
@@ -197,7 +204,6 @@ class lane_traffic {
   std::uint64_t fragments_;  // of this lane, in all calls: which half of the staging memory is used
   std::size_t staged_bytes_ = 0;
   bool lent_ = false;
-  std::byte const* offered_ = nullptr;
 };
 
 }  // namespace collx::inline abi_1::exec

@@ -54,10 +54,10 @@ class lane_port {
   }
 
   // Of the message that has arrived: the sender's output, as this rank sees it, or null if none may be stored
-  // to.
-  [[nodiscard]] COLLX_HD std::byte* output_of(rank_t peer) const noexcept {
+  // to, or it ends before `end_bytes`: the sender was called with a smaller count.
+  [[nodiscard]] COLLX_HD std::byte* output_of(rank_t peer, std::size_t end_bytes) const noexcept {
     letter const& here = from(peer).letters[book_of(peer).taken % depth];
-    if (here.output == 0) return nullptr;
+    if (here.output == 0 || here.output_bytes < end_bytes) return nullptr;
     return reinterpret_cast<std::byte*>(here.output +
                                         static_cast<std::uint64_t>(group_->peers[peer].heap_shift));
   }
@@ -65,15 +65,15 @@ class lane_port {
   // Requires can_send, and that all threads' writes to the payload are visible to this one. `output`: of this
   // call, for peers to store to; or null.
   COLLX_HD void send(rank_t peer, std::byte const* payload, std::size_t bytes,
-                     std::byte const* output = nullptr) const noexcept {
+                     std::byte const* output = nullptr, std::size_t output_bytes = 0) const noexcept {
     post(peer, reinterpret_cast<std::uintptr_t>(payload), bytes,
-         is_in_window(payload) ? letter_place::window : letter_place::heap, output);
+         is_in_window(payload) ? letter_place::window : letter_place::heap, output, output_bytes);
   }
   // The same for a payload that was stored at `target`, in the peer's output as output_of() has it.
   COLLX_HD void send_stored(rank_t peer, std::byte const* target, std::size_t bytes) const noexcept {
     std::uint64_t const address =
         reinterpret_cast<std::uintptr_t>(target) - static_cast<std::uint64_t>(group_->peers[peer].heap_shift);
-    post(peer, address, bytes, letter_place::receiver, nullptr);
+    post(peer, address, bytes, letter_place::receiver, nullptr, 0);
   }
 
   // Counts a message that went as packets.
@@ -173,13 +173,14 @@ class lane_port {
 
  private:
   COLLX_HD void post(rank_t peer, std::uint64_t address, std::size_t bytes, letter_place where,
-                     std::byte const* output) const noexcept {
+                     std::byte const* output, std::size_t output_bytes) const noexcept {
     std::uint64_t& sent = book_of(peer).sent;
     letter& next = at(peer).letters[sent % depth];
     next.address = address;
     next.bytes = bytes;
     next.where = where;
     next.output = reinterpret_cast<std::uintptr_t>(output);
+    next.output_bytes = output_bytes;
     // Release: as said at arrived().
     device::store_release(&next.sequence, ++sent);
   }

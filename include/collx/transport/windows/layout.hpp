@@ -24,7 +24,8 @@ struct letter {
   std::uint64_t address;
   std::uint64_t bytes;
   letter_place where;
-  std::uint64_t output;  // the address of the sender's output, if its peers may store there; else 0
+  std::uint64_t output;        // the address of the sender's output, if its peers may store there; else 0
+  std::uint64_t output_bytes;  // how long that is
 };
 
 // What a peer writes into this rank's window, on one lane.
