@@ -20,9 +20,10 @@ stage=${1:-all}
 folder=${2:-build/gpu}
 programs=$folder/tests/cuda
 command -v nvcc >/dev/null || PATH=$PATH:/usr/local/cuda/bin
-# Ranks that wait in vain are to be heard of soon; a kernel must not be loaded, nor a stream share a queue, while
-# another rank's kernel waits (docs/gpu_collectives.md).
-export COLLX_TIMEOUT_US=${COLLX_TIMEOUT_US:-10000000} CUDA_MODULE_LOADING=EAGER CUDA_DEVICE_MAX_CONNECTIONS=32
+# Ranks that wait in vain are to be heard of, well within the limits below, and CUDA may take seconds to start up in
+# several processes at once. A kernel must not be loaded, nor a stream share a queue, while another rank's kernel waits
+# (docs/gpu_collectives.md).
+export COLLX_TIMEOUT_US=${COLLX_TIMEOUT_US:-30000000} CUDA_MODULE_LOADING=EAGER CUDA_DEVICE_MAX_CONNECTIONS=32
 table=()
 logs=()
 failed=0
@@ -53,6 +54,9 @@ check() {
     outcome="FAILED: not done after $limit s"
   elif [ "$code" != 0 ]; then
     outcome="FAILED: status $code"
+  elif grep -q 'SKIPPED: no GPU' "$log"; then
+    # There is one, or nobody would have got here: nothing of what this program is for has run.
+    outcome='FAILED: nvidia-smi sees a GPU, and CUDA does not'
   elif grep -q '^SKIPPED:' "$log"; then
     outcome=$(grep -m 1 '^SKIPPED:' "$log")
   fi
@@ -113,6 +117,7 @@ run_sanitizers() {
 
 run_benchmarks() {
   local program
+  [ -n "$(benchmarks)" ] || failed=1
   while read -r program; do check "$program" 180 "$programs/$program" </dev/null; done < <(benchmarks)
 }
 

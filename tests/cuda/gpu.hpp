@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -19,7 +20,10 @@ namespace gpu_test {
   pid_t const child = fork();
   if (child == 0) {
     int count = 0;
-    _exit(cudaGetDeviceCount(&count) == cudaSuccess && count > 0 ? 0 : 1);
+    cudaError_t const code = cudaGetDeviceCount(&count);
+    // Where there is a GPU, this says why it cannot be used: an old driver, say.
+    if (code != cudaSuccess) std::fprintf(stderr, "CUDA: %s\n", cudaGetErrorString(code));
+    _exit(code == cudaSuccess && count > 0 ? 0 : 1);
   }
   int outcome = 1;
   return child > 0 && waitpid(child, &outcome, 0) == child && WIFEXITED(outcome) && WEXITSTATUS(outcome) == 0;

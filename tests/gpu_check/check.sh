@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What scripts/gpu_check.sh makes of programs that pass, fail and skip themselves.
+#   check.sh SOURCE_DIRECTORY FOLDER
+set -uo pipefail
+
+script=$1/scripts/gpu_check.sh
+folder=$2
+wrong=0
+rm -rf "$folder"
+mkdir -p "$folder/bin" "$folder/build/tests/cuda"
+
+# play NAME COMMANDS   a program that does this
+play() {
+  printf '#!/usr/bin/env bash\n%s\n' "$2" >"$folder/$1"
+  chmod +x "$folder/$1"
+}
+
+# expect STATUS STAGE LINE...   the stage ends with that status, and prints lines that match all of these
+expect() {
+  local status=$1 stage=$2 said code line before=$wrong
+  wrong=0
+  shift 2
+  said=$(env -u OUT -u COLLX_TIMEOUT_US PATH="$folder/bin:$PATH" COLLX_GPU_STAGE_S=100000 "$script" "$stage" "$folder/build" 2>&1)
+  code=$?
+  if [ "$code" != "$status" ]; then
+    echo "stage $stage ended with $code, not $status"
+    wrong=1
+  fi
+  for line in "$@"; do
+    grep -q -E -e "$line" <<<"$said" && continue
+    echo "stage $stage does not say: $line"
+    wrong=1
+  done
+  [ "$wrong" = 0 ] || echo "$said"
+  [ "$before" = 0 ] || wrong=1
+}
+
+play bin/nvidia-smi 'exit 9'
+expect 0 tests '^SKIPPED: no GPU$'
+
+play bin/nvidia-smi 'echo "a GPU, 1, 9.0, 2 MiB"'
+play bin/compute-sanitizer 'echo "$*"'
+programs=build/tests/cuda
+play $programs/test_cuda_one 'echo one'
+# shellcheck disable=SC2016  # for the program that is played
+play $programs/test_cuda_collectives 'echo "$COLLX_TEST_TIMEOUT_S s, $COLLX_TIMEOUT_US us"'
+play $programs/train_digits_gpu 'echo 95 %'
+ranks_pass='^collectives_as_threads +[0-9]+ s  passed$'
+expect 0 tests '^test_cuda_one +[0-9]+ s  passed$' "$ranks_pass" '^150 s, 30000000 us$' '^train_digits_gpu_2 .* passed$'
+expect 0 sanitizers '^collectives_memcheck +[0-9]+ s  passed$' '^collectives_racecheck ' '^collectives_synccheck ' \
+  "--tool memcheck .*$programs/test_cuda_collectives processes 2 small"
+
+# A program that finds no GPU, where there is one, has shown nothing, be it the whole program or a part.
+play $programs/test_cuda_one 'echo "on the device: SKIPPED: no GPU"'
+expect 1 tests '^test_cuda_one .*FAILED: nvidia-smi sees a GPU, and CUDA does not$' "$ranks_pass"
+# What is not there for another reason is said, and is no failure.
+play $programs/test_cuda_one 'echo "SKIPPED: no switch"'
+expect 0 tests '^test_cuda_one +[0-9]+ s  SKIPPED: no switch$'
+play $programs/test_cuda_one 'exit 3'
+expect 1 tests '^test_cuda_one .*FAILED: status 3$' "$ranks_pass"
+play bin/compute-sanitizer 'echo "Device not supported"; exit 1'
+expect 0 sanitizers '^collectives_memcheck .*SKIPPED: compute-sanitizer does not support this device here$'
+
+# All benchmarks that are built are run.
+expect 1 benchmarks '^reduce_bandwidth .*FAILED: status 127$' '^all_reduce_on_gpu .*FAILED' \
+  '^matrix_product_interference .*FAILED'
+exit $wrong
