@@ -13,6 +13,7 @@
 #include "collx/transport/cuda/events.cuh"
 #include "collx/transport/cuda/windows.cuh"
 #include "collx/transport/first_fit.hpp"
+#include "collx/transport/windows/failure.hpp"
 #include "collx/transport/windows/gpu_settings.hpp"
 #include "collx/transport/windows/lane_port.hpp"
 
@@ -153,22 +154,7 @@ class gpu_communicator {
 
   // What an earlier kernel of this group met with, if one did: a collective that was launched long ago, so
   // this throws error with that collective's report, and the group can be used no more.
-  void throw_if_failed() const {
-    // Acquire: the report's other words were written before its code.
-    transport::windows::report const& told = *own_->report.get();
-    auto const code = static_cast<status>(device::load_acquire(&told.code));
-    if (COLLX_LIKELY(code == status::ok)) return throw_if_aborted();
-    failure_report what;
-    what.code = code;
-    what.collective = told.collective == nullptr ? "a collective" : told.collective;
-    what.algorithm = "on the GPU";
-    what.sequence = told.sequence;
-    what.rank = rank(), what.peer = told.peer;
-    what.step = told.step, what.bytes = told.bytes;
-    what.step_count = failure_report::step_count_unknown;
-    what.reported_by = static_cast<rank_t>(told.stopped_by) - 1;
-    throw error(what);
-  }
+  void throw_if_failed() const { transport::windows::throw_if_failed(*own_->report.get(), *stop(), rank()); }
 
   // For collectives (collective/gpu_forms.cuh): what kernels take, and the order of calls.
   [[nodiscard]] transport::windows::view view_for(char const* collective) const noexcept {
@@ -265,15 +251,6 @@ class gpu_communicator {
   };
 
   [[nodiscard]] std::uint32_t* stop() const noexcept { return own_->stop.get(); }
-
-  // Whoever called abort() need not wait for a kernel to tell him.
-  void throw_if_aborted() const {
-    if (COLLX_LIKELY(device::load_relaxed(stop()) == 0)) return;
-    char text[120];
-    std::snprintf(text, sizeof text, "gpu_communicator: abort() was called on rank %d; make a new group",
-                  rank());
-    throw error(status::aborted, text);
-  }
 
   void clear(std::byte* memory, std::size_t bytes) {
     using transport::cuda_parts::require;

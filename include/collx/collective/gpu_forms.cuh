@@ -17,6 +17,7 @@
 #include "collx/collective/exclusive_scan.hpp"
 #include "collx/collective/gather.hpp"
 #include "collx/collective/gather_v.hpp"
+#include "collx/collective/gpu_misuse.hpp"
 #include "collx/collective/gpu_request.cuh"
 #include "collx/collective/lane_call.hpp"
 #include "collx/collective/reduce.hpp"
@@ -41,35 +42,10 @@ using gpu_driven_by_host = host_driven<Transport, transport::cuda_parts::copy_en
 
 namespace detail {
 
-// Refuses what a kernel would fail on, or worse. A known allocation costs one question to the driver, or none
-// (transport/cuda/memory_kinds.hpp). `alignment`: of the elements; a GPU takes no others.
 inline void require_on_device(char const* collective, char const* which, void const* memory,
                               std::size_t bytes, std::size_t alignment, int device) {
-  using transport::cuda_parts::memory_kind;
-  char const* what = nullptr;
-  auto const look = [&](transport::cuda_parts::memory_place const& place) noexcept {
-    if (what != nullptr) return;
-    if (place.kind == memory_kind::host) what = "is not memory that CUDA knows: memory of the host, or freed";
-    else if (place.kind == memory_kind::pinned)
-      what =
-          "is memory of the host; pass memory of the GPU, or call the collective on the host's communicator";
-    else if (place.kind == memory_kind::device && place.device != device)
-      what = "lies on another GPU than the group's";
-  };
-  auto const answer = transport::cuda_parts::kinds_of_this_process().find_each(memory, bytes, look);
-  if (what == nullptr && answer.code == status::bad_argument)
-    what = "ends outside of the memory it was allocated in; is the count right?";
-  if (what == nullptr && reinterpret_cast<std::uintptr_t>(memory) % alignment != 0)
-    what = "is not aligned as its elements are, without which a kernel cannot read it";
-  if (what == nullptr && answer.code == status::ok) return;
-  char text[300];
-  if (what != nullptr)
-    std::snprintf(text, sizeof text, "%s: the %s (%zu bytes at %p) %s", collective, which, bytes, memory,
-                  what);
-  else
-    std::snprintf(text, sizeof text, "%s: CUDA cannot say what the %s (%p) is (driver error %d)", collective,
-                  which, memory, answer.driver_error);
-  throw error(what != nullptr ? status::bad_argument : answer.code, text);
+  require_on_device(transport::cuda_parts::kinds_of_this_process(), collective, which, memory, bytes,
+                    alignment, device);
 }
 
 template <class Contract, class T, class Op>
@@ -81,31 +57,18 @@ void require_buffers(invocation<Contract, T, Op> const& args, problem const& p, 
 }
 
 inline void require_stream(char const* collective, on where, int device, bool shares_device = false) {
-  int current = 0, of_stream = 0;
-  transport::cuda_parts::require(cudaGetDevice(&current), "the current device");
+  stream_state found{};
+  transport::cuda_parts::require(cudaGetDevice(&found.current), "the current device");
   // The default streams are those of the current device.
-  of_stream = current;
+  found.device = found.current;
   if (where.stream != nullptr && where.stream != cudaStreamLegacy && where.stream != cudaStreamPerThread)
-    transport::cuda_parts::require(cudaStreamGetDevice(where.stream, &of_stream), "the device of the stream");
-  unsigned flags = 0;
+    transport::cuda_parts::require(cudaStreamGetDevice(where.stream, &found.device),
+                                   "the device of the stream");
+  unsigned flags = cudaStreamNonBlocking;
   if (shares_device)
     transport::cuda_parts::require(cudaStreamGetFlags(where.stream, &flags), "the flags of the stream");
-  if (shares_device && (flags & cudaStreamNonBlocking) == 0) {
-    char what[300];
-    std::snprintf(
-        what, sizeof what,
-        "%s: ranks of one process on one GPU need streams made with cudaStreamNonBlocking: others wait for "
-        "each other, and so would the ranks",
-        collective);
-    throw error(status::bad_argument, what);
-  }
-  if (current == device && of_stream == device) return;
-  char text[300];
-  std::snprintf(text, sizeof text, "%s: %s is of device %d and the group's device is %d; %s", collective,
-                current != device ? "the current context" : "the stream",
-                current != device ? current : of_stream, device,
-                current != device ? "call cudaSetDevice first" : "pass a stream of that device");
-  throw error(status::bad_argument, text);
+  found.waits_for_others = (flags & cudaStreamNonBlocking) == 0;
+  require_stream(collective, found, device, shares_device);
 }
 
 // What kernels of a call are told. Peers on other devices of this process read and write memory where it
