@@ -97,6 +97,21 @@ TEST_CASE("a call waits for its stream, and its stream for the call") {
   });
 }
 
+TEST_CASE("the next piece is on its way before one is combined, and results while the next is") {
+  watched::on_threads(2, [](auto& comm) {
+    copier copies(4096);
+    queue stream;
+    std::vector<int> data(4 * 4096 / 2 / sizeof(int) - 3, comm.rank() + 1);  // four pieces
+    {
+      driven gpu(comm, copies);
+      gpu.template enqueue<automatic>(detail::bind_all_reduce(problem{comm.rank(), 2}, data, sum), &stream);
+      stream.wait();
+    }
+    // A piece is stored as soon as it is combined.
+    if (copies.order() != "f0 f1 s0 f0 s1 f1 s0 s1 ") throw std::runtime_error(copies.order());
+  });
+}
+
 TEST_CASE("a stream that stands still for good ends its calls, and those of the peers") {
   meeting after_calls(2);
   watched::on_threads(2, [&](auto& comm) {

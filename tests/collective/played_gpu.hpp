@@ -9,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -78,9 +79,11 @@ class copier {
   [[nodiscard]] std::uint32_t* word(int i) { return &words_[i]; }
 
   [[nodiscard]] status fetch(int half, transport::copied_rows const& rows) noexcept {
+    order_ += half == 0 ? "f0 " : "f1 ";
     return copy(fetches_, half, rows);
   }
   [[nodiscard]] status store(int half, transport::copied_rows const& rows) noexcept {
+    order_ += half == 0 ? "s0 " : "s1 ";
     return copy(stores_, half, rows);
   }
   [[nodiscard]] status fetched(int half) noexcept { return state(fetches_, half); }
@@ -104,6 +107,10 @@ class copier {
       while (is_before()) sched_yield();
     });
   }
+
+  // Which half was fetched into and which stored from, in the order in which it was asked for. When
+  // nobody drives any more.
+  [[nodiscard]] std::string const& order() const { return order_; }
 
   // Copies end with this from the n-th one on (0: the next).
   void fail_after(int n) { fails_after_ = n; }
@@ -135,6 +142,7 @@ class copier {
   std::size_t half_bytes_;
   std::vector<std::byte> memory_;
   std::uint32_t words_[64] = {};
+  std::string order_;  // of the thread that drives
   direction fetches_, stores_;
   int fails_after_ = -1;
   std::atomic<bool> died_{false};
