@@ -61,7 +61,9 @@ __device__ inline void move(float* out, float* sent, float const* a, float const
   }
 }
 
-__global__ void __launch_bounds__(512)
+// One block on a multiprocessor, as the library's: with the first number alone, ptxas makes room for three,
+// and spills.
+__global__ void __launch_bounds__(512, 1)
     all_reduce(__grid_constant__ ring const all, int rank, std::size_t count) {
   int const n = all.size, lane = static_cast<int>(blockIdx.x), lanes = static_cast<int>(gridDim.x);
   member const& me = all.members[rank];

@@ -40,4 +40,24 @@ void check(Op const& op) {
   CHECK(wrong_trials(2, outlines(), subject_of<T>(op, fill)) == 0);
 }
 
+// With every operator.
+template <class... Ts>
+void check_all() {
+  auto const with_all = []<class T>(T const*) {
+    check<T>(collx::sum);
+    check<T>(collx::prod);
+    check<T>(collx::min);
+    check<T>(collx::max);
+    check<T>(collx::avg);
+    check<T>(collx::logical_and);
+    check<T>(collx::logical_or);
+    if constexpr (std::is_integral_v<T>) {
+      check<T>(collx::bit_and);
+      check<T>(collx::bit_or);
+      check<T>(collx::bit_xor);
+    }
+  };
+  (with_all(static_cast<Ts const*>(nullptr)), ...);
+}
+
 }  // namespace device_test

@@ -10,24 +10,18 @@
 namespace {
 
 using collx::bfloat16;
-using collx::float16;
 using collx::float8_e4m3;
-using collx::float8_e5m2;
 using device_test::check;
-
-// The most different ones: one that finishes, one that compares.
-template <class... Ts>
-void check_two() {
-  (check<Ts>(collx::avg), ...);
-  (check<Ts>(collx::max), ...);
-}
 
 }  // namespace
 
-TEST_CASE("teams combine: an operator that finishes and one that compares, on all other arithmetic types") {
-  check_two<char, signed char, short, unsigned short, unsigned, long, unsigned long, long long,
-            unsigned long long, double, long double>();
-  check_two<float16, float8_e4m3, float8_e5m2>();
+TEST_CASE(
+    "teams combine: an operator that finishes and one that compares, on types that others have the bits of") {
+  check<char>(collx::avg);
+  check<long>(collx::max);
+  check<unsigned long>(collx::avg);
+  check<long double>(collx::avg);
+  check<long double>(collx::max);
   check<bool>(collx::logical_or);
 }
 
