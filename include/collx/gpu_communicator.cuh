@@ -13,6 +13,7 @@
 #include "collx/transport/cuda/events.cuh"
 #include "collx/transport/cuda/windows.cuh"
 #include "collx/transport/first_fit.hpp"
+#include "collx/transport/windows/company.hpp"
 #include "collx/transport/windows/failure.hpp"
 #include "collx/transport/windows/gpu_settings.hpp"
 #include "collx/transport/windows/lane_port.hpp"
@@ -220,7 +221,7 @@ class gpu_communicator {
     return ready;
   }
 
-  [[nodiscard]] bool is_one_process() const noexcept { return is_one_process_; }
+  [[nodiscard]] bool is_one_process() const noexcept { return company_.is_one_process; }
 
   // Waits for all ranks on the host's communicator.
   [[nodiscard]] status try_meet() noexcept { return agree_(host_, status::ok).code; }
@@ -234,9 +235,9 @@ class gpu_communicator {
 
   // Whether another rank of this process has the same device: then no stream may be one that waits for
   // others' by itself.
-  [[nodiscard]] bool shares_device() const noexcept { return shares_device_; }
+  [[nodiscard]] bool shares_device() const noexcept { return company_.shares_device; }
   // Whether one has another device: then not all memory of this one is within its reach.
-  [[nodiscard]] bool spans_devices() const noexcept { return spans_devices_; }
+  [[nodiscard]] bool spans_devices() const noexcept { return company_.spans_devices; }
 
  private:
   static constexpr std::size_t requests_max = 64;
@@ -330,29 +331,16 @@ class gpu_communicator {
     auto const& mine = all[static_cast<std::size_t>(rank())];
     windows_.open(rank(), all);
     view_.peers = windows_.views();
-    int most_on_one = 1, processors = mine.processors;
-    bool one_process = true;
-    for (auto const& each : all) {
-      int here = 0;
-      for (auto const& other : all) here += std::memcmp(each.device, other.device, sizeof each.device) == 0;
-      most_on_one = here > most_on_one ? here : most_on_one;
-      processors = each.processors < processors ? each.processors : processors;
-      one_process = one_process && each.is_of_process_of(mine);
-      shares_device_ =
-          shares_device_ || (&each != &mine && each.is_of_process_of(mine) && each.ordinal == mine.ordinal);
-      spans_devices_ = spans_devices_ || (each.is_of_process_of(mine) && each.ordinal != mine.ordinal);
+    for (auto const& each : all)
       if (each.bytes != mine.bytes || !each.where.is_like(mine.where))
         throw error(status::bad_argument,
                     "gpu_communicator: the COLLX_CUDA_ settings are not the same on all ranks");
-    }
-    // Blocks that wait for each other must all run: one for each multiprocessor, whoever's they are.
-    int const fit = processors / most_on_one;
-    view_.lanes = fit < 1 ? 1 : fit < view_.where.lanes() ? fit : view_.where.lanes();
-    is_one_process_ = one_process;
+    company_ = transport::windows::company_of(all, rank());
+    view_.lanes = company_.lanes_max < view_.where.lanes() ? company_.lanes_max : view_.where.lanes();
     // In one process all memory is mapped already, at the same addresses.
     view_.heap_begin =
-        one_process ? 0 : reinterpret_cast<std::uintptr_t>(block_.data()) + view_.where.bytes();
-    view_.heap_end = one_process ? ~std::uintptr_t{0} : view_.heap_begin + heap_bytes_;
+        is_one_process() ? 0 : reinterpret_cast<std::uintptr_t>(block_.data()) + view_.where.bytes();
+    view_.heap_end = is_one_process() ? ~std::uintptr_t{0} : view_.heap_begin + heap_bytes_;
   }
 
   using agree_function = detail::common_outcome (*)(void*, status) noexcept;
@@ -367,7 +355,7 @@ class gpu_communicator {
   std::optional<possessions> own_;
   unsigned long long last_stream_ = 0;
   int exceptions_ = std::uncaught_exceptions();
-  bool shares_device_ = false, spans_devices_ = false, is_one_process_ = true;
+  transport::windows::company company_;
   bool last_stream_known_ = false;
   std::uint64_t sequence_ = 0;
 };
