@@ -76,6 +76,12 @@ TEST_CASE("a call that had not begun has no step, and a kernel reports what one 
   CHECK(holds(collx::error(report).what(), "peer 4, before its first step; look at the first"));
 }
 
+TEST_CASE("where nothing has failed, the text says where refusals are told") {
+  CHECK(std::string(collx::error(collx::failure_report{}).what()) ==
+        "collx: nothing has failed on this communicator; what try_ refuses (bad argument, not supported), "
+        "the same call without try_ says in words");
+}
+
 TEST_CASE("an aborted rank names who gave up first, unless it did so itself") {
   collx::failure_report report = full_report(status::aborted);
   report.reported_by = 7;

@@ -71,6 +71,13 @@ class error : public std::exception {
   }
 
   COLLX_COLD explicit error(failure_report const& report) noexcept : report_(report) {
+    if (report.code == status::ok) {
+      append(
+          "%s",
+          "collx: nothing has failed on this communicator; what try_ refuses (bad argument, not supported), "
+          "the same call without try_ says in words");
+      return;
+    }
     append("collx: %s<%s> #%llu on rank %d: %s", report.collective, report.algorithm, number(report.sequence),
            report.rank, name(report.code));
     if (report.peer != no_rank) append(", peer %d", report.peer);
