@@ -155,8 +155,10 @@ TEST_CASE("refused: a root that is no rank") {
     in_t const in = t.part(0, count);
     out_t const out = t.part(2, count);
     counts_t const counts = ones(t);
-    for (rank_t const root : {-1, static_cast<rank_t>(t.ranks()), std::numeric_limits<rank_t>::max(),
-                              std::numeric_limits<rank_t>::min()}) {
+    // As integers of other types, too: the last two would be rank 0 with their upper half cut off.
+    for (std::int64_t const root :
+         {std::int64_t{-1}, static_cast<std::int64_t>(t.ranks()), std::int64_t{INT32_MAX},
+          std::int64_t{INT32_MIN}, std::int64_t{1} << 32, -(std::int64_t{1} << 32)}) {
       std::string const why = "the root must be a rank of the communicator, less than its size (given " +
                               std::to_string(root) + ")";
       wrong::broadcast(t, why, in, out, root);

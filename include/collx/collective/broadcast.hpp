@@ -14,12 +14,12 @@ namespace collx::inline abi_1 {
 namespace detail {
 
 template <buffer_like In, buffer_like Out>
-[[nodiscard]] auto bind_broadcast(problem p, In& in, Out& out, rank_t root = 0) noexcept {
+[[nodiscard]] auto bind_broadcast(problem p, In& in, Out& out, root_argument root = 0) noexcept {
   auto args = bind_buffers<contract::broadcast>(in, out, unreduced{});
   args.count = out.size();
   args.refuse_if_absurd(args.count);
   args.require_root(p, root);
-  if (p.rank == root) {
+  if (p.rank == root.value) {
     args.require_count("the root's input must have as many elements as the output", in.size(), out.size());
     args.refuse_overlap(in.size(), out.size(), 0);
   }
@@ -27,7 +27,7 @@ template <buffer_like In, buffer_like Out>
 }
 
 template <buffer_like InOut>
-[[nodiscard]] auto bind_broadcast(problem p, InOut& inout, rank_t root = 0) noexcept {
+[[nodiscard]] auto bind_broadcast(problem p, InOut& inout, root_argument root = 0) noexcept {
   return bind_broadcast(p, inout, inout, root);
 }
 

@@ -17,12 +17,12 @@ namespace collx::inline abi_1 {
 namespace detail {
 
 template <buffer_like In, buffer_like Out>
-[[nodiscard]] auto bind_gather(problem p, In& in, Out& out, rank_t root = 0) noexcept {
+[[nodiscard]] auto bind_gather(problem p, In& in, Out& out, root_argument root = 0) noexcept {
   auto args = bind_buffers<contract::gather>(in, out, unreduced{});
   args.count = in.size();
   args.refuse_if_absurd(args.count, static_cast<std::size_t>(p.size));
   args.require_root(p, root);
-  if (p.rank == root) {
+  if (p.rank == root.value) {
     args.require_count("the root's output must have as many elements as all inputs together", out.size(),
                        static_cast<std::size_t>(p.size) * in.size());
     args.refuse_overlap(in.size(), out.size(),

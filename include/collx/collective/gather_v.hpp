@@ -17,13 +17,13 @@ namespace collx::inline abi_1 {
 namespace detail {
 
 template <buffer_like In, class T>
-[[nodiscard]] auto bind_gather_v(problem p, In& in, blocks<T> const& out, rank_t root = 0) noexcept {
+[[nodiscard]] auto bind_gather_v(problem p, In& in, blocks<T> const& out, root_argument root = 0) noexcept {
   auto args = bind_buffers<contract::gather_v>(in, out.data, unreduced{});
   args.require_root(p, root);
   args.count = in.size();
   args.refuse_if_absurd(args.count);
   args.require_memory(null_input, args.input, args.count);
-  if (p.rank != root) {
+  if (p.rank != root.value) {
     args.output = nullptr;
     return args;
   }

@@ -48,6 +48,16 @@ concept chooser = requires {
 
 namespace detail {
 
+// A root, given as an integer of any type: what is no rank of any communicator does not become one on the
+// way.
+struct root_argument {
+  std::int64_t value;
+
+  template <class Integer>
+    requires(std::convertible_to<Integer, std::int64_t> && !std::is_floating_point_v<Integer>)
+  constexpr root_argument(Integer const& given) noexcept : value(static_cast<std::int64_t>(given)) {}
+};
+
 template <class Transport>
 using engine_of = exec::engine<typename Transport::endpoint>;
 
@@ -126,11 +136,10 @@ struct invocation {
     return COLLX_UNLIKELY(fault != nullptr) || lacks_memory();
   }
 
-  void require_root(problem p, rank_t wanted) noexcept {
-    root = wanted;
-    if (wanted < 0 || wanted >= p.size)
-      refuse("the root must be a rank of the communicator, less than its size",
-             static_cast<std::int64_t>(wanted), said_already);
+  void require_root(problem p, root_argument wanted) noexcept {
+    root = static_cast<rank_t>(wanted.value);
+    if (wanted.value < 0 || wanted.value >= p.size)
+      refuse("the root must be a rank of the communicator, less than its size", wanted.value, said_already);
   }
 
   // The buffers either are the same memory, chunk for chunk, or do not overlap. `shift`: where the

@@ -17,13 +17,13 @@ namespace collx::inline abi_1 {
 namespace detail {
 
 template <class T, buffer_like Out>
-[[nodiscard]] auto bind_scatter_v(problem p, blocks<T> const& in, Out& out, rank_t root = 0) noexcept {
+[[nodiscard]] auto bind_scatter_v(problem p, blocks<T> const& in, Out& out, root_argument root = 0) noexcept {
   auto args = bind_buffers<contract::scatter_v>(in.data, out, unreduced{});
   args.require_root(p, root);
   args.count = out.size();
   args.refuse_if_absurd(args.count);
   args.require_memory(null_output, args.output, args.count);
-  if (p.rank != root) {
+  if (p.rank != root.value) {
     args.input = nullptr;
     return args;
   }
