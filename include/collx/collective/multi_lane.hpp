@@ -116,7 +116,7 @@ class in_lanes {
   template <class Make, int... I>
   in_lanes(Make const& make, std::integer_sequence<int, I...>) : parts_{make(I)...} {}
 
-  Each parts_[Lanes];
+  Each parts_[static_cast<std::size_t>(Lanes)];
 };
 
 template <class Contract, class T, class Op, class Endpoint, class Algorithm, int Lanes>

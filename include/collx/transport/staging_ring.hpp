@@ -138,7 +138,7 @@ class staging_rings {
  private:
   array<std::uint64_t> snapshots_;
   rank_t size_;
-  staging_ring rings_[Lanes];
+  staging_ring rings_[static_cast<std::size_t>(Lanes)];
 };
 
 }  // namespace collx::inline abi_1::transport

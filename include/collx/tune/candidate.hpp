@@ -68,7 +68,8 @@ struct candidate_table;
 template <class Contract, class... Algorithms>
 struct candidate_table<Contract, type_list<Algorithms...>> {
   static constexpr int count = sizeof...(Algorithms);
-  static constexpr candidate rows[count == 0 ? 1 : count] = {describe<Contract, Algorithms>()...};
+  static constexpr candidate rows[sizeof...(Algorithms) == 0 ? 1 : sizeof...(Algorithms)] = {
+      describe<Contract, Algorithms>()...};
 };
 
 }  // namespace detail
