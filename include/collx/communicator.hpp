@@ -12,7 +12,8 @@ namespace collx::inline abi_1 {
 // communicator's world and must be destroyed before the last communicator of it. Not copyable.
 template <class T, class World>
 class symmetric_buffer {
-  static_assert(std::is_trivially_copyable_v<T>);
+  static_assert(std::is_trivially_copyable_v<T>,
+                "collx: symmetric memory is for trivially copyable elements: peers copy their bytes");
 
  public:
   // Throws error (out_of_memory).

@@ -8,24 +8,43 @@
 namespace collx::inline abi_1 {
 
 // Block r has counts[r] elements and begins at data[offsets[r]]; without offsets blocks follow each other.
-// All three belong to the caller and stay as they are until the call, or the request, is done.
-template <class T>
+// All three belong to the caller and stay as they are until the call, or the request, is done. `Stay`: none
+// of them is a temporary that ends with the statement, as far as blocks{...} can see.
+template <class T, bool Stay = true>
 struct blocks {
+  static constexpr bool buffers_stay = Stay;
+  using list = std::span<std::size_t const>;
+
   std::span<T> data;
-  std::span<std::size_t const> counts;
-  std::span<std::size_t const> offsets{};
+  list counts;
+  list offsets{};
 
   constexpr blocks() = default;
   template <buffer_like Data>
-  constexpr blocks(Data&& memory, std::span<std::size_t const> each)
-      : data(memory.data(), memory.size()), counts(each) {}
+  constexpr blocks(Data&& memory, list each) : data(memory.data(), memory.size()), counts(each) {}
   template <buffer_like Data>
-  constexpr blocks(Data&& memory, std::span<std::size_t const> each, std::span<std::size_t const> begins)
+  constexpr blocks(Data&& memory, list each, list begins)
       : data(memory.data(), memory.size()), counts(each), offsets(begins) {}
+  // What would be told by a list of constructors that do not fit.
+  template <buffer_like Data, class... Lists>
+    requires(!(std::convertible_to<Lists, list> && ...))
+  constexpr blocks(Data&&, Lists&&...) {
+    static_assert((std::convertible_to<Lists, list> && ...),
+                  "collx: counts and offsets are lists of std::size_t, such as std::vector<std::size_t>; "
+                  "those of int, as MPI has them, need copying");
+  }
 };
 
-template <class Data, class... Rest>
-blocks(Data&& memory, Rest...) -> blocks<std::remove_pointer_t<decltype(memory.data())>>;
+// Not to be started with.
+template <class T>
+struct blocks<T, false> : blocks<T, true> {
+  static constexpr bool buffers_stay = false;
+  using blocks<T, true>::blocks;
+};
+
+template <class Data, class... Lists>
+blocks(Data&& memory, Lists&&...)
+    -> blocks<std::remove_pointer_t<decltype(memory.data())>, detail::are_no_temporaries<Data, Lists...>>;
 
 namespace detail {
 

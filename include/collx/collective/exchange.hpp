@@ -51,6 +51,14 @@ void reserve_chains(exec::engine<Endpoint>& engine) {
 }
 
 template <class R>
+constexpr void require_message() noexcept {
+  static_assert(
+      buffer_like<std::remove_reference_t<R>>,
+      "collx: a message lies in a buffer, which has data(), size() and trivially copyable elements; "
+      "write std::span(pointer, count), std::span(array), std::span(&value, 1)");
+}
+
+template <class R>
 [[nodiscard]] exec::message message_to(R& data, rank_t peer) noexcept {
   // Only read.
   return {reinterpret_cast<std::byte*>(const_cast<element_t<R>*>(data.data())),
@@ -122,14 +130,14 @@ class exchange {
   ~exchange() { finish(); }
 
   template <class R>
-    requires buffer_like<std::remove_reference_t<R>>
   void send(R&& data, rank_t peer) {
+    detail::require_message<R>();
     detail::require_listed_buffers_stay<R>();
     append(detail::message_to(data, peer));
   }
   template <class R>
-    requires buffer_like<std::remove_reference_t<R>>
   void receive(R&& out, rank_t peer) {
+    detail::require_message<R>();
     detail::require_listed_buffers_stay<R>();
     append(detail::message_from(out, peer));
   }

@@ -227,10 +227,17 @@ concept borrowed_buffer = std::is_trivially_destructible_v<R> && requires(R& buf
   requires std::is_same_v<decltype(buffer.data()), decltype(constant.data())>;
 };
 
+// Blocks (blocks.hpp) that were made of a temporary.
+template <class R>
+concept blocks_of_temporaries = requires {
+  requires !std::remove_reference_t<R>::buffers_stay;
+};
+
 // What is started is used after the statement: a temporary that owns its elements is gone by then.
 template <class... Arguments>
 inline constexpr bool are_no_temporaries = ((std::is_lvalue_reference_v<Arguments> ||
-                                             !buffer_like<Arguments> || borrowed_buffer<Arguments>)&&...);
+                                             !buffer_like<Arguments> || borrowed_buffer<Arguments>)&&...) &&
+                                           (!blocks_of_temporaries<Arguments> && ...);
 
 // Lists of calls look at their buffers later, too.
 template <class... Buffers>
@@ -292,13 +299,14 @@ constexpr void require_listed_buffers_stay() noexcept {
 #if defined(__CUDACC__)
 #define COLLX_DETAIL_REQUIRE_FIT(name) static_assert(true)
 #else
-#define COLLX_DETAIL_REQUIRE_FIT(name)                                                     \
-  static_assert(                                                                           \
-      requires { detail::bind_##name(detail::where(comm), arguments...); },                \
-      "collx: " #name                                                                      \
-      " does not take these arguments (docs/collectives.md); a buffer has "                \
-      "data(), size() and trivially copyable elements: std::vector, std::span, std::array" \
-      ", but no pointer, single value or std::vector<bool>")
+#define COLLX_DETAIL_REQUIRE_FIT(name)                                              \
+  static_assert(                                                                    \
+      requires { detail::bind_##name(detail::where(comm), arguments...); },         \
+      "collx: " #name                                                               \
+      " does not take these arguments (docs/collectives.md); a buffer has "         \
+      "data(), size() and trivially copyable elements: std::vector (but of bool), " \
+      "std::span, std::array; write std::span(pointer, count), std::span(array), "  \
+      "std::span(&value, 1); a _v collective takes collx::blocks{buffer, counts}")
 #endif
 #define COLLX_DETAIL_REQUIRE_BUFFERS_THAT_STAY(...)      \
   static_assert(detail::are_no_temporaries<__VA_ARGS__>, \

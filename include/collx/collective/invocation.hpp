@@ -202,6 +202,9 @@ template <class Contract, class In, class Out, class Op>
 
 template <class Contract, class In, class Out, class Op>
 [[nodiscard]] auto bind_reduction(In& in, Out& out, Op const& op) noexcept {
+  static_assert(!std::is_arithmetic_v<Op>,
+                "collx: a number stands where the operator belongs; a root comes behind it: "
+                "reduce(comm, in, out, collx::sum, root)");
   static_assert(
       reduction<Op, element_t<Out>>,
       "collx: the operator must be callable as T(T, T) for the element type, and trivially copyable");

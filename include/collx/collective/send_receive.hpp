@@ -55,23 +55,25 @@ void run_one_or_throw(communicator<Transport>& comm, exec::message const& what) 
 
 }  // namespace detail
 
-template <class Transport, buffer_like R>
+template <class Transport, class R>
 void send(communicator<Transport>& comm, R const& data, rank_t peer) {
+  detail::require_message<R const>();
   detail::run_one_or_throw(comm, detail::message_to(data, peer));
 }
-template <class Transport, buffer_like R>
+template <class Transport, class R>
 [[nodiscard]] status try_send(communicator<Transport>& comm, R const& data, rank_t peer) noexcept {
+  detail::require_message<R const>();
   return detail::try_one(comm, detail::message_to(data, peer));
 }
 
 template <class Transport, class R>
-  requires buffer_like<std::remove_reference_t<R>>
 void receive(communicator<Transport>& comm, R&& out, rank_t peer) {
+  detail::require_message<R>();
   detail::run_one_or_throw(comm, detail::message_from(out, peer));
 }
 template <class Transport, class R>
-  requires buffer_like<std::remove_reference_t<R>>
 [[nodiscard]] status try_receive(communicator<Transport>& comm, R&& out, rank_t peer) noexcept {
+  detail::require_message<R>();
   return detail::try_one(comm, detail::message_from(out, peer));
 }
 

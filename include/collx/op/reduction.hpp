@@ -11,9 +11,11 @@ namespace collx::inline abi_1 {
 
 namespace detail {
 
+// The second operand may be a temporary: one that was converted.
 template <class Op, class T>
 concept combines = requires(Op const& op, T a, T b) {
   { op(a, b) } -> std::convertible_to<T>;
+  { op(a, static_cast<T&&>(b)) } -> std::convertible_to<T>;
 };
 
 template <class Op, class T>
