@@ -33,7 +33,8 @@ struct cost {
 //
 //   using contract = contract::all_reduce;       what must hold at the end (collective/contract.hpp)
 //   bool supports(rank_t size)                   false: not for this many ranks
-//   int32 chunk_count(rank_t size)               the vector is cut in this many chunks, > 0
+//   int32 chunk_count(rank_t size)               the vector is cut in this many chunks, > 0: a multiple of
+//                                                the contract's blocks, all of which it is
 //   int32 step_count(problem)                    steps of this rank, >= 0
 //   primitive step(problem, int32 index)         pure: same arguments, same answer
 //   cost documented_cost(rank_t size)            the formula in the header's comment, as code
