@@ -53,6 +53,9 @@ class symmetric_buffer {
   std::size_t count_;
 };
 
+template <class Endpoint>
+class request;
+
 // One rank of a group. Movable, not copyable. One thread uses it at a time; different communicators
 // may be used by different threads at once. All ranks call the same collectives in the same order.
 template <class Transport>
@@ -61,6 +64,7 @@ class communicator {
   using transport_type = Transport;
   using engine_type = exec::engine<typename Transport::endpoint>;
   using world_type = typename Transport::world;
+  using request_type = request<typename Transport::endpoint>;  // what start:: returns
 
   // Takes over one count of the world's references (see Transport::connect and split).
   communicator(world_type* world, engine_type* engine) noexcept

@@ -2,7 +2,8 @@
 // Ranks as a grid with named axes, innermost first, as parallel training lays them out:
 //
 //   struct tp {}; struct cp {}; struct pp {}; struct dp {};            // names are any types of yours
-//   collx::mesh<Transport, tp, cp, pp, dp> grid(world, {2, 2, 2, 2});  // 16 ranks
+//   collx::mesh<Transport, tp, cp, pp, dp> grid(world, {2, 2, 2, 2});  // 16 ranks; or
+//   auto grid = collx::make_mesh<tp, cp, pp, dp>(world, {2, 2, 2, 2});
 //   collx::all_reduce(grid.along<tp>(), activations);                  // rank 0 with 1
 //   collx::all_reduce(grid.along<dp>(), gradients, collx::avg);        // rank 0 with 8
 //
@@ -74,9 +75,10 @@ class mesh {
   [[nodiscard]] static communicator_type line(communicator_type const& world,
                                               rank_t const (&extents)[axis_count]) {
     check(world, extents);
+    constexpr std::size_t own_axis = index<Name>();
     rank_t pitch = 1;
-    for (std::size_t i = 0; i < index<Name>(); ++i) pitch *= extents[i];
-    rank_t const extent = extents[index<Name>()];
+    for (std::size_t i = 0; i != own_axis; ++i) pitch *= extents[i];
+    rank_t const extent = extents[own_axis];
     rank_t const own = world.rank() / pitch % extent;
     return world.along({world.rank() - own * pitch, pitch, extent});
   }
@@ -97,5 +99,12 @@ class mesh {
   communicator_type lines_[axis_count];
   rank_t extents_[axis_count] = {}, coordinates_[axis_count] = {};
 };
+
+// make_mesh<tp, dp>(world, {2, 4}): the transport is that of `world`.
+template <class... Names, class Transport>
+[[nodiscard]] mesh<Transport, Names...> make_mesh(communicator<Transport>& world,
+                                                  rank_t const (&extents)[sizeof...(Names)]) {
+  return {world, extents};
+}
 
 }  // namespace collx::inline abi_1

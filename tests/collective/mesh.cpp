@@ -143,7 +143,7 @@ TEST_CASE("mesh: communicators along axes take no memory, and others a bounded a
 
 TEST_CASE("mesh: requests on several axes in flight at once, more on some groups than on others") {
   watched::on_threads(8, [](communicator& world) {
-    collx::mesh<threads, tp, dp> grid(world, {4, 2});
+    auto grid = collx::make_mesh<tp, dp>(world, {4, 2});
     std::vector<int> a(20'000, 1), b(3, 1), c(100, 1);
     if (grid.coordinate<dp>() == 0) {  // only half of the groups along tp
       auto extra = collx::start::all_reduce(grid.along<tp>(), c);

@@ -69,11 +69,14 @@ TEST_CASE("neighbours: wrong arguments are named; counts that disagree name the 
       }
       throw std::runtime_error(std::string("accepted: ") + what);
     };
-    std::vector<rank_t> const other{1 - comm.rank()}, self{comm.rank()}, nobody{}, wrong{2};
+    std::vector<rank_t> const self{comm.rank()}, nobody{}, wrong{2};
     refuses("rank 2 among its sources is no rank", [&] { collx::graph(comm, wrong, nobody); });
     refuses("rank 2 among its destinations is no rank", [&] { collx::graph(comm, nobody, wrong); });
     refuses("as often among its own sources", [&] { collx::graph(comm, self, nobody); });
-    collx::graph const edges(comm, other, other);
+    rank_t const other = 1 - comm.rank();
+    refuses("rank 2 among its sources", [&] { collx::graph(comm, {other, 2}, {other}); });
+    collx::graph const edges(comm, {other}, {other});
+    require(edges.sources()[0] == other && edges.destinations().size() == 1, "a graph of lists in braces");
     std::vector<int> in(4), out(5);
     refuses(" of 2: the output must",
             [&] { collx::neighbour_all_gather(comm, edges, in, out); });

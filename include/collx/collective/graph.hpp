@@ -3,6 +3,8 @@
 // what both have in common.
 #pragma once
 
+#include <initializer_list>
+
 #include "collx/collective/blocks.hpp"
 #include "collx/collective/exchange.hpp"
 
@@ -33,6 +35,12 @@ class graph {
                                    own, 0);
     detail::reserve_chains(comm.engine());
   }
+  // graph(comm, {left, right}, {left, right})
+  template <class Transport>
+  graph(communicator<Transport>& comm, std::initializer_list<rank_t> sources,
+        std::initializer_list<rank_t> destinations)
+      : graph(comm, std::span(sources.begin(), sources.size()),
+              std::span(destinations.begin(), destinations.size())) {}
 
   [[nodiscard]] std::span<rank_t const> destinations() const noexcept {
     return {peers_.data(), destination_count_};
