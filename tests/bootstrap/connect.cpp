@@ -34,12 +34,12 @@ constexpr char const* variables[] = {"COLLX_LAUNCHER",   "RANK",
 // A process that connects, and what became of it.
 class process {
  public:
-  explicit process(environment const& variables_of_it) {
+  explicit process(environment const& variables_of_it, int times = 1) {
     int ends[2];
     REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
     pid_ = fork();
     REQUIRE(pid_ >= 0);
-    if (pid_ == 0) live(variables_of_it, ends[1]);
+    if (pid_ == 0) live(variables_of_it, ends[1], times);
     close(ends[1]);
     text_ = ends[0];
   }
@@ -71,26 +71,34 @@ class process {
   }
 
  private:
-  [[noreturn]] static void live(environment const& mine, int out) {
+  [[noreturn]] static void live(environment const& mine, int out, int times) {
     for (char const* name : variables) unsetenv(name);
     for (auto const& [name, value] : mine) setenv(name.c_str(), value.c_str(), 1);
     std::string text;
     {
       try {
-        auto world = collx::connect<collx::transport::shm>();
-        watched::rank_of_process const here(world);
-        rank_t const me = world.rank();
-        std::vector<rank_t> all(static_cast<std::size_t>(world.size()), -1);
-        collx::all_gather(world, std::span<rank_t const>(&me, 1), all);
-        for (std::size_t r = 0; r < all.size(); ++r)
-          if (all[r] != static_cast<rank_t>(r)) throw std::runtime_error("gathered something else");
-        text = "joined as " + std::to_string(me) + " of " + std::to_string(world.size());
+        std::vector<collx::communicator<collx::transport::shm>> worlds;
+        for (int i = 0; i < times; ++i) {
+          worlds.push_back(collx::connect<collx::transport::shm>());
+          if (i > 0) worlds[static_cast<std::size_t>(i) - 1].abort();  // nobody waits there any more
+          text = join(worlds.back());
+        }
       } catch (std::exception const& failure) {
         text = failure.what();
       }
     }
     (void)!write(out, text.data(), text.size());
     _exit(0);
+  }
+
+  [[nodiscard]] static std::string join(collx::communicator<collx::transport::shm>& world) {
+    watched::rank_of_process const here(world);
+    rank_t const me = world.rank();
+    std::vector<rank_t> all(static_cast<std::size_t>(world.size()), -1);
+    collx::all_gather(world, std::span<rank_t const>(&me, 1), all);
+    for (std::size_t r = 0; r < all.size(); ++r)
+      if (all[r] != static_cast<rank_t>(r)) throw std::runtime_error("gathered something else");
+    return "joined as " + std::to_string(me) + " of " + std::to_string(world.size());
   }
 
   pid_t pid_ = 0;
@@ -163,6 +171,13 @@ TEST_CASE("connect: ranks started in any order meet, again and again at one path
     check_all_joined(ranks, order, size);
     CHECK_FALSE(exists(path));
   }
+}
+
+TEST_CASE("connect: processes connect again, while they have worlds that failed") {
+  folder const place;
+  std::vector<process> ranks;
+  for (rank_t r = 0; r < 3; ++r) ranks.emplace_back(of_rank(r, 3, place.at("meet")), 4);
+  check_all_joined(ranks, {0, 1, 2}, 3);
 }
 
 TEST_CASE("connect: rank 0 may come last, and so may another") {
