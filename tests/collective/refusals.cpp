@@ -224,13 +224,18 @@ TEST_CASE("refused: buffers that overlap, or are in place where they must not be
     out_t const all = t.part(2, 2 * count * n + 1);
     in_t const begin = all.first(count), all_in = all.first(count * n);
     std::string const why = "input and output overlap; pass the same memory";
+    auto const far = [&](std::size_t given, std::size_t needed) {
+      return "as in place demands, or separate buffers (given " + std::to_string(given) + ", needed " +
+             std::to_string(needed) + ")";
+    };
     wrong::all_reduce(t, why, begin, all.subspan(1, count), collx::sum);
+    wrong::all_reduce(t, far(1, 0), in_t(all.subspan(1, count)), all.first(count), collx::sum);
     wrong::scan(t, why, begin, all.subspan(count - 1, count), collx::sum);
     wrong::exclusive_scan(t, why, begin, all.subspan(1, count), collx::sum);
     wrong::broadcast(t, why, begin, all.subspan(1, count), root);
     wrong::reduce(t, why, begin, all.subspan(1, count), collx::sum, root);
     wrong::all_to_all(t, why, all_in, all.subspan(1, count * n));
-    wrong::all_gather(t, why, in_t(all.subspan(own + 1, count)), all.first(count * n));
+    wrong::all_gather(t, far(own + 1, own), in_t(all.subspan(own + 1, count)), all.first(count * n));
     wrong::reduce_scatter(t, why, all_in, all.subspan(own + 1, count), collx::sum);
     wrong::gather(t, why, in_t(all.subspan(own + 1, count)), all.first(count * n), root);
     wrong::scatter(t, why, all_in, all.subspan(own + 1, count), root);

@@ -151,9 +151,9 @@ struct invocation {
     in_place = in == out + static_cast<std::uintptr_t>(shift) * sizeof(T);
     if (overlap && !in_place)
       refuse(
-          "input and output overlap; pass the same memory, as this collective defines in place, or separate "
-          "buffers",
-          in_count, out_count);
+          "input and output overlap; pass the same memory, the input as far behind the output's first "
+          "element as in place demands, or separate buffers",
+          static_cast<std::ptrdiff_t>(in - out) / static_cast<std::ptrdiff_t>(sizeof(T)), shift);
   }
 
   // For collectives without an in-place form.
