@@ -2,6 +2,7 @@
 // The operators and the traits that make a callable one.
 #include "collx/op/reduction.hpp"
 
+#include <cstddef>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -19,6 +20,7 @@ struct point {
   int x, y;
 };
 [[maybe_unused]] auto const add_points = [](point a, point b) { return point{a.x + b.x, a.y + b.y}; };
+[[maybe_unused]] auto const wants_variables = [](float& a, float& b) { return a + b; };
 [[maybe_unused]] auto const returns_nothing = [](int, int) {};
 
 }  // namespace
@@ -31,6 +33,9 @@ TEST_CASE("what is a reduction over which type") {
   static_assert(!collx::reduction<decltype(returns_nothing), int>);
   static_assert(collx::reduction<collx::bit_and_t, unsigned char>);
   static_assert(!collx::reduction<collx::bit_and_t, float>);
+  static_assert(!collx::reduction<collx::bit_xor_t, collx::bfloat16>);
+  static_assert(collx::reduction<collx::bit_or_t, std::byte>);
+  static_assert(!collx::reduction<decltype(wants_variables), float>);
   static_assert(!collx::reduction<collx::sum_t, not_trivial>);
   static_assert(!collx::reduction<collx::sum_t, point>);
   static_assert(!collx::reduction<collx::prod_t, point>);
@@ -54,6 +59,7 @@ TEST_CASE("the operators do what their names say") {
   CHECK(collx::bit_and(6, 3) == 2);
   CHECK(collx::bit_or(6, 3) == 7);
   CHECK(collx::bit_xor(6, 3) == 5);
+  CHECK(collx::bit_or(std::byte{6}, std::byte{3}) == std::byte{7});
   CHECK(collx::logical_and(6, 0) == 0);
   CHECK(collx::logical_and(6, 3) == 1);
   CHECK(collx::logical_or(0, 0) == 0);

@@ -124,21 +124,21 @@ struct avg_t : library_operator {
 struct bit_and_t : library_operator {
   static constexpr char const* name = "band";
   template <class T>
-    requires std::integral<T>
+    requires requires(T const& a, T const& b) { static_cast<T>(a & b); }
   COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a & b); }
 };
 
 struct bit_or_t : library_operator {
   static constexpr char const* name = "bor";
   template <class T>
-    requires std::integral<T>
+    requires requires(T const& a, T const& b) { static_cast<T>(a | b); }
   COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a | b); }
 };
 
 struct bit_xor_t : library_operator {
   static constexpr char const* name = "bxor";
   template <class T>
-    requires std::integral<T>
+    requires requires(T const& a, T const& b) { static_cast<T>(a ^ b); }
   COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a ^ b); }
 };
 
