@@ -59,8 +59,6 @@
 #define COLLX_COLD __attribute__((noinline, cold))
 // For functions that take a format, their argument number so-and-so, and what it formats from another on.
 #define COLLX_PRINTF(text, first) __attribute__((format(printf, text, first)))
-#define COLLX_LIKELY(condition) __builtin_expect(static_cast<bool>(condition), 1)
-#define COLLX_UNLIKELY(condition) __builtin_expect(static_cast<bool>(condition), 0)
 #else
 #define COLLX_VECTOR_INLINE inline
 #define COLLX_ALWAYS_INLINE inline
@@ -68,6 +66,13 @@
 #define COLLX_HOST_NEVER_INLINE
 #define COLLX_COLD
 #define COLLX_PRINTF(text, first)
+#endif
+
+// Without optimisation nothing is gained by knowing, and it takes instructions to say it.
+#if defined(__OPTIMIZE__) && (defined(__GNUC__) || defined(__clang__))
+#define COLLX_LIKELY(condition) __builtin_expect(static_cast<bool>(condition), 1)
+#define COLLX_UNLIKELY(condition) __builtin_expect(static_cast<bool>(condition), 0)
+#else
 #define COLLX_LIKELY(condition) (condition)
 #define COLLX_UNLIKELY(condition) (condition)
 #endif
