@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// array, replayable_random and the clock.
+// array, atomic_word, replayable_random and the clock.
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -8,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "collx/core/array.hpp"
+#include "collx/core/atomic_word.hpp"
 #include "collx/core/clock.hpp"
 #include "collx/core/random.hpp"
 
@@ -36,6 +38,24 @@ TEST_CASE("array: destroys what it holds") {
     CHECK(shared.use_count() == 4);
   }
   CHECK(shared.use_count() == 1);
+}
+
+TEST_CASE("atomic_word: what std::atomic does, in as much memory") {
+  static_assert(sizeof(collx::atomic_word<std::uint64_t>) == 8);
+  static_assert(alignof(collx::atomic_word<std::uint64_t>) == alignof(std::atomic<std::uint64_t>));
+  constexpr auto order = std::memory_order_acq_rel;
+  collx::atomic_word<std::int32_t> word;
+  CHECK(word.load() == 0);
+  word.store(5, std::memory_order_release);
+  CHECK(word.exchange(6, order) == 5);
+  CHECK(word.fetch_add(4, order) == 6);
+  CHECK(word.fetch_sub(1, order) == 10);
+  CHECK(word.fetch_or(16, order) == 9);
+  std::int32_t expected = 24;
+  CHECK(!word.compare_exchange_strong(expected, 1, order, std::memory_order_relaxed));
+  CHECK(expected == 25);
+  CHECK(word.compare_exchange_strong(expected, 1, order, std::memory_order_relaxed));
+  CHECK(word.load(std::memory_order_acquire) == 1);
 }
 
 TEST_CASE("random numbers replay, and are those of SplitMix64") {

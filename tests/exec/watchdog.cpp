@@ -31,9 +31,9 @@ struct stage {
 template <class Communicator>
 void see_it_sleep(Communicator& comm, collx::rank_t rank) {
   auto& bell = comm.world().bell(rank);
-  bell.asleep = 0;
+  bell.asleep.store(0);
   bell.ring();
-  while (bell.asleep == 0) sched_yield();
+  while (bell.asleep.load() == 0) sched_yield();
 }
 
 // Rank `missing` does not come to collective number 3; the deadline of the others is far away.

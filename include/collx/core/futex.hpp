@@ -9,19 +9,19 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstdint>
 
+#include "collx/core/atomic_word.hpp"
 #include "collx/core/config.hpp"
 
 namespace collx::inline abi_1 {
 
-static_assert(sizeof(std::atomic<std::uint32_t>) == 4 && std::atomic<std::uint32_t>::is_always_lock_free);
+static_assert(sizeof(atomic_word<std::uint32_t>) == 4);
 
 // Sleeps while `word` is `expected`, but no longer than `at_most_us`; false: that time is over. May return
 // early for no reason.
-[[nodiscard]] COLLX_COLD inline bool futex_sleep(std::atomic<std::uint32_t>& word, std::uint32_t expected,
+[[nodiscard]] COLLX_COLD inline bool futex_sleep(atomic_word<std::uint32_t>& word, std::uint32_t expected,
                                                  std::uint64_t at_most_us) noexcept {
   timespec const at_most{static_cast<time_t>(at_most_us / 1'000'000),
                          static_cast<long>(at_most_us % 1'000'000 * 1'000)};
@@ -29,7 +29,7 @@ static_assert(sizeof(std::atomic<std::uint32_t>) == 4 && std::atomic<std::uint32
   return syscall(SYS_futex, &word, FUTEX_WAIT, expected, &at_most, nullptr, 0) == 0 || errno != ETIMEDOUT;
 }
 
-COLLX_COLD inline void futex_wake_all(std::atomic<std::uint32_t>& word) noexcept {
+COLLX_COLD inline void futex_wake_all(atomic_word<std::uint32_t>& word) noexcept {
   syscall(SYS_futex, &word, FUTEX_WAKE, 0x7fffffff, nullptr, nullptr, 0);
 }
 

@@ -6,10 +6,10 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
+#include "collx/core/atomic_word.hpp"
 #include "collx/core/config.hpp"
 
 namespace collx::inline abi_1 {
@@ -45,7 +45,7 @@ class processor_set {
  private:
   static constexpr int numbers_max = 4096;
 
-  std::atomic<std::uint64_t> words_[numbers_max / 64]{};
+  atomic_word<std::uint64_t> words_[numbers_max / 64]{};
 };
 
 }  // namespace collx::inline abi_1

@@ -6,9 +6,9 @@
 
 #include <pthread.h>
 
-#include <atomic>
 #include <cstring>
 
+#include "collx/core/atomic_word.hpp"
 #include "collx/core/clock.hpp"
 #include "collx/core/error.hpp"
 #include "collx/core/futex.hpp"
@@ -59,8 +59,8 @@ class side_call {
     }
 
     Answer answer{};
-    std::atomic<std::uint32_t> ended{0};
-    std::atomic<std::uint32_t> owners{2};  // the thread, and who has asked
+    atomic_word<std::uint32_t> ended{0};
+    atomic_word<std::uint32_t> owners{2};  // the thread, and who has asked
   };
 
   template <class What>

@@ -3,9 +3,8 @@
 // compiled once, not for every schedule; what is asked is asked once per step or per call, never per byte.
 #pragma once
 
-#include <atomic>
-
 #include "collx/collective/contract.hpp"
+#include "collx/core/atomic_word.hpp"
 #include "collx/schedule/concept.hpp"
 
 namespace collx::inline abi_1::exec {
@@ -21,19 +20,17 @@ struct schedule_facts {
 // Up to this size it is counted, and remembered, what a schedule stages.
 inline constexpr rank_t counted_size_max = 64;
 
-// One of the sizes. Of the shapes of one size a program uses one, or it is counted again.
-struct staged_entry {
-  rank_t inner;
-  std::int32_t largest;
-};
+// One of the sizes, as one word that threads share: a shape's `inner`, and below it what was counted for it,
+// which is never 0. Of the shapes of one size a program uses one, or it is counted again.
+using staged_entry = atomic_word<std::uint64_t>;
 
 struct erased_schedule {
   std::int32_t (*step_count)(problem const&) noexcept;
   primitive (*step)(problem const&, std::int32_t) noexcept;
   schedule_facts (*facts)(shape) noexcept;
   std::int64_t (*documented_chunks)(shape) noexcept;
-  std::atomic<staged_entry>* staged;  // by size
-  bool rooted, from_all;              // of its contract
+  staged_entry* staged;   // by size
+  bool rooted, from_all;  // of its contract
 };
 
 struct buffer_windows {
@@ -56,7 +53,7 @@ struct answers_of {
             collx::shares_copying<S>(n.size)};
   }
   static std::int64_t documented_chunks(shape n) noexcept { return collx::documented_cost<S>(n).chunks; }
-  static inline std::atomic<staged_entry> staged[counted_size_max + 1]{};
+  static inline staged_entry staged[counted_size_max + 1]{};
 };
 
 template <class Contract>
@@ -101,7 +98,9 @@ template <class Contract>
   }
   std::int64_t const found = count_staged(s, n);
   // Relaxed: the value is the same whoever computes it, and nothing else is published with it.
-  s.staged[n.size].store({n.inner, static_cast<std::int32_t>(found)}, std::memory_order_relaxed);
+  s.staged[n.size].store(
+      std::uint64_t{static_cast<std::uint32_t>(n.inner)} << 32 | static_cast<std::uint32_t>(found),
+      std::memory_order_relaxed);
   return found;
 }
 
@@ -124,8 +123,9 @@ inline constexpr erased_contract erased_contract_of{&detail::windows_of<Contract
 [[nodiscard]] inline std::int64_t largest_staged(erased_schedule const& s, shape n) noexcept {
   if (COLLX_LIKELY(n.size <= counted_size_max)) {
     // Relaxed: see where it is stored.
-    staged_entry const found = s.staged[n.size].load(std::memory_order_relaxed);
-    if (COLLX_LIKELY(found.largest != 0 && found.inner == n.inner)) return found.largest;
+    std::uint64_t const found = s.staged[n.size].load(std::memory_order_relaxed);
+    if (COLLX_LIKELY(found != 0 && found >> 32 == static_cast<std::uint32_t>(n.inner)))
+      return static_cast<std::int32_t>(found);
   }
   return detail::find_staged(s, n);
 }

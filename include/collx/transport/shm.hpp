@@ -95,7 +95,7 @@ class shm_world {
   // Copies to private memory of a rank that has offered it. Not to one that gave up: it may have freed it.
   [[nodiscard]] status write_private(rank_t rank, std::uint64_t to, std::byte const* from,
                                      std::size_t bytes) noexcept {
-    std::atomic<std::uint32_t>& writing = segment_.of(rank_).writing;
+    atomic_word<std::uint32_t>& writing = segment_.of(rank_).writing;
     // Sequentially consistent, as is the question about the alarm: either this rank sees it, or who raised it
     // sees that this rank writes (wait_for_writers).
     writing.fetch_add(1, std::memory_order_seq_cst);
@@ -149,7 +149,7 @@ class shm_world {
  private:
   // Where ranks sleep until everybody has come. The last to come wakes them.
   struct entrance {
-    std::atomic<std::uint32_t>& joined;
+    atomic_word<std::uint32_t>& joined;
     std::uint32_t seen = 0;
     bool quiet = false;  // nobody came for a while
 
@@ -264,7 +264,7 @@ class shm_world {
   std::size_t single_copy_bytes_ = 0;
   shared_memory::own_memory own_memory_;
   std::uint64_t known_word_ = 0;  // peers try to read it, and to write it
-  std::atomic<std::int32_t> references_{1};
+  atomic_word<std::int32_t> references_{1};
 };
 
 struct shm {

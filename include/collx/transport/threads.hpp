@@ -76,7 +76,7 @@ class threads_world {
   processor_set processors_;
   array<mapped::doorbell> bells_;
   bool fenced_ = join_fences();  // before there are threads, or it takes the kernel milliseconds
-  std::atomic<std::int32_t> references_{1};
+  atomic_word<std::int32_t> references_{1};
 };
 
 struct threads {

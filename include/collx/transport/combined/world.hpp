@@ -2,9 +2,8 @@
 // One process's place in two worlds: that of the ranks of its host, and that of all.
 #pragma once
 
-#include <atomic>
-
 #include "collx/core/array.hpp"
+#include "collx/core/atomic_word.hpp"
 #include "collx/core/error.hpp"
 #include "collx/transport/mapped/alarm.hpp"
 #include "collx/transport/settings.hpp"
@@ -78,7 +77,7 @@ class composite_world {
   NearWorld* near_;
   FarWorld* far_;
   array<rank_t> near_ranks_;  // by rank of the far world
-  std::atomic<std::int32_t> references_{1};
+  atomic_word<std::int32_t> references_{1};
 };
 
 }  // namespace collx::inline abi_1::transport

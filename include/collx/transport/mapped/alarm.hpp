@@ -2,8 +2,7 @@
 // The word that ends every wait: set once, by the first rank that gives up, in memory all ranks see.
 #pragma once
 
-#include <atomic>
-
+#include "collx/core/atomic_word.hpp"
 #include "collx/core/status.hpp"
 #include "collx/core/types.hpp"
 
@@ -45,7 +44,7 @@ class alarm {
            static_cast<std::uint64_t>(what.culprit + 1) << 36;
   }
 
-  std::atomic<std::uint64_t> word_{0};
+  atomic_word<std::uint64_t> word_{0};
 };
 
 }  // namespace collx::inline abi_1::transport::mapped

@@ -20,8 +20,8 @@ namespace collx::inline abi_1::transport::mapped {
 // One per rank of a world, in memory all ranks see. On a line of its own, which stays in every sender's
 // cache while its owner is awake. Threads of one rank that use different communicators share it.
 struct alignas(line_bytes) doorbell {
-  std::atomic<std::uint32_t> asleep;  // 1: whoever has something for this rank must ring
-  std::atomic<std::uint32_t> rings;   // what its owner sleeps on; counts, and may wrap around
+  atomic_word<std::uint32_t> asleep;  // 1: whoever has something for this rank must ring
+  atomic_word<std::uint32_t> rings;   // what its owner sleeps on; counts, and may wrap around
 
   // Called after each store that its owner may be waiting for.
   void ring_if_asleep() noexcept {

@@ -3,9 +3,9 @@
 // mapped/endpoint.hpp reads and writes these fields.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 
+#include "collx/core/atomic_word.hpp"
 #include "collx/core/types.hpp"
 
 namespace collx::inline abi_1::transport::mapped {
@@ -39,7 +39,7 @@ inline constexpr std::uint64_t in_receiver = std::uint64_t{1} << 62;
 // receiver, who owns the memory. Small payloads travel in the line itself.
 struct alignas(line_bytes) letter {
   // The number of the letter that lies here, counted from 1 per pair and lane; stored last.
-  std::atomic<std::uint64_t> sequence;
+  atomic_word<std::uint64_t> sequence;
   std::uint64_t payload;  // shared address, or a mark and an address there; 0: the payload is `inlined`
   std::uint64_t target;   // with a payload: the sender's output, shared or marked in_sender; 0: not reachable
   std::uint32_t bytes;
@@ -51,7 +51,7 @@ static_assert(sizeof(letter) == line_bytes);
 // What of a small payload does not fit its letter. Each line tells by itself that it is there: all of them
 // travel at once, and none is waited for before the next is written.
 struct alignas(line_bytes) further_line {
-  std::atomic<std::uint64_t> sequence;  // the letter's; stored last
+  atomic_word<std::uint64_t> sequence;  // the letter's; stored last
   std::byte inlined[further_bytes];
 };
 static_assert(sizeof(further_line) == line_bytes);
@@ -59,13 +59,13 @@ static_assert(sizeof(further_line) == line_bytes);
 // Written by the receiver only, after it has read a payload; polled by the sender when it runs out
 // of credit. On its own line: it must not share one with letters, which the sender writes.
 struct alignas(line_bytes) acknowledgement {
-  std::atomic<std::uint64_t> consumed;
+  atomic_word<std::uint64_t> consumed;
 };
 
 // How the use of a block ends: every member of the communicator counts itself out of every member's
 // block, once. The other fields are its owner's.
 struct alignas(line_bytes) farewell {
-  std::atomic<std::uint64_t> departed;
+  atomic_word<std::uint64_t> departed;
   std::uint64_t members;
   std::byte* block;
   std::size_t bytes;

@@ -39,8 +39,8 @@ class alignas(line_bytes) presence {
   [[nodiscard]] bool is_at_peers() const noexcept { return at_peers_.load(std::memory_order_seq_cst) != 0; }
 
  private:
-  std::atomic<std::uint32_t> at_peers_;
-  std::atomic<std::uint32_t> barred_;
+  atomic_word<std::uint32_t> at_peers_;
+  atomic_word<std::uint32_t> barred_;
 };
 static_assert(sizeof(presence) == line_bytes);
 

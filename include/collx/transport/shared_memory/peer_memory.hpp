@@ -7,9 +7,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 
+#include "collx/core/atomic_word.hpp"
 #include "collx/core/status.hpp"
 #include "collx/core/types.hpp"
 
@@ -63,7 +63,7 @@ class own_memory {
 
   [[nodiscard]] bool is_known(std::byte const* p) noexcept {
     std::uint64_t const region = reinterpret_cast<std::uintptr_t>(p) / region_bytes;
-    std::atomic<std::uint64_t>& entry = known_[region % remembered];
+    atomic_word<std::uint64_t>& entry = known_[region % remembered];
     // Relaxed: threads may find out the same twice.
     if (COLLX_LIKELY(entry.load(std::memory_order_relaxed) == region)) return true;
     if (!can_be_read(p)) return false;
@@ -76,7 +76,7 @@ class own_memory {
     return read_memory_of(getpid(), reinterpret_cast<std::uintptr_t>(p), &unused, 1) == status::ok;
   }
 
-  std::atomic<std::uint64_t> known_[remembered]{};  // nobody's memory lies in region 0
+  atomic_word<std::uint64_t> known_[remembered]{};  // nobody's memory lies in region 0
 };
 
 }  // namespace collx::inline abi_1::transport::shared_memory

@@ -27,13 +27,13 @@ namespace collx::inline abi_1::transport::shared_memory {
 
 // What one rank tells the others about itself.
 struct alignas(mapped::line_bytes) member {
-  std::atomic<std::int32_t> process;       // pid, 0 until it has joined; stored last
-  std::atomic<std::uint32_t> lost;         // 1 once somebody has seen it end
+  atomic_word<std::int32_t> process;       // pid, 0 until it has joined; stored last
+  atomic_word<std::uint32_t> lost;         // 1 once somebody has seen it end
   std::uint64_t start_time;                // tells a process from a later one with its pid
   mapped::doorbell bell;
   std::uint64_t known_word_at;             // where, in the process's own memory, a word lies
   std::uint64_t known_word;                // and what it says: who reads it there may read private memory
-  std::atomic<std::uint32_t> writing;      // threads that write to private memory of others just now
+  atomic_word<std::uint32_t> writing;      // threads that write to private memory of others just now
 };
 
 // At the begin of the segment. Everything is zero when it is made.
@@ -43,10 +43,10 @@ struct header {
   std::int32_t size;
   settings chosen;
   mapped::alarm alarm;
-  std::atomic<std::uint32_t> joined;    // so many ranks have; what those who wait for the others sleep on
-  std::atomic<std::uint32_t> unfenced;  // 1: the system refused some rank to join the fences
+  atomic_word<std::uint32_t> joined;    // so many ranks have; what those who wait for the others sleep on
+  atomic_word<std::uint32_t> unfenced;  // 1: the system refused some rank to join the fences
   processor_set processors;             // that the ranks which have joined may use, all together
-  std::atomic<std::int32_t> readers;    // ranks that can read and write the private memory of all others
+  atomic_word<std::int32_t> readers;    // ranks that can read and write the private memory of all others
   // followed by `size` members
 
   static constexpr std::uint64_t magic_value = 0x636f'6c6c'7873'686dULL;  // "collxshm"
