@@ -3,10 +3,17 @@
 // sound head or none.
 #include "collx/transport/sockets/frame.hpp"
 
-#include <doctest/doctest.h>
+#include <deque>
+#include <vector>
 
+#include <arpa/inet.h>
+#include <doctest/doctest.h>
+#include <netinet/tcp.h>
+
+#include "collx/core/clock.hpp"
 #include "collx/core/random.hpp"
 #include "collx/transport/sockets/checksum.hpp"
+#include "collx/transport/sockets/flow.hpp"
 
 using namespace collx::transport::sockets;
 
@@ -38,7 +45,93 @@ bool same(frame const& a, frame const& b) {
          a.consumed == b.consumed && a.checksum == b.checksum;
 }
 
+// Both ends of a TCP connection that holds little: most writes are cut off somewhere.
+struct narrow_connection {
+  collx::net::owned_fd near, far;
+
+  narrow_connection() {
+    sockaddr_in here{};
+    here.sin_family = AF_INET;
+    here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    auto* const address = reinterpret_cast<sockaddr*>(&here);
+    socklen_t size = sizeof here;
+    collx::net::owned_fd const door(narrow_socket());
+    REQUIRE(bind(door.get(), address, size) == 0);
+    REQUIRE(listen(door.get(), 1) == 0);
+    REQUIRE(getsockname(door.get(), address, &size) == 0);
+    near = collx::net::owned_fd(narrow_socket());
+    REQUIRE(connect(near.get(), address, size) == 0);
+    far = collx::net::owned_fd(accept(door.get(), nullptr, nullptr));
+    REQUIRE(far.get() >= 0);
+  }
+
+  static int narrow_socket() {
+    int const fd = socket(AF_INET, SOCK_STREAM, 0), few = 1;
+    REQUIRE(fd >= 0);
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &few, sizeof few);
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &few, sizeof few);
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &few, sizeof few);
+    return fd;
+  }
+};
+
+// Takes slices, each of which counts up from its message's number.
+struct counting_sink {
+  std::vector<std::byte> memory = std::vector<std::byte>(4096);
+  std::uint32_t whole = 0;
+
+  flow::answer begin(frame const& what, std::byte*& to) noexcept {
+    to = memory.data();
+    return what.message == whole ? flow::answer::take : flow::answer::refuse;
+  }
+  bool end(frame const& what, std::byte const* slice) noexcept {
+    for (std::uint32_t i = 0; i < what.slice_bytes; ++i)
+      if (slice[i] != static_cast<std::byte>((what.message + i) & 0xff)) return false;
+    ++whole;
+    return true;
+  }
+};
+
 }  // namespace
+
+TEST_CASE("frames arrive whole and in order however their writes are cut off") {
+  narrow_connection ends;
+  flow out, in;
+  out.open(std::move(ends.near), {});
+  in.open(std::move(ends.far), {});
+  collx::replayable_random random(7);
+  std::deque<std::vector<std::byte>> payloads;  // of frames that are not written yet
+  counting_sink sink;
+  std::uint32_t pushed = 0;
+  constexpr std::uint32_t frames = 1500;
+  std::uint64_t const deadline_us = collx::now_us() + 60'000'000;
+  while (sink.whole != frames) {
+    REQUIRE(collx::now_us() < deadline_us);
+    // At times one alone, at times several: they are written in different ways.
+    std::uint32_t more = out.idle() ? 1 + random.below(2) : random.below(16) == 0 ? 1 : 0;
+    for (; more != 0 && pushed != frames && out.has_room(); --more) {
+      std::vector<std::byte>& payload = payloads.emplace_back(random.below(3000));
+      for (std::size_t i = 0; i < payload.size(); ++i)
+        payload[i] = static_cast<std::byte>((pushed + i) & 0xff);
+      frame what;
+      what.message = pushed++;
+      what.message_bytes = what.slice_bytes = static_cast<std::uint32_t>(payload.size());
+      outgoing_frame& next = out.push();
+      next = {};
+      encode(what, next.head);
+      next.payload = payload.data();
+      next.payload_bytes = what.slice_bytes;
+    }
+    out.write([&](outgoing_frame const& done) {
+      CHECK(done.payload == payloads.front().data());
+      payloads.pop_front();
+    });
+    if (random.below(2) != 0) in.read(sink);
+    REQUIRE(out.state() == flow_state::open);
+    REQUIRE(in.state() == flow_state::open);
+  }
+  CHECK(out.idle());
+}
 
 TEST_CASE("what is encoded is what is decoded") {
   collx::replayable_random random(1);
@@ -50,6 +143,30 @@ TEST_CASE("what is encoded is what is decoded") {
     REQUIRE(decode(head, back));
     REQUIRE(same(f, back));
   }
+}
+
+TEST_CASE("a head has the same bytes on every machine") {
+  frame f;
+  f.kind = frame_kind::data;
+  f.lane = 0x03;
+  f.flags = frame::ends_message;
+  f.sequence = 0x060504;
+  f.communicator = 0x0e0d0c0b0a090807;
+  f.from = 0x1211100f;
+  f.message = 0x16151413;
+  f.message_bytes = 0x7a191817;
+  f.offset = 0x1e1d1c1b;
+  f.slice_bytes = 0x2221201f;
+  f.consumed = 0x26252423;
+  f.checksum = 0x2a292827;
+  std::byte head[frame_bytes];
+  encode(f, head);
+  unsigned char const begin[] = {0x63, 0x78, 1, 3, 1};
+  for (std::size_t i = 0; i < sizeof begin; ++i) CHECK(std::to_integer<unsigned>(head[i]) == begin[i]);
+  // The rest counts up, but for the highest byte of a length.
+  for (std::size_t i = sizeof begin; i < 44; ++i)
+    CHECK(std::to_integer<std::size_t>(head[i]) == (i == 27 ? 0x7a : i - 1));
+  for (std::size_t i = 44; i < frame_bytes; ++i) CHECK(head[i] == std::byte{0});
 }
 
 TEST_CASE("a slice that leaves its message, unknown flags, kinds and padding are no frames") {

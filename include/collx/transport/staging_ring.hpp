@@ -44,11 +44,14 @@ class staging_ring {
     return memory_ + find_place((bytes + 63) / 64 * 64, true).offset;
   }
 
+  // Whether mark() has nothing to close.
+  [[nodiscard]] bool is_marked() const noexcept { return tail_ == marked_; }
+
   // Closes a fragment: everything allocated so far is free once each peer has consumed
   // sent(peer) letters.
   template <class Sent>
   void mark(Sent const& sent) noexcept {
-    if (tail_ == marked_) return;
+    if (is_marked()) return;
     // With all marks in use the newest is extended: it is then reclaimed a little later.
     if (newest_ - oldest_ == mark_count) --newest_;
     position_[newest_ % mark_count] = tail_;

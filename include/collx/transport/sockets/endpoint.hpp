@@ -128,6 +128,8 @@ class tcp_endpoint {
   }
 
   void end_fragment(int lane) noexcept {
+    // Of a ring nobody knows but the caller: the lock is for what is asked about peers.
+    if (rings_[lane].is_marked()) return;
     posix_lock const held(world_->mutex());
     rings_[lane].mark(
         [&](rank_t peer) noexcept { return group_.is_made(peer) ? group_.at(lane, peer).sent : 0; });

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One connection to another rank: writes the frames it is given, in order, and takes incoming ones apart.
 // Never blocks, never allocates. Payloads go from the user's memory to the kernel and from the kernel to
-// where they are wanted, without a copy between; or through whatever encrypts the connection.
+// where they are wanted, without a copy between unless they are small; or through whatever encrypts the
+// connection.
 #pragma once
 
 #include <sys/socket.h>
@@ -16,12 +17,9 @@ namespace collx::inline abi_1::transport::sockets {
 
 struct channel;
 
-inline constexpr std::size_t joined_bytes_max = 64;
-
 // A frame on its way out. The payload stays where it is until the frame is written.
 struct outgoing_frame {
   std::byte head[frame_bytes];
-  std::byte joined[joined_bytes_max];  // a small payload may lie here: one buffer is cheaper to send than two
   std::byte const* payload = nullptr;
   std::uint32_t payload_bytes = 0;
   channel* of = nullptr;       // whose message it belongs to; null for control frames
@@ -87,11 +85,8 @@ class flow {
   template <class Written>
   void write(Written const& written) noexcept {
     while (count_ != 0 && state_ == flow_state::open && can_write_) {
-      iovec parts[2 * frames_max];
-      msghdr message{};
-      message.msg_iov = parts;
-      std::size_t const asked = gather(parts, message.msg_iovlen);
-      ssize_t const n = send(message);
+      std::size_t asked = 0;
+      ssize_t const n = is_small() ? send_small(asked) : send_all(asked);
       if (n < 0) {
         if (errno == EINTR) continue;
         if (errno == EAGAIN || errno == ENOBUFS) return;
@@ -153,6 +148,31 @@ class flow {
   // After so many system calls others get their turn.
   static constexpr int rounds_max = 8;
 
+  // Up to here a payload is copied behind its head, and both are sent from there: sendmsg, with two buffers,
+  // takes 1.05 of the time for 512 bytes and 1.03 for 2 KiB.
+  static constexpr std::size_t joined_bytes_max = 2048;
+
+  // One frame is on its way, of which nothing is written yet, and which is worth a copy.
+  [[nodiscard]] bool is_small() const noexcept {
+    return count_ == 1 && written_ == 0 && out_[first_].payload_bytes <= joined_bytes_max && !secured_;
+  }
+  // Both say how many bytes they have asked the kernel to take, and return what send() did.
+  COLLX_NEVER_INLINE ssize_t send_small(std::size_t& asked) noexcept {
+    outgoing_frame const& f = out_[first_];
+    std::byte joined[frame_bytes + joined_bytes_max];
+    std::memcpy(joined, f.head, frame_bytes);
+    if (f.payload_bytes != 0) std::memcpy(joined + frame_bytes, f.payload, f.payload_bytes);
+    asked = frame_bytes + f.payload_bytes;
+    return ::send(fd_.get(), joined, asked, MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+  ssize_t send_all(std::size_t& asked) noexcept {
+    iovec parts[2 * frames_max];
+    msghdr message{};
+    message.msg_iov = parts;
+    asked = gather(parts, message.msg_iovlen);
+    return send(message);
+  }
+
   [[nodiscard]] ssize_t send(msghdr const& what) noexcept {
     if (COLLX_UNLIKELY(static_cast<bool>(secured_))) return secured_->send(what.msg_iov, what.msg_iovlen);
     return what.msg_iovlen == 1
@@ -173,10 +193,7 @@ class flow {
     auto const add = [&](std::byte const* from, std::size_t bytes) noexcept {
       std::size_t const left = skip < bytes ? bytes - skip : 0;
       std::byte* const begin = const_cast<std::byte*>(from) + (bytes - left);
-      bool const adjoins =
-          used != 0 && static_cast<std::byte*>(parts[used - 1].iov_base) + parts[used - 1].iov_len == begin;
-      if (left != 0 && adjoins) parts[used - 1].iov_len += left;
-      else if (left != 0) parts[used++] = {begin, left};
+      if (left != 0) parts[used++] = {begin, left};
       skip -= bytes - left;
       total += left;
     };

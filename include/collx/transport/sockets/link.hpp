@@ -274,10 +274,6 @@ class link {
     outgoing_frame& out = f.push();
     encode(what, out.head);
     out.payload = slice;
-    if (bytes != 0 && bytes <= joined_bytes_max) {
-      std::memcpy(out.joined, slice, bytes);
-      out.payload = out.joined;
-    }
     out.payload_bytes = bytes;
     out.of = c;
     out.message = what.message;
