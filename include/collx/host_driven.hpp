@@ -183,7 +183,7 @@ class host_driven {
     auto const count_of = [&](std::size_t i) { return i + 1 < pieces ? most : args.count - i * most; };
     auto const fetch = [&](std::size_t i) noexcept {
       std::size_t const width = count_of(i) * sizeof(T);
-      return copies_.fetch(half_of(i), {input_of(i), width, bytes(args.input + i * most),
+      return copies_.fetch(half_of(i), {input_of(i), width, bytes(behind(args.input, i * most)),
                                         args.count * sizeof(T), width, inputs});
     };
     if (status const s = fetch(0); s != status::ok) return s;
@@ -202,8 +202,9 @@ class host_driven {
       status const outcome = detail::run<Algorithm>(comm_.engine(), detail::called_on(comm_, piece));
       if (outcome != status::ok) return outcome;
       std::size_t const width = piece.count * sizeof(T);
-      status const stored = copies_.store(half_of(i), {bytes(args.output + i * most), args.count * sizeof(T),
-                                                       bytes(piece.output), width, width, outputs});
+      status const stored =
+          copies_.store(half_of(i), {bytes(behind(args.output, i * most)), args.count * sizeof(T),
+                                     bytes(piece.output), width, width, outputs});
       if (stored != status::ok) return stored;
     }
     for (int half = 0; half < 2; ++half)
@@ -235,6 +236,12 @@ class host_driven {
     throw error(
         status::not_supported,
         "host-driven collective: the staging memory does not hold one element for each rank; give it more");
+  }
+
+  // Where a rank gives or gets nothing there may be no buffer, and no offset either.
+  template <class T>
+  [[nodiscard]] static T* behind(T* buffer, std::size_t elements) noexcept {
+    return buffer == nullptr ? buffer : buffer + elements;
   }
 
   [[nodiscard]] static int half_of(std::size_t piece) { return static_cast<int>(piece % 2); }
