@@ -59,7 +59,7 @@ TEST_CASE("a name that does not exist is refused by such a call, with those that
     } catch (collx::error const& problem) {
       require(problem.what(),
               "all_reduce: environment variable COLLX_ALGORITHM names 'rnig', which is no algorithm of this "
-              "collective here; say one of: bidirectional_ring");
+              "collective here; say one of: direct_one_shot direct_two_shot bidirectional_ring");
     }
     collx::all_reduce<collx::automatic>(world, values);  // who asks for the built-in table has it
     if (values[99] != 2) std::_Exit(5);

@@ -100,7 +100,8 @@ TEST_CASE("a variable and code may name two-level algorithms, whose names have c
     check_sum(world, 1000);
     said.use("all_reduce", "hierarchical<ring, ring>");
     require(tune::explain<contract::all_reduce, selected>(world, 8).text(),
-            "is no algorithm of this collective here; say one of: bidirectional_ring");
+            "is no algorithm of this collective here; say one of: direct_one_shot direct_two_shot "
+            "bidirectional_ring");
     world.tuning(nullptr);
   });
 }
