@@ -109,6 +109,7 @@ TEST_CASE("group: wrong arguments are named when they are listed") {
     std::vector<int> in(3), out(4);
     refuses(" of 2: the input must have", [&] { g.all_reduce(in, out, collx::sum); });
     refuses(" of 2: the root", [&] { g.broadcast(in, 2); });
+    refuses(" of 2: the root", [&] { g.broadcast(in, std::int64_t{1} << 32); });
     refuses(" of 2: the output", [&] { g.all_gather(in, out); });
     g.all_reduce(in);
     g.all_reduce(out);

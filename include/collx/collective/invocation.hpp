@@ -54,7 +54,8 @@ struct root_argument {
   std::int64_t value;
 
   template <class Integer>
-    requires(std::convertible_to<Integer, std::int64_t> && !std::is_floating_point_v<Integer>)
+    requires(std::convertible_to<Integer, std::int64_t> && !std::is_floating_point_v<Integer> &&
+             sizeof(Integer) <= sizeof(std::int64_t))
   constexpr root_argument(Integer const& given) noexcept : value(static_cast<std::int64_t>(given)) {}
 };
 
@@ -153,7 +154,13 @@ struct invocation {
       refuse(
           "input and output overlap; pass the same memory, the input as far behind the output's first "
           "element as in place demands, or separate buffers",
-          static_cast<std::ptrdiff_t>(in - out) / static_cast<std::ptrdiff_t>(sizeof(T)), shift);
+          elements_apart(static_cast<std::ptrdiff_t>(in - out)), shift);
+  }
+
+  // Rounded away from 0, which would say that the buffers are the same.
+  [[nodiscard]] static constexpr std::ptrdiff_t elements_apart(std::ptrdiff_t bytes) noexcept {
+    auto const size = static_cast<std::ptrdiff_t>(sizeof(T));
+    return (bytes + (bytes > 0 ? size - 1 : 1 - size)) / size;
   }
 
   // For collectives without an in-place form.

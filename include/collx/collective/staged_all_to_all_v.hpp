@@ -211,13 +211,13 @@ void staged_all_to_all_v(communicator<Transport>& near, communicator<Transport>&
 namespace start {
 
 template <class Algorithm = default_algorithm, priority How = priority::normal, class Transport, class In,
-          buffer_like Packed, class T, class U, class Stage = no_stage_v>
+          buffer_like Packed, class T, class U, bool S0, bool S1, bool S2, bool S3, class Stage = no_stage_v>
   requires std::is_same_v<std::remove_const_t<In>, T>
 [[nodiscard]] auto staged_all_to_all_v(communicator<Transport>& near, communicator<Transport>& far,
-                                       blocks<In> const& in, Packed&& packed, blocks<T> const& gathered,
-                                       blocks<U> const& produced, blocks<U> const& out,
-                                       Stage const& stage = {}) {
-  COLLX_DETAIL_REQUIRE_BUFFERS_THAT_STAY(Packed);
+                                       blocks<In, S0> const& in, Packed&& packed,
+                                       blocks<T, S1> const& gathered, blocks<U, S2> const& produced,
+                                       blocks<U, S3> const& out, Stage const& stage = {}) {
+  COLLX_DETAIL_REQUIRE_BUFFERS_THAT_STAY(Packed, blocks<In, S0>, blocks<T, S1>, blocks<U, S2>, blocks<U, S3>);
   return detail::start_staged<request_of_two, Algorithm>(
       near, far,
       detail::bind_staged_v<Stage>(near, far, detail::read_only(in), packed, gathered, produced, out, stage),
@@ -229,13 +229,13 @@ template <class Algorithm = default_algorithm, priority How = priority::normal, 
 namespace persistent {
 
 template <class Algorithm = default_algorithm, priority How = priority::normal, class Transport, class In,
-          buffer_like Packed, class T, class U, class Stage = no_stage_v>
+          buffer_like Packed, class T, class U, bool S0, bool S1, bool S2, bool S3, class Stage = no_stage_v>
   requires std::is_same_v<std::remove_const_t<In>, T>
 [[nodiscard]] auto staged_all_to_all_v(communicator<Transport>& near, communicator<Transport>& far,
-                                       blocks<In> const& in, Packed&& packed, blocks<T> const& gathered,
-                                       blocks<U> const& produced, blocks<U> const& out,
-                                       Stage const& stage = {}) {
-  COLLX_DETAIL_REQUIRE_BUFFERS_THAT_STAY(Packed);
+                                       blocks<In, S0> const& in, Packed&& packed,
+                                       blocks<T, S1> const& gathered, blocks<U, S2> const& produced,
+                                       blocks<U, S3> const& out, Stage const& stage = {}) {
+  COLLX_DETAIL_REQUIRE_BUFFERS_THAT_STAY(Packed, blocks<In, S0>, blocks<T, S1>, blocks<U, S2>, blocks<U, S3>);
   return detail::start_staged<persistent_of_two, Algorithm>(
       near, far,
       detail::bind_staged_v<Stage>(near, far, detail::read_only(in), packed, gathered, produced, out, stage),

@@ -15,7 +15,8 @@ namespace collx::inline abi_1 {
 // take a stricter one.
 template <class T>
 class atomic_word {
-  static_assert(std::is_integral_v<T> && sizeof(T) <= 8, "collx: a word that every processor stores whole");
+  static_assert(std::is_integral_v<T> && __atomic_always_lock_free(sizeof(T), nullptr),
+                "collx: a word that every processor stores whole; a lock would be another process's own");
 
  public:
   atomic_word() = default;
