@@ -44,6 +44,7 @@ struct buffers {
   bool numbers_peers = true;      // ranks of the group are those that peers are counted in
   bool in_place = false;          // input and output share memory, as the contract has it
   bool output_again = false;      // the output is that of the last call like this
+  bool combines = false;          // the collective is a reduction
   // Private payloads of larger blocks are staged, whatever receivers can do.
   std::size_t fetched_block_bytes_max = 0;
   // Peers may have the system store to a private output: the schedule says that it is worth it.

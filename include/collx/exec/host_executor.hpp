@@ -58,7 +58,10 @@ class host_executor : public step_machine<Endpoint> {
  private:
   [[nodiscard]] static memory_map map(Endpoint& endpoint, int lane, workspace& work,
                                       scheduled_call const& call) noexcept {
-    return map_memory(call, work, endpoint.scratch(lane), endpoint.staging_bytes());
+    memory_map memory = map_memory(call, work, endpoint.scratch(lane), endpoint.staging_bytes());
+    if constexpr (Endpoint::fetches)
+      if (COLLX_UNLIKELY(endpoint.space().crowded())) memory.fetch_as_crowded();
+    return memory;
   }
 
   erased_schedule const& schedule_;

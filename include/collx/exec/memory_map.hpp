@@ -29,6 +29,14 @@ class memory_map : public chunk_map {
 
   // Whether payloads that receivers cannot reach may be left to them all the same.
   [[nodiscard]] bool lets_fetch() const noexcept { return block_bytes_ <= user_.fetched_block_bytes_max; }
+  // For ranks that share processors, who wait for each other's work anyway: one copy by the system is less
+  // of it than two by ranks, unless something is combined on the way, or a vector exceeds the caches.
+  void fetch_as_crowded() noexcept {
+    std::size_t const vector_bytes_max =
+        user_.output_again ? 2 * device::fetched_bytes_max() : device::fetched_bytes_max() / 2;
+    user_.fetched_block_bytes_max =
+        user_.combines ? 0 : vector_bytes_max / static_cast<std::size_t>(problem_.size);
+  }
   // Whether this rank knows where blocks lie in its peers' buffers: offset_at() may be asked.
   [[nodiscard]] bool knows_peers() const noexcept { return !uneven_ && user_.numbers_peers; }
   // Whether results are stored past the caches: large ones, unless the call is in place, or one of many with

@@ -133,6 +133,7 @@ template <class Contract, class T, class Op>
     user.output_pitch =
         c.windows({1, p.size, p.root}).output.first - c.windows({0, p.size, p.root}).output.first;
   user.in_place = in_place;
+  user.combines = c.from_all;
   user.fetched_block_bytes_max = detail::fetched_block_bytes_max(c, p.size);
   return user;
 }

@@ -76,6 +76,9 @@ class shm_world {
     return permitted ? single_copy_bytes_ : static_cast<std::size_t>(-1);
   }
 
+  // Whether ranks share processors, and nothing was said of what is then worth to be copied once.
+  [[nodiscard]] bool crowded() const noexcept { return crowded_; }
+
   // Whether the system can read this memory of ours for others.
   [[nodiscard]] bool readable(std::byte const* p, std::size_t bytes) noexcept {
     return own_memory_.readable(p, bytes);
@@ -222,7 +225,10 @@ class shm_world {
   COLLX_COLD void try_to_read_peers() noexcept {
     single_copy_bytes_ = chosen().single_copy_bytes;
     bool const crowded = exec::wakefulness_of(size(), processors(), 1).spins == 0;
-    if (single_copy_bytes_ == settings::by_processors) single_copy_bytes_ = crowded ? 0 : single_copy_default;
+    if (single_copy_bytes_ == settings::by_processors) {
+      single_copy_bytes_ = single_copy_default;
+      crowded_ = crowded;
+    }
     if (single_copy_bytes_ == 0 || size() > mapped::fetched_ranks_max) return;
     for (rank_t r = 0; r < size(); ++r) {
       if (r == rank_) continue;
@@ -262,6 +268,7 @@ class shm_world {
   // Below this two copies are no slower. Measured for two ranks (docs/decisions.md).
   static constexpr std::size_t single_copy_default = 64 * 1024;
   std::size_t single_copy_bytes_ = 0;
+  bool crowded_ = false;
   shared_memory::own_memory own_memory_;
   std::uint64_t known_word_ = 0;  // peers try to read it, and to write it
   atomic_word<std::int32_t> references_{1};

@@ -21,7 +21,7 @@ namespace collx::inline abi_1::transport::mapped {
 // interrupted(world_rank) -> status; bell(world_rank) -> its doorbell; fenced() -> whether all ranks have
 // joined the fences. One with `fetches` can besides copy from memory that a peer does not share:
 // fetched_bytes_min(), readable(pointer, bytes), read_private(world_rank, address there, to, bytes) ->
-// status.
+// status; crowded() -> whether ranks share processors, so that less is worth it.
 template <class Space>
 class endpoint {
  public:
