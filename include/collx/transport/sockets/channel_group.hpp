@@ -150,7 +150,12 @@ class channel_group {
 
   // Messages of a lane that the kernel does not have yet.
   [[nodiscard]] std::uint32_t& unsent(int lane) noexcept { return unsent_[static_cast<std::size_t>(lane)]; }
-  [[nodiscard]] bool owes_nothing() const noexcept { return owing_ == 0; }
+  // Messages, or receipts.
+  [[nodiscard]] bool has_more_to_say() const noexcept {
+    for (std::uint32_t const each : unsent_)
+      if (each != 0) return true;
+    return owing_ != 0;
+  }
   void count_owing(int change) noexcept { owing_ += change; }
 
   // What a frame from `peer` (a world rank) says about this communicator is checked and learnt; see flow.

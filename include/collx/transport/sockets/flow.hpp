@@ -71,6 +71,12 @@ class flow {
   // What has been read is for later: read() is to be called when that may have come.
   [[nodiscard]] bool waits() const noexcept { return waits_; }
 
+  // Of a slice of that communicator, which goes, what has not been read yet goes to `nowhere`.
+  void divert(std::uint64_t communicator, std::byte* nowhere) noexcept {
+    if (rest_ == 0 || current_.communicator != communicator) return;
+    to_ = nowhere + (current_.slice_bytes - rest_);
+  }
+
   [[nodiscard]] bool refers_to(auto const& what) const noexcept {
     for (std::uint32_t i = 0; i < count_; ++i)
       if (what(out_[(first_ + i) % frames_max])) return true;

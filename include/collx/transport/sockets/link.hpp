@@ -157,9 +157,9 @@ class link {
     for (flow& f : data_) f.abandon();
   }
 
-  // A group goes: nothing here refers to it afterwards. A connection in the middle of one of its frames
-  // cannot go on, and is closed.
-  COLLX_COLD void forget(channel_group const& group) noexcept {
+  // A group goes: nothing here refers to it afterwards. A connection in the middle of writing one of its
+  // frames cannot go on, and is closed; one in the middle of reading one reads on, to `nowhere`.
+  COLLX_COLD void forget(channel_group const& group, std::byte* nowhere) noexcept {
     auto const belongs = [&](channel const& c) noexcept { return c.group == &group; };
     waiting_.remove_if(belongs);
     urgent_.remove_if(belongs);
@@ -167,8 +167,10 @@ class link {
     auto const is_of_group = [&](outgoing_frame const& o) noexcept {
       return o.of != nullptr && belongs(*o.of);
     };
-    for (flow& f : data_)
+    for (flow& f : data_) {
+      f.divert(group.id(), nowhere);
       if (f.refers_to(is_of_group)) f.close();
+    }
   }
 
   link* next_pending = nullptr;

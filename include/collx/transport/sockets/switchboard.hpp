@@ -125,10 +125,10 @@ class switchboard {
     }
   }
 
-  // A group goes: nothing here refers to it afterwards.
-  COLLX_COLD void forget(channel_group const& group) noexcept {
+  // A group goes: nothing here refers to it afterwards; see link.
+  COLLX_COLD void forget(channel_group const& group, std::byte* nowhere) noexcept {
     for (link* l : links_)
-      if (l != nullptr) l->forget(group);
+      if (l != nullptr) l->forget(group, nowhere);
   }
 
   // ---- the end -------------------------------------------------------------------------------------

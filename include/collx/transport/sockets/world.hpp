@@ -8,6 +8,7 @@
 
 #include "collx/core/mutex.hpp"
 #include "collx/transport/mapped/alarm.hpp"
+#include "collx/transport/sockets/left_groups.hpp"
 #include "collx/transport/sockets/suspicion.hpp"
 #include "collx/transport/sockets/switchboard.hpp"
 
@@ -28,6 +29,7 @@ class tcp_world {
         ranks_here_(ranks_here),
         chosen_(chosen.for_ranks(size)),
         board_(rank, size, chosen_, connector),
+        left_(chosen_.common.staging_bytes / 2),
         lost_(static_cast<std::size_t>(size)),
         refused_us_(static_cast<std::size_t>(size)) {}
   tcp_world(tcp_world const&) = delete;
@@ -68,7 +70,7 @@ class tcp_world {
       posix_lock const held(mutex_);
       look_at_all();
       board_.pump_pending();
-      if (!has_more_to_say(group) || alarm_.raised() || now_us() >= deadline_us) {
+      if (!group.has_more_to_say() || alarm_.raised() || now_us() >= deadline_us) {
         forget(group);
         return;
       }
@@ -247,12 +249,14 @@ class tcp_world {
       if (what.kind == sockets::frame_kind::answer) return world.hear_answer(from.peer(), what);
       last = world.find(what.communicator);
       if (last != nullptr) return last->begin(from.peer(), what, to);
-      // Of a communicator that is gone, receipts may be late. Of one that is not there yet, messages early.
-      return what.kind == sockets::frame_kind::credit ? answer::take : answer::later;
+      // Of a communicator that is gone, receipts and messages may be late. Of one that is not there yet,
+      // messages may be early.
+      if (what.kind == sockets::frame_kind::credit) return answer::take;
+      return world.left_.holds(what.communicator) ? world.left_.drop(what, to) : answer::later;
     }
     [[nodiscard]] bool end(sockets::frame const& what, std::byte const* slice) noexcept {
       if (last == nullptr || last->id() != what.communicator) last = world.find(what.communicator);
-      return last != nullptr && last->end(what, slice);
+      return last != nullptr ? last->end(what, slice) : world.left_.holds(what.communicator);
     }
   };
 
@@ -359,15 +363,9 @@ class tcp_world {
     for (channel_group* g = groups_; g != nullptr; g = g->next) g->ring_if_asleep();
   }
 
-  [[nodiscard]] bool has_more_to_say(channel_group& group) noexcept {
-    if (!group.owes_nothing()) return true;
-    for (int lane = 0; lane < lane_count; ++lane)
-      if (group.unsent(lane) != 0) return true;
-    return false;
-  }
-
   void forget(channel_group& group) noexcept {
-    board_.forget(group);
+    left_.add(group.id());
+    board_.forget(group, left_.nowhere());
     channel_group** at = &groups_;
     while (*at != &group) at = &(*at)->next;
     *at = group.next;
@@ -383,6 +381,7 @@ class tcp_world {
   std::uint32_t round_ = 0;
   std::atomic<bool> dials_{false};
   posix_mutex mutex_;
+  sockets::left_groups left_;
   mapped::alarm alarm_;
   sockets::suspicions suspicions_;
   std::atomic<std::uint32_t> ids_{2};  // 1 is the world's communicator
