@@ -39,7 +39,10 @@ class engine {
   [[nodiscard]] kept_memory& memory() noexcept { return memory_; }
   [[nodiscard]] failure_report const& failure() const noexcept { return failure_; }
   [[nodiscard]] std::uint64_t timeout_us() const noexcept { return timeout_us_; }
-  void timeout_us(std::uint64_t value) noexcept { timeout_us_ = value; }
+  void timeout_us(std::uint64_t value) noexcept {
+    timeout_us_ = value;
+    if constexpr (requires { endpoint_.be_patient(value); }) endpoint_.be_patient(value);
+  }
   [[nodiscard]] exec::wakefulness wakefulness() const noexcept { return awake_; }
   // Compares a call with the other ranks' before it begins; null: not asked for.
   using check_function = status (*)(engine&, call const&) noexcept;

@@ -36,6 +36,12 @@ class caller {
     return outcome_;
   }
 
+  // The deadline is so much later.
+  void extend(std::uint64_t more_us) noexcept {
+    if (wake_us_ == deadline_us_) wake_us_ += more_us;
+    deadline_us_ += more_us;
+  }
+
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
   [[nodiscard]] bool wants_write() const noexcept {
     return state_ == state::connect || (state_ == state::talk && !talk_.to_send().empty());

@@ -47,13 +47,10 @@ struct socket_settings {
   return setsockopt(fd, level, option, &value, sizeof value) == 0;
 }
 
-// Sets up a socket that is, or will be, connected. False, with errno, if the system refuses the congestion
-// control that was asked for; everything else is an improvement that can be done without.
-[[nodiscard]] inline bool prepare(int fd, socket_settings const& chosen) noexcept {
-  (void)set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-  // A host that vanished sends no word. What is sent to it times out, and an idle connection is asked three
-  // times.
-  std::uint64_t const silence_ms = chosen.silence_us / 1000;
+// After how long a silence a connection is given up. A host that vanished sends no word: what is sent to it
+// times out, and an idle connection is asked three times.
+inline void bear_silence(int fd, std::uint64_t silence_us) noexcept {
+  std::uint64_t const silence_ms = silence_us / 1000;
   int const patience_ms = static_cast<int>(silence_ms < 2'000'000'000 ? silence_ms : 2'000'000'000);
   int const third_s = patience_ms / 3000 < 1 ? 1 : patience_ms / 3000 > 32767 ? 32767 : patience_ms / 3000;
   (void)set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, patience_ms);
@@ -61,6 +58,13 @@ struct socket_settings {
   (void)set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, third_s);
   (void)set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, third_s);
   (void)set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 2);
+}
+
+// Sets up a socket that is, or will be, connected. False, with errno, if the system refuses the congestion
+// control that was asked for; everything else is an improvement that can be done without.
+[[nodiscard]] inline bool prepare(int fd, socket_settings const& chosen) noexcept {
+  (void)set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  bear_silence(fd, chosen.silence_us);
   if (chosen.buffer_bytes != 0) {
     (void)set_option(fd, SOL_SOCKET, SO_SNDBUF, static_cast<int>(chosen.buffer_bytes));
     (void)set_option(fd, SOL_SOCKET, SO_RCVBUF, static_cast<int>(chosen.buffer_bytes));

@@ -72,6 +72,8 @@ enum class handover : std::uint8_t {
 //                              reads or writes buffers of any call that was made on this endpoint, but those
 //                              in flight; or so much time has passed
 //   suspect(peer)              optional: the rank of the world to blame when a wait for that peer is too long
+//   be_patient(us)             optional: waits may take so long from now on; nobody is given up for lost
+//                              sooner because of his silence
 //   interrupted(peer)          ok, or why waiting for that peer is pointless. Slow; called rarely.
 // One whose ranks can wake each other is an exec::sleeping_place besides.
 template <class E>

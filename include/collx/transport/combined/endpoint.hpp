@@ -165,6 +165,7 @@ class composite_endpoint {
   [[nodiscard]] status interrupted(rank_t peer) noexcept {
     return world_->interrupted(peer == no_rank ? no_rank : world_rank(peer));
   }
+  COLLX_COLD void be_patient(std::uint64_t us) noexcept { far_.be_patient(us); }
   [[nodiscard]] rank_t suspect(rank_t peer) noexcept { return far_.suspect(peer); }
 
  private:

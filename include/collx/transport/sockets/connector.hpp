@@ -36,6 +36,8 @@ class connector {
   [[nodiscard]] virtual bool is_dialling() const noexcept = 0;
   // Whether poll() should be asked now, although nothing has happened: somebody has been silent for too long.
   [[nodiscard]] virtual bool is_due() const noexcept { return false; }
+  // Somebody may wait so long from now on: no attempt to connect is given up sooner.
+  virtual void be_patient(std::uint64_t /*us*/) noexcept {}
   // How far away a peer is, as far as this host can tell.
   [[nodiscard]] virtual flows::distance distance_to(rank_t) const noexcept { return flows::distance::host; }
   // ok, or why waiting for the first connection with that peer is pointless.

@@ -170,6 +170,7 @@ class tcp_endpoint {
   [[nodiscard]] status interrupted(rank_t peer) noexcept {
     return world_->interrupted(peer == no_rank ? no_rank : world_rank(peer));
   }
+  COLLX_COLD void be_patient(std::uint64_t us) noexcept { world_->be_patient(us); }
   [[nodiscard]] rank_t suspect(rank_t peer) noexcept { return world_->suspect(world_rank(peer)); }
 
  private:

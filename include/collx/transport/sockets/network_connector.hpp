@@ -38,6 +38,7 @@ class network_connector : public connector {
   }
 
   COLLX_COLD void dial(rank_t peer, int first, int end) noexcept override {
+    forgive_pause();
     for (int f = end - 1; f >= first; --f) {
       net::introduction const me{net::purpose::link,
                                  rank_,
@@ -55,6 +56,7 @@ class network_connector : public connector {
   }
 
   [[nodiscard]] bool poll(connection& next) noexcept override {
+    forgive_pause();
     return take_call(next) || take_guest(next) || (greetings_ != nullptr && take_greeted(next));
   }
 
@@ -67,6 +69,11 @@ class network_connector : public connector {
   }
   [[nodiscard]] bool is_due() const noexcept override {
     return gate_.in_handshake() != 0 && now_us() >= gate_.due_us();
+  }
+  COLLX_COLD void be_patient(std::uint64_t us) noexcept override {
+    if (us <= timeout_us_) return;
+    extend(us - timeout_us_);
+    timeout_us_ = us;
   }
   [[nodiscard]] flows::distance distance_to(rank_t peer) const noexcept override {
     return distances_[static_cast<std::size_t>(peer)];
@@ -101,6 +108,18 @@ class network_connector : public connector {
     std::uint64_t deadline_us;
     greeting* next;
   };
+
+  // Who was dialled while this rank looked at nothing, because it computed, is not late: from one look to the
+  // next nobody's time gets shorter by more than a quarter of the whole.
+  void forgive_pause() noexcept {
+    std::uint64_t const now = now_us(), pause_us = now - looked_us_, quarter_us = timeout_us_ / 4;
+    looked_us_ = now;
+    if (pause_us > quarter_us) extend(pause_us - quarter_us);
+  }
+  void extend(std::uint64_t more_us) noexcept {
+    for (one_call* each = calls_; each != nullptr; each = each->next) each->talk.extend(more_us);
+    for (greeting* each = greetings_; each != nullptr; each = each->next) each->deadline_us += more_us;
+  }
 
   // Those that this rank has dialled. True: `next` stands.
   [[nodiscard]] bool take_call(connection& next) noexcept {
@@ -171,7 +190,7 @@ class network_connector : public connector {
   net::gate gate_;
   net::credentials mine_;
   net::socket_settings chosen_;
-  std::uint64_t timeout_us_;
+  std::uint64_t timeout_us_, looked_us_ = now_us();
   net::protection protects_;
   net::tls_context tls_;  // none: bytes travel as they are
   one_call* calls_ = nullptr;

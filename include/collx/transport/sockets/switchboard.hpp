@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 
 #include "collx/core/clock.hpp"
+#include "collx/net/socket.hpp"
 #include "collx/transport/sockets/connector.hpp"
 #include "collx/transport/sockets/link.hpp"
 #include "collx/transport/sockets/tcp_settings.hpp"
@@ -23,6 +24,7 @@ class switchboard {
       : rank_(rank),
         limits_(chosen.limits),
         checks_(chosen.checks),
+        patience_us_(chosen.common.timeout_us),
         connector_(connector),
         links_(static_cast<std::size_t>(size)),
         epoll_(epoll_create1(EPOLL_CLOEXEC)) {
@@ -45,6 +47,16 @@ class switchboard {
   [[nodiscard]] int fd() const noexcept { return epoll_.get(); }
   [[nodiscard]] bool is_dialling() const noexcept { return connector_->is_dialling(); }
   [[nodiscard]] connector& connections() noexcept { return *connector_; }
+
+  // Somebody may wait so long from now on: no connection is given up sooner.
+  COLLX_COLD void be_patient(std::uint64_t us) noexcept {
+    if (us > patience_us_max) us = patience_us_max;
+    if (us <= patience_us_) return;
+    patience_us_ = us;
+    connector_->be_patient(us);
+    for (link* l : links_)
+      for (int f = 0; l != nullptr && f < l->flow_count(); ++f) net::bear_silence(l->at(f).fd(), us);
+  }
 
   // Null: this rank has had nothing to do with that one.
   [[nodiscard]] link* find(rank_t peer) noexcept { return links_[static_cast<std::size_t>(peer)]; }
@@ -159,6 +171,8 @@ class switchboard {
  private:
   static constexpr std::uint64_t connector_mark = ~std::uint64_t{0};
   static constexpr int events_max = 32;
+  // Can be added to times.
+  static constexpr std::uint64_t patience_us_max = std::uint64_t{1} << 50;
 
   [[nodiscard]] static bool is_on_its_way(flow const& f) noexcept {
     int unacknowledged = 0;
@@ -200,6 +214,7 @@ class switchboard {
         next.fd.reset();
         continue;
       }
+      net::bear_silence(next.fd.get(), patience_us_);
       l.open(next.flow, static_cast<net::owned_fd&&>(next.fd),
              static_cast<net::owned_stream&&>(next.secured));
       watch(l.at(next.flow).fd(), mark_of(l, next.flow), EPOLLIN, EPOLL_CTL_ADD);
@@ -220,6 +235,7 @@ class switchboard {
   rank_t rank_;
   flows::flow_limits limits_;
   bool checks_;
+  std::uint64_t patience_us_;  // with a silent connection
   connector* connector_;
   array<link*> links_;
   net::owned_fd epoll_;

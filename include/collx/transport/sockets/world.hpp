@@ -107,6 +107,12 @@ class tcp_world {
     else read_data(*with);
   }
 
+  // Somebody here may wait so long: connections must not be given up sooner.
+  COLLX_COLD void be_patient(std::uint64_t us) noexcept {
+    posix_lock const held(mutex_);
+    board_.be_patient(us);
+  }
+
   // ---- sleeping --------------------------------------------------------------------------------------
 
   void prepare_to_sleep(channel_group& group) noexcept {
@@ -375,13 +381,13 @@ class tcp_world {
   rank_t ranks_here_;
   tcp_settings chosen_;
   sockets::switchboard board_;
+  sockets::left_groups left_;
   array<bool> lost_;                 // whose processes are known to be gone
   array<std::uint64_t> refused_us_;  // since when it is known that a peer does not listen any more; 0: it may
   channel_group* groups_ = nullptr;
   std::uint32_t round_ = 0;
   std::atomic<bool> dials_{false};
   posix_mutex mutex_;
-  sockets::left_groups left_;
   mapped::alarm alarm_;
   sockets::suspicions suspicions_;
   std::atomic<std::uint32_t> ids_{2};  // 1 is the world's communicator

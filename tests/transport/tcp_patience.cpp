@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long silence is borne: a rank that computes is not taken for lost, and a communicator that may wait
+// longer than the world finds its connections there.
+// component: tcp
+// thread sanitizer: no, each rank is a process of one thread
+#include <memory>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <netinet/tcp.h>
+
+#include "collx/algo/pairwise.hpp"
+#include "collx/algo/ring.hpp"
+#include "collx/collx.hpp"
+#include "watched_tcp.hpp"
+
+namespace {
+
+using collx::rank_t;
+using collx::status;
+using communicator = collx::communicator<collx::transport::tcp>;
+using collx::transport::sockets::connection;
+using collx::transport::sockets::network_connector;
+namespace net = collx::net;
+
+// Two ranks' connectors; each gives up who does not answer after `timeout_us`.
+struct two {
+  explicit two(std::uint64_t timeout_us) {
+    net::credentials const keys(net::secret{}, 1);
+    net::owned_fd doors[2];
+    for (net::owned_fd& door : doors) door = net::listen_at(net::address::loopback(0), {});
+    net::address const at[2] = {net::local_address(doors[0].get()), net::local_address(doors[1].get())};
+    for (rank_t r = 0; r < 2; ++r) {
+      collx::array<net::address> known(2);
+      known[0] = at[0], known[1] = at[1];
+      net::expectation const whom{r, 2, net::mask_of(net::purpose::link), 2, net::protection::none};
+      all[r] =
+          std::make_unique<network_connector>(r, std::move(known), net::gate(std::move(doors[r]), keys, whom),
+                                              keys, net::socket_settings{}, timeout_us);
+    }
+  }
+  // Whether both have a connection with the other one before rank 0 gives up.
+  bool connects() {
+    connection got[2];
+    bool has[2] = {};
+    while (!(has[0] && has[1])) {
+      for (int r = 0; r < 2; ++r) has[r] = has[r] || all[r]->poll(got[r]);
+      if (all[0]->outlook(1) != status::ok) return false;
+    }
+    return true;
+  }
+
+  std::unique_ptr<network_connector> all[2];
+};
+
+// How long the system keeps each connection of this process that is not acknowledged; 0: they differ.
+unsigned patience_ms() {
+  unsigned common = 0;
+  for (int fd = 3; fd < 300; ++fd) {
+    if (net::peer_address(fd).port == 0) continue;
+    unsigned now = 0;
+    socklen_t length = sizeof now;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &now, &length) != 0) continue;
+    if (common != 0 && now != common) return 0;
+    common = now;
+  }
+  return common;
+}
+
+}  // namespace
+
+TEST_CASE("tcp: who dials and then computes for longer than the time-out has not lost anybody") {
+  watchdog dog;
+  std::uint64_t const timeout_us = 400'000;
+  two ranks(timeout_us);
+  ranks.all[0]->dial(1, 0, 1);
+  std::uint64_t const until_us = collx::now_us() + 2 * timeout_us;
+  while (collx::now_us() < until_us) sched_yield();
+  CHECK(ranks.connects());
+}
+
+TEST_CASE("tcp: who dials and looks gives up at the time-out, or when he was told to") {
+  watchdog dog;
+  std::uint64_t const timeout_us = 50'000, longer_us = 60'000'000;
+  for (bool const told : {false, true}) {
+    CAPTURE(told);
+    two ranks(timeout_us);
+    ranks.all[0]->dial(1, 0, 1);
+    if (told) ranks.all[0]->be_patient(longer_us);
+    connection none;
+    std::uint64_t const until_us = collx::now_us() + 4 * timeout_us;
+    bool stands = false;
+    while (collx::now_us() < until_us) stands = stands || ranks.all[0]->poll(none);
+    CHECK_FALSE(stands);
+    CHECK(ranks.all[0]->outlook(1) == (told ? status::ok : status::timeout));
+    CHECK(ranks.connects() == told);
+  }
+}
+
+TEST_CASE("tcp: connections bear silence for as long as the most patient communicator waits") {
+  collx::transport::tcp_settings chosen;
+  chosen.common.timeout_us = 40'000'000;
+  auto const codes = watched::on_tcp_processes(
+      4,
+      [](communicator& comm) {
+        std::vector<int> values(1000, comm.rank());
+        collx::all_reduce<collx::algo::ring>(comm, std::span(values));
+        if (patience_ms() != 40'000) return 2;
+        comm.timeout_us(90'000'000);  // of connections that are there
+        if (patience_ms() != 90'000) return 3;
+        std::vector<int> const sent(4000, comm.rank());
+        std::vector<int> got(sent.size());
+        collx::all_to_all<collx::algo::pairwise>(comm, sent, std::span(got));  // and of more
+        if (patience_ms() != 90'000) return 4;
+        auto group = comm.split(0, 0);
+        group.timeout_us(30'000'000);  // which the other one is not bound by
+        if (patience_ms() != 90'000) return 5;
+        group.timeout_us(~std::uint64_t{0});
+        collx::all_reduce(group, std::span(values));
+        return patience_ms() == 2'000'000'000 ? 0 : 6;
+      },
+      chosen);
+  for (int const code : codes) CHECK(code == 0);
+}
