@@ -109,6 +109,28 @@ TEST_CASE("exchange: wrong arguments are named, and change nothing") {
   });
 }
 
+TEST_CASE("send: two ranks that both send first are told what to do instead") {
+  collx::transport::settings chosen = small_staging;
+  chosen.timeout_us = 50'000;
+  watched::on_threads(
+      2,
+      [](auto& comm) {
+        std::vector<char> const large(100 * piece);
+        try {
+          collx::send(comm, large, 1 - comm.rank());
+        } catch (collx::error const& failed) {
+          if (failed.code() == status::aborted) return;  // the other one was first
+          std::string const said = failed.what();
+          bool const advised = said.find("put their messages into an exchange") != std::string::npos;
+          bool const has_size = said.find(", 819200 bytes,") != std::string::npos;
+          if (failed.code() == status::timeout && advised && has_size) return;
+          throw;
+        }
+        throw std::runtime_error("sent, though nobody receives");
+      },
+      chosen);
+}
+
 TEST_CASE("exchange: a peer that is killed is noticed, by those that wait for it to send or to read") {
   using faulty_shm = collx::transport::faulty<collx::transport::shm>;
   for (std::uint64_t const at_send : {1u, 2u, 5u}) {

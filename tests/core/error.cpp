@@ -107,6 +107,17 @@ TEST_CASE("every status has a name and an advice of its own kind") {
   CHECK(std::string(collx::name(static_cast<status>(200))) == "unknown status");
 }
 
+TEST_CASE("a single message that nobody takes in time has an advice of its own") {
+  collx::failure_report report = full_report(status::timeout);
+  report.collective = "send";
+  report.algorithm = "one message";
+  for (char const* part : {"send<one message> #", "check that the peer receives", "collx::exchange",
+                           "raise communicator::timeout_us"})
+    CHECK_MESSAGE(holds(collx::error(report).what(), part), part);
+  report.code = status::mismatch;
+  CHECK_FALSE(holds(collx::error(report).what(), "exchange"));
+}
+
 TEST_CASE("texts that are too long are cut off, not written past the end") {
   std::string const endless(10'000, 'x');
   collx::error const plain(status::system_failure, endless.c_str());

@@ -6,6 +6,7 @@
 #include <cstdarg>
 #include <cstddef>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 
 #include "collx/core/status.hpp"
@@ -59,6 +60,15 @@ namespace detail {
   }
 }
 
+// Messages between two ranks are waited for by these two alone.
+[[nodiscard]] inline char const* advice(failure_report const& report) noexcept {
+  if (report.code == status::timeout && std::strcmp(report.collective, "send") == 0)
+    return "check that the peer receives the message and still runs; two ranks that both send first wait for "
+           "each other: put their messages into an exchange (collx::exchange), which moves them at the same "
+           "time; raise communicator::timeout_us, or COLLX_TIMEOUT_US, if it is only slow";
+  return advice(report.code);
+}
+
 }  // namespace detail
 
 // what() is a complete sentence that ends with what to do. Holds its text in place: throwing it
@@ -89,7 +99,7 @@ class error : public std::exception {
     } else {
       append_place(report);
     }
-    append("%s", detail::advice(report.code));
+    append("%s", detail::advice(report));
   }
 
   [[nodiscard]] char const* what() const noexcept override { return text_; }

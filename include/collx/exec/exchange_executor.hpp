@@ -38,6 +38,7 @@ class exchange_executor : public resumable<Endpoint> {
       if (first.peer != endpoint_.rank()) state(active_++) = {first, all.heads[i], false, 0};
       else (first.outgoing ? own_outgoing_ : own_incoming_) = all.heads[i];
     }
+    if (many_ == nullptr) bytes_ = only_.what.bytes;  // for who waits until it is read
   }
 
   // Does everything that can be done without waiting. pending: call again; anything else is final.
