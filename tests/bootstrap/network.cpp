@@ -30,15 +30,54 @@ void check_met(std::vector<process>& ranks, std::vector<rank_t> const& order, ra
   }
 }
 
-void check_all_meet(std::string const& place, std::vector<rank_t> const& order, std::string const& secret) {
+void check_all_meet(std::string const& place, std::vector<rank_t> const& order, std::string const& secret,
+                    net::protection protects = net::protection::none) {
   std::vector<process> ranks;
   auto const size = static_cast<rank_t>(order.size());
   for (rank_t const r : order) {
     plan its = ordinary(r, size, place);
     its.secret = secret;
+    its.protects = protects;
     ranks.emplace_back(its);
   }
   check_met(ranks, order, size);
+}
+
+// Ranks of which the last comes behind so many strangers.
+void check_met_among_strangers(int count, net::protection protects) {
+  std::string const place = free_place();
+  net::host_and_port at;
+  REQUIRE(net::host_and_port::parse(place.c_str() + 4, at));
+  net::address const door = net::address::loopback(at.port);
+  std::vector<process> ranks;
+  std::vector<rank_t> order;
+  auto const patient = [&](rank_t rank) {
+    plan its = ordinary(rank, 8, place);
+    its.protects = protects;
+    its.timeout_us = 4 * long_us;  // however long the strangers take
+    return its;
+  };
+  for (rank_t r = 0; r < 7; ++r) {
+    ranks.emplace_back(patient(r));
+    order.push_back(r);
+  }
+  while (net::connect_outcome(net::begin_connect(door, {}).get()) != 0) sched_yield();
+  collx::replayable_random random(8);
+  std::vector<net::owned_fd> lingering(100);
+  for (int i = 0; i < count; ++i) {
+    net::owned_fd one = net::begin_connect(door, {});
+    if (!one) continue;
+    std::byte nonsense[200];
+    for (std::byte& each : nonsense) each = static_cast<std::byte>(random.next());
+    if (i % 3 == 0) std::memcpy(nonsense, "collxtcp\0\0\0\1", 12);
+    (void)!send(one.get(), nonsense, random.below(sizeof nonsense), MSG_NOSIGNAL | MSG_DONTWAIT);
+    linger const at_once{1, 0};  // leaves no connection that waits for its end
+    setsockopt(one.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    lingering[static_cast<std::size_t>(i) % lingering.size()] = std::move(one);
+  }
+  ranks.emplace_back(patient(7));
+  order.push_back(7);
+  check_met(ranks, order, 8);
 }
 
 }  // namespace
@@ -50,6 +89,14 @@ TEST_CASE("meet_over_network: ranks in any order meet, and can reach each other"
     for (rank_t r = 0; r < size; ++r)
       order.insert(order.begin() + random.below(static_cast<std::uint32_t>(r) + 1), r);
     check_all_meet(free_place(), order, the_secret);
+  }
+}
+
+TEST_CASE("meet_over_network: ranks meet encrypted") {
+  for (rank_t const size : {1, 2, 6, 22}) {
+    std::vector<rank_t> order;
+    for (rank_t r = 0; r < size; ++r) order.insert(order.begin() + (r % 2 == 0 ? 0 : r / 2), r);
+    check_all_meet(free_place(), order, the_secret, net::protection::tls);
   }
 }
 
@@ -215,36 +262,50 @@ TEST_CASE("meet_over_network: the network is not used without a secret") {
 }
 
 TEST_CASE("meet_over_network: 10,000 strangers change nothing") {
-  std::string const place = free_place();
-  net::host_and_port at;
-  REQUIRE(net::host_and_port::parse(place.c_str() + 4, at));
-  net::address const door = net::address::loopback(at.port);
-  std::vector<process> ranks;
-  std::vector<rank_t> order;
-  auto const patient = [&](rank_t rank) {
-    plan its = ordinary(rank, 8, place);
-    its.timeout_us = 4 * long_us;  // however long the strangers take
-    return its;
+  check_met_among_strangers(10'000, net::protection::none);
+  check_met_among_strangers(1'000, net::protection::tls);
+}
+
+TEST_CASE("meet_over_network: who is no rank comes no further with TLS, and is counted") {
+  bootstrap::registration mine;
+  net::owned_fd listening = net::listen_at(net::address::loopback(0), {});
+  net::address const at = net::local_address(listening.get());
+  mine.entry = {at, 7};
+  mine.tree_gate = at;
+  auto const tls = net::tls_context::create();
+  bootstrap::store serves(net::gate(std::move(listening), keys(),
+                                    {0, 2, net::mask_of(net::purpose::store), 1, net::protection::tls}),
+                          2, mine, 1, now_us() + long_us, &tls);
+  auto const call = [&](char const* secret) {
+    return net::caller(at, {net::purpose::store, 1, 0, 2, 0, net::protection::tls},
+                       {net::secret::of(std::span(secret, std::strlen(secret))), net::job_number("")}, {},
+                       now_us() + long_us);
   };
-  for (rank_t r = 0; r < 7; ++r) {
-    ranks.emplace_back(patient(r));
-    order.push_back(r);
-  }
-  while (net::connect_outcome(net::begin_connect(door, {}).get()) != 0) sched_yield();
-  collx::replayable_random random(8);
-  std::vector<net::owned_fd> lingering(100);
-  for (int i = 0; i < 10'000; ++i) {
-    net::owned_fd one = net::begin_connect(door, {});
-    if (!one) continue;
-    std::byte nonsense[200];
-    for (std::byte& each : nonsense) each = static_cast<std::byte>(random.next());
-    if (i % 3 == 0) std::memcpy(nonsense, "collxtcp\0\0\0\1", 12);
-    (void)!send(one.get(), nonsense, random.below(sizeof nonsense), MSG_NOSIGNAL | MSG_DONTWAIT);
-    linger const at_once{1, 0};  // leaves no connection that waits for its end
-    setsockopt(one.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-    lingering[static_cast<std::size_t>(i) % lingering.size()] = std::move(one);
-  }
-  ranks.emplace_back(patient(7));
-  order.push_back(7);
-  check_met(ranks, order, 8);
+  auto const outcome = [&](net::caller& of) {
+    status now = of.progress();
+    for (; now == status::pending; now = of.progress()) serves.progress();
+    return now;
+  };
+  net::owned_fd const nonsense = net::begin_connect(at, {});
+  while (net::connect_outcome(nonsense.get()) == EINPROGRESS) sched_yield();
+  REQUIRE(send(nonsense.get(), "\x16\x03\x01\x02", 4, MSG_NOSIGNAL) == 4);  // TLS at once
+  auto stranger = call("the secret of somebody else");
+  CHECK(outcome(stranger) == status::mismatch);
+  while (serves.door().count().refused < 2) serves.progress();
+  CHECK(serves.door().count().welcomed == 0);
+
+  // Who has the secret, but does not encrypt, says nothing that is believed; who does both is a rank.
+  auto one = call(the_secret), other = call(the_secret);
+  REQUIRE(outcome(one) == status::ok);
+  std::byte said[bootstrap::registration::bytes_count];
+  mine.encode(said);
+  net::owned_fd const plain = one.take();
+  REQUIRE(send(plain.get(), said, sizeof said, MSG_NOSIGNAL) == sizeof said);
+  while (!net::ready_before(plain.get(), POLLIN, now_us() + 1'000)) serves.progress();
+  CHECK_FALSE(serves.is_complete());
+  REQUIRE(outcome(other) == status::ok);
+  net::line encrypted(other, &tls);
+  while (encrypted.greet() == status::pending) serves.progress();
+  REQUIRE(encrypted.send(said) == sizeof said);
+  while (!serves.is_complete()) serves.progress();
 }

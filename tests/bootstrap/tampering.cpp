@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Somebody between a rank and rank 0 changes what they say while they meet, which TLS does not cover: the job
-// may not start, but what it does after that is right.
+// Somebody between a rank and rank 0 reads or changes what they say while they meet. With TLS he reads
+// nothing, and what he changes ends the meeting. Without, the job may not start, but what it does after that
+// is right.
 // component: tcp
 // ctest: LABELS waits
 // thread sanitizer: no, each rank is a process of one thread
@@ -8,7 +9,9 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include <atomic>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -16,6 +19,7 @@
 #include "collx/bootstrap/tcp.hpp"
 #include "collx/collective/broadcast.hpp"
 #include "net/reserved_port.hpp"
+#include "shared_with_forks.hpp"
 
 namespace {
 
@@ -26,19 +30,48 @@ namespace net = collx::net;
 // One bit of all that goes one way.
 struct change {
   char const* of;
+  bool tls;
   bool by_rank_0;
   std::size_t place;
   bool is_fatal;  // it ends the job, at its deadline perhaps; else nothing
 };
+constexpr std::size_t nowhere = ~std::size_t{0};
 
 // Behind the handshake: 72 + 32 bytes of the rank, 48 + 36 of rank 0 (net/handshake.hpp).
 constexpr std::size_t to_0 = 104, from_0 = 84, port_at = 3;
 constexpr std::size_t direction_at = from_0 + bootstrap::receipt::bytes_count + bootstrap::news::bytes_count;
+constexpr std::size_t host_at = net::address::wire_bytes + 7, random_at = 20;  // in a hello of TLS
 constexpr change changes[] = {
-    {"the port of the rank's gate", false, to_0 + port_at, true},
-    {"the number of the rank's host", false, to_0 + net::address::wire_bytes + 7, false},
-    {"the meeting's number", true, from_0 + bootstrap::news::bytes_count + 7, true},
-    {"the port of the rank's parent", true, direction_at + port_at, true},
+    {"the port of the rank's gate", false, false, to_0 + port_at, true},
+    {"the number of the rank's host", false, false, to_0 + host_at, false},
+    {"the meeting's number", false, true, from_0 + bootstrap::news::bytes_count + 7, true},
+    {"the port of the rank's parent", false, true, direction_at + port_at, true},
+    {"the rank's hello", true, false, to_0 + random_at, true},
+    {"rank 0's hello", true, true, from_0 + random_at, true},
+    {"what follows that", true, true, from_0 + 200, true},
+};
+
+// What somebody who listens finds out.
+struct overheard {
+  std::atomic<std::size_t> bytes{0}, hosts{0};  // all, and how often the number of this host is among them
+};
+
+// Everything that goes one way, searched for the number of this host.
+class ear {
+ public:
+  explicit ear(overheard& into) : into_(into) { net::put_u64(wanted_, bootstrap::host_identity()); }
+  void hear(std::string_view more) {
+    std::string_view const wanted(reinterpret_cast<char const*>(wanted_), sizeof wanted_);
+    into_.bytes += more.size();
+    seen_.append(more);
+    for (std::size_t at; (at = seen_.find(wanted)) != std::string::npos; ++into_.hosts)
+      seen_.erase(0, at + wanted.size());
+  }
+
+ private:
+  overheard& into_;
+  std::byte wanted_[8];
+  std::string seen_;
 };
 
 // A process that ends with this one, and may say something to it.
@@ -77,7 +110,9 @@ struct process {
 };
 
 // What one end says goes to the other one, but for one bit. Never ends.
-std::string sit_between(net::owned_fd const& door, net::address const& zero, change const& what) {
+std::string sit_between(net::owned_fd const& door, net::address const& zero, change const& what,
+                        overheard& heard) {
+  ear ears[2] = {ear(heard), ear(heard)};
   std::vector<net::owned_fd> ends;  // of rank 1 and of rank 0, in turn
   std::size_t passed = 0;
   for (;;) {
@@ -93,6 +128,7 @@ std::string sit_between(net::owned_fd const& door, net::address const& zero, cha
         continue;
       }
       auto const bytes = static_cast<std::size_t>(got);
+      ears[i % 2].hear({some, bytes});
       if ((i % 2 == 1) == what.by_rank_0) {
         if (passed <= what.place && what.place < passed + bytes) some[what.place - passed] ^= 1;
         passed += bytes;
@@ -117,7 +153,7 @@ std::string live(rank_t rank, net::address const& zero, change const& what) {
   setenv("WORLD_SIZE", "2", 1);
   setenv("COLLX_RENDEZVOUS", (std::string("tcp:") + net::address_text(zero).text).c_str(), 1);
   setenv("COLLX_SECRET", "the secret of these tests", 1);
-  setenv("COLLX_TLS", "1", 1);
+  setenv("COLLX_TLS", what.tls ? "1" : "0", 1);
   setenv("COLLX_TIMEOUT_US", what.is_fatal ? "4000000" : "60000000", 1);
   try {
     auto world = collx::connect<collx::transport::tcp>();
@@ -134,12 +170,13 @@ std::string live(rank_t rank, net::address const& zero, change const& what) {
 }  // namespace
 
 TEST_CASE("tampering: a meeting that somebody changes ends in an error, or in a job that is right") {
+  shared_with_forks<overheard> const heard;
   std::vector<reserved_port> ports(std::size(changes));
   std::vector<process> between, ranks;
   for (std::size_t i = 0; i < std::size(changes); ++i) {
     net::owned_fd const door = net::listen_at(net::address::loopback(0), {});
     net::address const zero = ports[i].where(), changed = net::local_address(door.get());
-    between.emplace_back([&] { return sit_between(door, zero, changes[i]); });
+    between.emplace_back([&] { return sit_between(door, zero, changes[i], *heard); });
     ranks.emplace_back([&] { return live(0, zero, changes[i]); });
     ranks.emplace_back([&] { return live(1, changed, changes[i]); });
   }
@@ -148,5 +185,23 @@ TEST_CASE("tampering: a meeting that somebody changes ends in an error, or in a 
     std::string const said = ranks[i].said();
     CAPTURE(std::string(what.of));
     CHECK_MESSAGE((what.is_fatal ? said.starts_with("collx: ") : said == "right"), said);
+  }
+}
+
+TEST_CASE("tampering: with TLS nobody between two ranks reads what they say while they meet") {
+  for (bool const tls : {false, true}) {
+    CAPTURE(tls);
+    change const nothing{"nothing", tls, false, nowhere, false};
+    shared_with_forks<overheard> const heard;
+    reserved_port const port;
+    net::owned_fd const door = net::listen_at(net::address::loopback(0), {});
+    net::address const zero = port.where(), listened = net::local_address(door.get());
+    process const between([&] { return sit_between(door, zero, nothing, *heard); });
+    process first([&] { return live(0, zero, nothing); });
+    process second([&] { return live(1, listened, nothing); });
+    CHECK(first.said() == "right");
+    CHECK(second.said() == "right");
+    CHECK(heard->bytes > 188 + 100);  // the handshake and more
+    CHECK((heard->hosts != 0) == !tls);
   }
 }

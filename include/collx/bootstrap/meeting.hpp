@@ -8,25 +8,10 @@
 #include "collx/bootstrap/host_identity.hpp"
 #include "collx/bootstrap/membership.hpp"
 #include "collx/bootstrap/tree.hpp"
+#include "collx/bootstrap/waiting.hpp"
 #include "collx/bootstrap/whereabouts.hpp"
-#include "collx/net/caller.hpp"
 
 namespace collx::inline abi_1::bootstrap {
-
-// Waits until one of two descriptors (-1: none) is ready, or until a time.
-inline void wait_for(pollfd const& one, pollfd const& other, std::uint64_t until_us) noexcept {
-  pollfd both[2] = {one, other};
-  std::uint64_t const now = now_us();
-  std::uint64_t const rest_us = until_us > now ? until_us - now : 0;
-  timespec const rest{static_cast<time_t>(rest_us / 1'000'000),
-                      static_cast<long>(rest_us % 1'000'000 * 1000)};
-  (void)::ppoll(both, 2, &rest, nullptr);
-}
-
-[[nodiscard]] inline pollfd readable(int fd) noexcept { return {fd, POLLIN, 0}; }
-[[nodiscard]] inline pollfd ready_for(net::caller const& call) noexcept {
-  return {call.fd(), static_cast<short>(call.wants_write() ? POLLOUT : POLLIN), 0};
-}
 
 // One rank's part in a meeting.
 class meeting {
@@ -40,6 +25,7 @@ class meeting {
         deadline_us_(now_us() + chosen.timeout_us),
         where_{me_, place_, chosen_.interfaces, chosen_.sockets, has_secret_, deadline_us_} {
     net::require_secret(chosen.protects, has_secret_);
+    if (chosen.protects == net::protection::tls) tls_ = net::tls_context::create();
   }
   meeting(meeting const&) = delete;
 
@@ -60,10 +46,10 @@ class meeting {
     std::uint64_t const token = place_.file == nullptr ? 0 : random_number();
     store serves(
         net::gate(std::move(listening), keys_for(token), expect(net::purpose::store), chosen_.sockets),
-        me_.size, mine_, session_, deadline_us_);
+        me_.size, mine_, session_, deadline_us_, tls());
     tree below(net::gate(std::move(tree_socket_), keys_.for_job(session_), expect(net::purpose::tree),
                          chosen_.sockets),
-               0, me_.size);
+               0, me_.size, tls());
     where_.tell(at.is_any() ? mine_.tree_gate.with_port(at.port) : at, token);
     struct remover {
       char const* file;
@@ -93,13 +79,13 @@ class meeting {
   }
 
   [[nodiscard]] COLLX_COLD network_membership join() {
-    net::owned_fd to_store = reach_store();
+    net::line to_store = reach_store();
     open_gates(where_.own(net::local_address(to_store.get())));
-    register_at(to_store.get());
+    register_at(to_store);
     tree around(net::gate(std::move(tree_socket_), keys_.for_job(session_), expect(net::purpose::tree),
                           chosen_.sockets),
-                me_.rank, me_.size);
-    net::address const parent = learn_parent(to_store.get(), around);
+                me_.rank, me_.size, tls());
+    net::address const parent = learn_parent(to_store, around);
     to_store.reset();
     net::caller call(parent, to(tree_parent(me_.rank), net::purpose::tree), keys_.for_job(session_),
                      chosen_.sockets, deadline_us_);
@@ -108,11 +94,15 @@ class meeting {
         if (!has_parent_) tell_parent(call, around);
         throw_news(around.failure());
       }
-      status const reached = has_parent_ ? status::pending : call.progress();
+      status const reached = has_parent_ ? status::pending : above_ ? above_.greet() : call.progress();
+      if (reached == status::ok && !above_) {
+        above_ = line_of(call);
+        continue;
+      }
       if (reached == status::ok) {
         has_parent_ = true;
         count_call();
-        around.set_parent(call.take());
+        around.set_parent(std::move(above_));
         continue;
       }
       if (reached != status::pending) {
@@ -126,8 +116,9 @@ class meeting {
                       below ? around.missing_child() : tree_parent(me_.rank),
                       below ? "come to its parent in the tree" : "sent the table of all ranks");
       }
-      wait_for(has_parent_ ? readable(-1) : ready_for(call), readable(around.fd()),
-               soonest(around.due_us(), has_parent_ ? deadline_us_ : call.due_us()));
+      bool const calls = !has_parent_ && !above_;
+      wait_for(calls ? ready_for(call) : readable(above_.get()), readable(around.fd()),
+               soonest(around.due_us(), calls ? call.due_us() : deadline_us_));
     }
     return result(around);
   }
@@ -177,7 +168,7 @@ class meeting {
 
   // Goes on until rank 0 has let this rank in: its name, its file and its process may all come later than
   // this rank.
-  [[nodiscard]] net::owned_fd reach_store() {
+  [[nodiscard]] net::line reach_store() {
     char const* why = "";
     std::uint64_t pause_us = 500;
     for (;;) {
@@ -185,7 +176,7 @@ class meeting {
       net::address_list const found = where_.look(token, why);
       if (found.count != 0) {
         net::caller call(found, to(0, net::purpose::store), keys_for(token), chosen_.sockets, deadline_us_);
-        net::owned_fd reached = dial(call, now_us() + (place_.file != nullptr ? 20'000 : 1'000'000));
+        net::line reached = dial(call, now_us() + (place_.file != nullptr ? 20'000 : 1'000'000));
         if (reached) return reached;
         why = "nobody answers there";
       } else {
@@ -201,12 +192,14 @@ class meeting {
   }
 
   // No connection: by then, nobody has answered, and whoever it is may be elsewhere now.
-  [[nodiscard]] net::owned_fd dial(net::caller& call, std::uint64_t look_again_us) {
+  [[nodiscard]] net::line dial(net::caller& call, std::uint64_t look_again_us) {
     for (;;) {
       status const now = call.progress();
       if (now == status::ok) {
         count_call();
-        return call.take();
+        net::line made = line_of(call);
+        if (greet(made, deadline_us_)) return made;
+        throw_store();
       }
       // What a file left behind names may be another job's by now.
       bool const is_stale = place_.file != nullptr && now == status::mismatch && now_us() < deadline_us_;
@@ -220,16 +213,22 @@ class meeting {
     }
   }
 
-  void register_at(int to_store) {
+  [[nodiscard]] net::line line_of(net::caller& call) const {
+    net::line made(call, tls());
+    if (!made) throw_meeting(status::out_of_memory, "there is no memory for an encrypted connection");
+    return made;
+  }
+
+  void register_at(net::line& to_store) {
     std::byte text[registration::bytes_count], answer[receipt::bytes_count];
     mine_.encode(text);
-    if (::send(to_store, text, sizeof text, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof text)) throw_store();
+    if (to_store.send(text) != static_cast<ssize_t>(sizeof text)) throw_store();
     std::size_t have = 0;
     while (have < sizeof answer) {
       if (now_us() >= deadline_us_)
         throw_meeting(status::timeout, "rank 0 does not answer; look at its own output");
       if (!hear(to_store, answer, sizeof answer, have)) throw_store();
-      if (have < sizeof answer) wait_for(readable(to_store), readable(-1), deadline_us_);
+      if (have < sizeof answer) wait_for(readable(to_store.get()), readable(-1), deadline_us_);
     }
     receipt what;
     if (!receipt::decode(answer, what))
@@ -243,7 +242,7 @@ class meeting {
   }
 
   // Waits for the second answer; children may come meanwhile.
-  [[nodiscard]] net::address learn_parent(int to_store, tree& around) {
+  [[nodiscard]] net::address learn_parent(net::line& to_store, tree& around) {
     std::byte answer[direction::bytes_count];
     std::size_t have = 0;
     for (;;) {
@@ -252,7 +251,7 @@ class meeting {
       if (around.progress() != status::pending) throw_news(around.failure());
       if (now_us() >= deadline_us_)
         throw_meeting(status::timeout, "rank 0 fell silent; look at its own output");
-      wait_for(readable(to_store), readable(around.fd()), soonest(around.due_us(), deadline_us_));
+      wait_for(readable(to_store.get()), readable(around.fd()), soonest(around.due_us(), deadline_us_));
     }
     ++messages_;
     direction what;
@@ -268,15 +267,17 @@ class meeting {
   // A child was lost before there was a parent to tell: dials on, so that the others learn who it was.
   void tell_parent(net::caller& call, tree& around) {
     std::uint64_t const until_us = now_us() + grace_us;
-    status now = call.progress();
-    for (; now == status::pending && now_us() < until_us; now = call.progress())
+    status now = above_ ? status::pending : call.progress();
+    for (; !above_ && now == status::pending && now_us() < until_us; now = call.progress())
       wait_for(ready_for(call), readable(-1), call.due_us() < until_us ? call.due_us() : until_us);
-    if (now == status::ok) around.set_parent(call.take());
+    if (now == status::ok) above_ = line_of(call);
+    if (above_ && greet(above_, until_us)) around.set_parent(std::move(above_));
   }
 
   // Receives what is there. False if the other side has gone.
-  [[nodiscard]] static bool hear(int from, std::byte* text, std::size_t bytes, std::size_t& have) noexcept {
-    ssize_t const got = ::recv(from, text + have, bytes - have, MSG_DONTWAIT);
+  [[nodiscard]] static bool hear(net::line& from, std::byte* text, std::size_t bytes,
+                                 std::size_t& have) noexcept {
+    ssize_t const got = from.receive({text + have, bytes - have});
     if (got > 0) have += static_cast<std::size_t>(got);
     return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
   }
@@ -301,6 +302,8 @@ class meeting {
   [[nodiscard]] net::introduction to(rank_t whom, net::purpose what) const noexcept {
     return {what, me_.rank, whom, me_.size, 0, chosen_.protects};
   }
+  // What connections are encrypted by; null: they are not.
+  [[nodiscard]] net::tls_context const* tls() const noexcept { return tls_ ? &tls_ : nullptr; }
   void count_call() noexcept {
     ++dialled_;
     messages_ += 4;  // of the handshake
@@ -390,6 +393,8 @@ class meeting {
   std::uint32_t dialled_ = 0;
   std::uint64_t accepted_ = 0;
   bool has_parent_ = false;
+  net::tls_context tls_;  // none: bytes travel as they are
+  net::line above_;       // to the parent, while it greets
 };
 
 }  // namespace collx::inline abi_1::bootstrap

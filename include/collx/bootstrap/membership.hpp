@@ -12,7 +12,7 @@ struct network_settings {
   std::uint64_t timeout_us = 30'000'000;  // COLLX_TIMEOUT_US: until everybody has come
   char const* interfaces = nullptr;       // COLLX_INTERFACE: "ib0,eth"; null: the one that leads to rank 0
   std::uint32_t flow_count = 1;  // connections of purpose link that a peer may open: 0 .. flow_count-1
-  net::protection protects = net::protection::none;  // of those; a meeting's own carry addresses, and no data
+  net::protection protects = net::protection::none;  // of those, and of the meeting's own
   net::socket_settings sockets;
 
   // Throws error (bad_argument) naming the variable that is wrong.
@@ -32,8 +32,10 @@ struct network_membership {
   array<std::uint64_t> hosts;     // equal numbers: one host, and one network namespace
   net::gate gate;                 // this rank's; lets in purpose link
   net::credentials credentials;   // for callers to other gates
-  net::owned_fd parent;           // the connection to the rank above in the tree; none at rank 0
-  array<net::owned_fd> children;  // to those below: ranks first_tree_child(rank) and on
+  // The connection to the rank above in the tree, none at rank 0; and to those below: ranks
+  // first_tree_child(rank) and on. None if they were encrypted: those end with the meeting.
+  net::owned_fd parent;
+  array<net::owned_fd> children;
   std::uint64_t messages = 0;     // sent and received while meeting, handshakes included
   std::uint32_t dialled = 0;      // connections that this rank opened: at most 2
   std::uint64_t accepted = 0;     // that others opened to it: one for each child, and at rank 0 for each rank

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "collx/bootstrap/messages.hpp"
-#include "collx/net/gate.hpp"
+#include "collx/net/line.hpp"
 
 namespace collx::inline abi_1::bootstrap {
 
@@ -21,16 +21,18 @@ inline constexpr rank_t tree_arity = 4;
 // Serves any number of ranks at once without ever waiting for one of them.
 class store {
  public:
-  // `door` lets in purpose store. `mine`: rank 0's own registration. `session`: what receipts tell.
+  // `door` lets in purpose store. `mine`: rank 0's own registration. `session`: what receipts tell. `tls`:
+  // what visitors are talked to with, which must outlive the store; null: nothing.
   COLLX_COLD store(net::gate door, rank_t size, registration const& mine, std::uint64_t session,
-                   std::uint64_t deadline_us)
+                   std::uint64_t deadline_us, net::tls_context const* tls = nullptr)
       : door_(std::move(door)),
         set_(net::poller::create()),
         ranks_(static_cast<std::size_t>(size)),
         visitors_(static_cast<std::size_t>(size) + spare),
         size_(size),
         session_(session),
-        deadline_us_(deadline_us) {
+        deadline_us_(deadline_us),
+        tls_(tls) {
     ranks_[0].what = mine;
     ranks_[0].came = true;
     if (!set_.add(door_.fd(), visitors_.size()))
@@ -67,7 +69,7 @@ class store {
     std::byte text[direction::bytes_count] = {};
     bad.encode(text);
     for (visitor& each : visitors_)
-      if (each.socket && each.bytes_read >= registration::bytes_count) say(each, text, sizeof text);
+      if (each.line && each.bytes_read >= registration::bytes_count) say(each, text, sizeof text);
   }
 
   // When progress() should be called even if the descriptor is silent.
@@ -76,7 +78,7 @@ class store {
  private:
   // A connection, from its handshake until the other side closes it.
   struct visitor {
-    net::owned_fd socket;
+    net::line line;
     rank_t rank = no_rank;
     std::uint8_t bytes_read = 0;
     std::byte heard[registration::bytes_count + news::bytes_count];
@@ -98,9 +100,9 @@ class store {
     for (std::size_t tried = 0; tried < visitors_.size(); ++tried, ++next_) {
       if (next_ >= visitors_.size()) next_ = 0;
       visitor& free = visitors_[next_];
-      if (free.socket) continue;
+      if (free.line) continue;
       if (!set_.add(one.socket.get(), next_)) return;
-      free.socket = std::move(one.socket);
+      free.line = net::line(one, tls_);
       free.rank = one.who.from;
       free.bytes_read = 0;
       return listen_to(free);  // its registration is often there already
@@ -108,15 +110,24 @@ class store {
   }
 
   void listen_to(visitor& who) noexcept {
+    while (who.line && hear(who)) {
+    }
+  }
+
+  // What is there, or the beginning of it. False: nothing is.
+  [[nodiscard]] bool hear(visitor& who) noexcept {
     bool const registered = who.bytes_read >= registration::bytes_count;
     std::size_t const end = registered ? sizeof who.heard : registration::bytes_count;
-    ssize_t const got =
-        ::recv(who.socket.get(), who.heard + who.bytes_read, end - who.bytes_read, MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (got <= 0) return registered ? part(who) : dismiss(who);
+    ssize_t const got = who.line.receive({who.heard + who.bytes_read, end - who.bytes_read});
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+    if (got <= 0) {
+      registered ? part(who) : dismiss(who);
+      return false;
+    }
     who.bytes_read = static_cast<std::uint8_t>(who.bytes_read + got);
     if (who.bytes_read == registration::bytes_count) enter(who);
     if (who.bytes_read == sizeof who.heard) part(who);
+    return true;
   }
 
   // A rank that has all its answers may leave. One that has not has failed, and may have said why.
@@ -132,7 +143,7 @@ class store {
 
   void dismiss(visitor& who) noexcept {
     if (at(who.rank).waits == &who) at(who.rank).waits = nullptr;
-    who.socket.reset();
+    who.line.reset();
   }
 
   // The same registration again is the same process, which has tried again.
@@ -173,8 +184,7 @@ class store {
   // A new connection has room for so few bytes; one that has not is broken.
   bool say(visitor& who, std::byte const* text, std::size_t bytes) noexcept {
     ++messages_;
-    bool const said =
-        ::send(who.socket.get(), text, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) == static_cast<ssize_t>(bytes);
+    bool const said = who.line.send({text, bytes}) == static_cast<ssize_t>(bytes);
     if (!said) dismiss(who);
     return said;
   }
@@ -187,6 +197,7 @@ class store {
   news failure_;
   rank_t size_, came_ = 1;
   std::uint64_t session_, deadline_us_, messages_ = 0;
+  net::tls_context const* tls_;
 };
 
 }  // namespace collx::inline abi_1::bootstrap

@@ -12,14 +12,16 @@ namespace collx::inline abi_1::bootstrap {
 // it.
 class tree {
  public:
-  // `door` lets in purpose tree.
-  COLLX_COLD tree(net::gate door, rank_t rank, rank_t size)
+  // `door` lets in purpose tree. `tls`: what children are talked to with, which must outlive the tree; null:
+  // nothing.
+  COLLX_COLD tree(net::gate door, rank_t rank, rank_t size, net::tls_context const* tls = nullptr)
       : door_(std::move(door)),
         set_(net::poller::create()),
         children_(static_cast<std::size_t>(tree_child_count(rank, size))),
         table_(news::bytes_count + static_cast<std::size_t>(size) * table_entry::bytes_count),
         rank_(rank),
-        size_(size) {
+        size_(size),
+        tls_(tls) {
     if (!set_.add(door_.fd(), tag_door))
       throw error(status::system_failure,
                   "a rank cannot watch its gate; raise the limit on descriptors (ulimit -n)");
@@ -28,12 +30,13 @@ class tree {
   [[nodiscard]] int fd() const noexcept { return set_.fd(); }
   [[nodiscard]] std::uint64_t due_us() const noexcept { return door_.due_us(); }
 
-  // The connection to the rank above.
-  COLLX_COLD void set_parent(net::owned_fd parent) noexcept {
+  // The connection to the rank above, which has greeted.
+  COLLX_COLD void set_parent(net::line parent) noexcept {
     parent_ = std::move(parent);
     parent_at_ = net::peer_address(parent_.get());
-    if (failed_) return report(parent_.get());  // what happened below before there was a parent to tell
-    if (!set_.add(parent_.get(), tag_parent)) fail({news_kind::left, rank_, 1});
+    if (failed_) return report(parent_);  // what happened below before there was a parent to tell
+    if (!set_.add(parent_.get(), tag_parent)) return fail({news_kind::left, rank_, 1});
+    hear_parent();
   }
 
   // Rank 0 has the table: entry_of(rank) for each rank.
@@ -69,15 +72,15 @@ class tree {
     failure_ = bad;
     // Who has begun to read the table learns of it when this end closes.
     for (child& each : children_)
-      if (each.socket && each.sent == 0) report(each.socket.get());
-    if (parent_) report(parent_.get());
+      if (each.line && each.sent == 0) report(each.line);
+    if (parent_) report(parent_);
   }
 
   [[nodiscard]] news const& failure() const noexcept { return failure_; }
   // The first child that has not come, or has not taken the whole table; no_rank if there is none.
   [[nodiscard]] rank_t missing_child() const noexcept {
     for (std::size_t i = 0; i < children_.size(); ++i)
-      if (!children_[i].socket || children_[i].sent != table_.size()) return rank_of(i);
+      if (!children_[i].line || children_[i].sent != table_.size()) return rank_of(i);
     return no_rank;
   }
   [[nodiscard]] bool has_table() const noexcept { return filled_ == table_.size(); }
@@ -86,8 +89,9 @@ class tree {
   [[nodiscard]] bool entry(rank_t rank, table_entry& out) noexcept {
     return table_entry::decode(entry_at(rank), out);
   }
+  // Of no use to others where they are encrypted: then none.
   [[nodiscard]] net::owned_fd take_parent() noexcept { return release(parent_); }
-  [[nodiscard]] net::owned_fd take_child(std::size_t i) noexcept { return release(children_[i].socket); }
+  [[nodiscard]] net::owned_fd take_child(std::size_t i) noexcept { return release(children_[i].line); }
   [[nodiscard]] std::size_t child_count() const noexcept { return children_.size(); }
   [[nodiscard]] rank_t rank_of(std::size_t child_index) const noexcept {
     return first_tree_child(rank_) + static_cast<rank_t>(child_index);
@@ -97,7 +101,7 @@ class tree {
 
  private:
   struct child {
-    net::owned_fd socket;
+    net::line line;
     net::address at;       // its end of the connection
     std::size_t sent = 0;  // of the table
     std::uint8_t bytes_read = 0;
@@ -110,16 +114,16 @@ class tree {
     return table_.data() + news::bytes_count + static_cast<std::size_t>(rank) * table_entry::bytes_count;
   }
 
-  [[nodiscard]] net::owned_fd release(net::owned_fd& socket) noexcept {
-    if (socket) set_.remove(socket.get());
-    return std::move(socket);
+  [[nodiscard]] net::owned_fd release(net::line& from) noexcept {
+    if (from) set_.remove(from.get());
+    return from.take_socket();
   }
 
-  void report(int fd) noexcept {
+  void report(net::line& to) noexcept {
     std::byte text[news::bytes_count];
     failure_.encode(text);
     ++messages_;
-    (void)!::send(fd, text, sizeof text, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)to.send(text);
   }
 
   void adopt(net::guest& one) noexcept {
@@ -128,19 +132,19 @@ class tree {
     if (i < 0 || i >= static_cast<std::int64_t>(children_.size())) return;
     auto const index = static_cast<std::size_t>(i);
     child& its = children_[index];
-    if (its.socket || !set_.add(one.socket.get(), index)) return;
-    its.socket = std::move(one.socket);
-    its.at = net::peer_address(its.socket.get());  // after a reset nobody would know
-    if (failed_) report(its.socket.get());
+    if (its.line || !set_.add(one.socket.get(), index)) return;
+    its.line = net::line(one, tls_);
+    its.at = net::peer_address(its.line.get());  // after a reset nobody would know
+    if (failed_) report(its.line);
     else pass_on(index);
   }
 
   void attend(std::size_t i, bool has_room) noexcept {
     child& its = children_[i];
-    if (has_room) pass_on(i);
+    bool const has_come = !its.line.has_greeted() && its.line.greet() == status::ok;
+    if (has_room || has_come) pass_on(i);
     if (its.sent == table_.size()) return;
-    ssize_t const got =
-        ::recv(its.socket.get(), its.heard + its.bytes_read, sizeof its.heard - its.bytes_read, MSG_DONTWAIT);
+    ssize_t const got = its.line.receive({its.heard + its.bytes_read, sizeof its.heard - its.bytes_read});
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got <= 0) return lose(its, i);
     its.bytes_read = static_cast<std::uint8_t>(its.bytes_read + got);
@@ -148,12 +152,12 @@ class tree {
     ++messages_;
     news word;
     bool const known = news::decode(its.heard, word) && word.kind != news_kind::good;
-    set_.remove(its.socket.get());
+    set_.remove(its.line.get());
     fail(known ? word : news{news_kind::left, rank_of(i), 1, its.at});
   }
 
   void lose(child& its, std::size_t i) noexcept {
-    set_.remove(its.socket.get());
+    set_.remove(its.line.get());
     fail({news_kind::left, rank_of(i), 1, its.at});
   }
 
@@ -162,14 +166,21 @@ class tree {
   }
 
   void hear_parent() noexcept {
-    if (failed_ || filled_ == table_.size()) return;
+    while (read_on()) {
+    }
+  }
+
+  // What the parent has sent, or the beginning of it. False: nothing is there, or nothing more will come.
+  [[nodiscard]] bool read_on() noexcept {
+    if (failed_ || filled_ == table_.size()) return false;
     bool const begins = filled_ < news::bytes_count;
     std::size_t const end = begins ? news::bytes_count : table_.size();
-    ssize_t const got = ::recv(parent_.get(), table_.data() + filled_, end - filled_, MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    ssize_t const got = parent_.receive({table_.data() + filled_, end - filled_});
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
     if (got <= 0) {
       set_.remove(parent_.get());
-      return fail(parent_left());
+      fail(parent_left());
+      return false;
     }
     filled_ += static_cast<std::size_t>(got);
     if (begins && filled_ == news::bytes_count) {
@@ -178,7 +189,8 @@ class tree {
       if (!news::decode(table_.data(), word)) word = parent_left();
       if (word.kind != news_kind::good) {
         filled_ = 0;  // it is no table
-        return fail(word);
+        fail(word);
+        return false;
       }
     }
     // What follows the table is for whoever takes the connection over.
@@ -186,15 +198,15 @@ class tree {
     // The first line alone is passed on, too: it tells that the table comes.
     if (filled_ >= news::bytes_count)
       for (std::size_t i = 0; i < children_.size(); ++i) pass_on(i);
+    return true;
   }
 
   // Sends a child what is here and what it lacks, as far as there is room.
   void pass_on(std::size_t i) noexcept {
     child& its = children_[i];
-    if (!its.socket || failed_ || filled_ < news::bytes_count) return;
+    if (!its.line || failed_ || filled_ < news::bytes_count) return;
     while (its.sent < filled_) {
-      ssize_t const sent =
-          ::send(its.socket.get(), table_.data() + its.sent, filled_ - its.sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+      ssize_t const sent = its.line.send({table_.data() + its.sent, filled_ - its.sent});
       if (sent < 0 && errno == EINTR) continue;
       if (sent < 0 && errno == EAGAIN) break;
       if (sent <= 0) return lose(its, i);
@@ -202,20 +214,22 @@ class tree {
       its.sent += static_cast<std::size_t>(sent);
     }
     // Who has the whole table has met. What it says from then on is for whoever takes the connection over.
-    if (its.sent == table_.size()) return set_.remove(its.socket.get());
-    bool const waits = its.sent < filled_;
-    if (waits != its.waits) set_.watch_writable(its.socket.get(), i, waits);
+    if (its.sent == table_.size()) return set_.remove(its.line.get());
+    // Who has not greeted yet will be heard of, and there is room for his greeting.
+    bool const waits = its.sent < filled_ && its.line.has_greeted();
+    if (waits != its.waits) set_.watch_writable(its.line.get(), i, waits);
     its.waits = waits;
   }
 
   net::gate door_;
   net::poller set_;
-  net::owned_fd parent_;
+  net::line parent_;
   net::address parent_at_;
   array<child> children_;
   array<std::byte> table_;  // good news, then an entry for each rank
   std::size_t filled_ = 0;  // bytes of the table that are here
   rank_t rank_, size_;
+  net::tls_context const* tls_;
   bool failed_ = false;
   news failure_;
   std::uint64_t messages_ = 0;

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rank of a meeting waits for: one of two descriptors, or a time.
+#pragma once
+
+#include "collx/net/line.hpp"
+
+namespace collx::inline abi_1::bootstrap {
+
+// Waits until one of two descriptors (-1: none) is ready, or until a time.
+inline void wait_for(pollfd const& one, pollfd const& other, std::uint64_t until_us) noexcept {
+  pollfd both[2] = {one, other};
+  std::uint64_t const now = now_us();
+  std::uint64_t const rest_us = until_us > now ? until_us - now : 0;
+  timespec const rest{static_cast<time_t>(rest_us / 1'000'000),
+                      static_cast<long>(rest_us % 1'000'000 * 1000)};
+  (void)::ppoll(both, 2, &rest, nullptr);
+}
+
+[[nodiscard]] inline pollfd readable(int fd) noexcept { return {fd, POLLIN, 0}; }
+[[nodiscard]] inline pollfd ready_for(net::caller const& call) noexcept {
+  return {call.fd(), static_cast<short>(call.wants_write() ? POLLOUT : POLLIN), 0};
+}
+
+// Until both sides of a connection are ready. False: by then they are not, or it has failed.
+inline bool greet(net::line& one, std::uint64_t until_us) noexcept {
+  while (one.greet() == status::pending && now_us() < until_us)
+    wait_for(readable(one.get()), readable(-1), until_us);
+  return one.has_greeted();
+}
+
+}  // namespace collx::inline abi_1::bootstrap
