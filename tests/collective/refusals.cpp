@@ -245,8 +245,14 @@ TEST_CASE("refused: buffers that overlap, or are in place where they must not be
                             collx::sum);
     wrong::gather_v(t, why, in_t(all.subspan(own + 1, count)), blocks<int>{all, counts}, root);
     wrong::scatter_v(t, why, blocks<int const>{in_t(all), counts}, all.subspan(own + 1, count), root);
-    wrong::all_to_all_v(t, "this collective has no in-place form", blocks<int const>{in_t(all), counts},
-                        blocks<int>{all, counts});
+    auto const shared = [](std::size_t elements) {
+      return "no in-place form, and input and output overlap in so many elements; pass separate buffers "
+             "(given " +
+             std::to_string(elements) + ", needed 0)";
+    };
+    blocks<int const> const all_of_it{in_t(all), counts}, first_half{all_in, counts};
+    wrong::all_to_all_v(t, shared(all.size()), all_of_it, blocks<int>{all, counts});
+    wrong::all_to_all_v(t, shared(3), first_half, blocks<int>{all.subspan(count * n - 3), counts});
   });
 }
 

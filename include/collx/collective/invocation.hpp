@@ -166,10 +166,13 @@ struct invocation {
   // For collectives without an in-place form.
   void refuse_any_overlap(std::size_t in_count, std::size_t out_count) noexcept {
     auto const in = reinterpret_cast<std::uintptr_t>(input), out = reinterpret_cast<std::uintptr_t>(output);
-    if (in_count != 0 && out_count != 0 && in < out + out_count * sizeof(T) &&
-        out < in + in_count * sizeof(T))
-      refuse("input and output overlap; this collective has no in-place form, pass separate buffers",
-             in_count, out_count);
+    std::uintptr_t const in_end = in + in_count * sizeof(T), out_end = out + out_count * sizeof(T);
+    std::uintptr_t const begin = in < out ? out : in, end = in_end < out_end ? in_end : out_end;
+    if (in_count == 0 || out_count == 0 || begin >= end) return;
+    refuse(
+        "this collective has no in-place form, and input and output overlap in so many elements; pass "
+        "separate buffers",
+        (end - begin + sizeof(T) - 1) / sizeof(T), std::uintptr_t{0});
   }
 };
 
