@@ -14,6 +14,7 @@
 #include "collx/bootstrap/threads.hpp"
 #include "collx/collective/all_reduce.hpp"
 #include "collx/collective/reduce.hpp"
+#include "collx/collective/scan.hpp"
 #include "collx/core/array.hpp"
 #include "sample.hpp"
 #include "watched.hpp"
@@ -115,6 +116,8 @@ void require(bool fine, char const* what) {
   if (!fine) throw std::runtime_error(what);
 }
 
+int added(int a, int b) { return a + b; }
+
 }  // namespace
 
 TEST_CASE("all arithmetic types, summed and compared") {
@@ -163,6 +166,19 @@ TEST_CASE("lambdas with captures are operators") {
     collx::all_reduce(comm, values, [modulus](int a, int b) { return (a + b) % modulus; });
     for (int i = 0; i < 50; ++i)
       require(values[static_cast<std::size_t>(i)] == (3 * i + 150) % modulus, "lambda");
+  });
+}
+
+TEST_CASE("functions, and pointers to them, are operators") {
+  on_ranks(3, [](communicator& comm) {
+    std::vector<int> const mine(50, comm.rank() + 1);
+    std::vector<int> out = mine;
+    collx::all_reduce(comm, out, added);
+    require(out == std::vector<int>(50, 6), "a function");
+    collx::start::all_reduce(comm, mine, out, &added).wait();
+    require(out == std::vector<int>(50, 6), "a pointer to it");
+    collx::scan(comm, mine, out, collx::ordered(added));
+    require(out == std::vector<int>(50, (comm.rank() + 1) * (comm.rank() + 2) / 2), "a wrapped one");
   });
 }
 

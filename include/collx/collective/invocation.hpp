@@ -200,14 +200,14 @@ template <class Invocation>
   return args;
 }
 
-// Binds the buffers, and checks by name what their types are.
+// Binds the buffers, and checks by name what their types are. A function becomes a pointer to it.
 template <class Contract, class In, class Out, class Op>
 [[nodiscard]] auto bind_buffers(In& in, Out& out, Op const& op) noexcept {
   using T = element_t<Out>;
   static_assert(std::is_same_v<element_t<In>, T>, "collx: input and output must have the same element type");
   static_assert(!std::is_const_v<std::remove_pointer_t<decltype(out.data())>>,
                 "collx: the output must not be const");
-  return invocation<Contract, T, Op>{in.data(), out.data(), 0, 0, op};
+  return invocation<Contract, T, std::decay_t<Op>>{in.data(), out.data(), 0, 0, op};
 }
 
 template <class Contract, class In, class Out, class Op>
@@ -216,7 +216,7 @@ template <class Contract, class In, class Out, class Op>
                 "collx: a number stands where the operator belongs; a root comes behind it: "
                 "reduce(comm, in, out, collx::sum, root)");
   static_assert(
-      reduction<Op, element_t<Out>>,
+      reduction<std::decay_t<Op>, element_t<Out>>,
       "collx: the operator must be callable as T(T, T) for the element type, and trivially copyable");
   return bind_buffers<Contract>(in, out, op);
 }
