@@ -246,6 +246,18 @@ constexpr void require_listed_buffers_stay() noexcept {
                 "collx: a buffer that is listed must stay until run() or wait() returns; give it a name");
 }
 
+template <class...>
+inline constexpr bool may_be_called = false;
+
+// What a set of functions of which one could combine two values converts to: std::max<float>, without a cast.
+template <class T>
+struct overloaded_operator {
+  overloaded_operator(T (*)(T, T));
+  overloaded_operator(T const& (*)(T const&, T const&));
+};
+template <class R>
+using operator_for = overloaded_operator<element_t<std::remove_reference_t<R>>>;
+
 }  // namespace detail
 }  // namespace collx::inline abi_1
 
@@ -259,6 +271,8 @@ constexpr void require_listed_buffers_stay() noexcept {
 //
 // Template arguments: the algorithm, and for the last two the priority.
 #define COLLX_DETAIL_FORMS(name)                                                                         \
+  COLLX_DETAIL_MISTAKES(name)                                                                            \
+  COLLX_DETAIL_MISTAKES(try_##name)                                                                      \
   template <class Algorithm = default_algorithm, class Transport, class... Arguments>                    \
   void name(communicator<Transport>& comm, Arguments&&... arguments) {                                   \
     COLLX_DETAIL_REQUIRE_FIT(name);                                                                      \
@@ -272,6 +286,7 @@ constexpr void require_listed_buffers_stay() noexcept {
         comm.engine(), detail::called_on(comm, detail::bind_##name(detail::where(comm), arguments...))); \
   }                                                                                                      \
   namespace start {                                                                                      \
+  COLLX_DETAIL_MISTAKES(name)                                                                            \
   template <class Algorithm = default_algorithm, priority How = priority::normal, class Transport,       \
             class... Arguments>                                                                          \
   [[nodiscard]] auto name(communicator<Transport>& comm, Arguments&&... arguments) {                     \
@@ -283,6 +298,7 @@ constexpr void require_listed_buffers_stay() noexcept {
   }                                                                                                      \
   }                                                                                                      \
   namespace persistent {                                                                                 \
+  COLLX_DETAIL_MISTAKES(name)                                                                            \
   template <class Algorithm = default_algorithm, priority How = priority::normal, class Transport,       \
             class... Arguments>                                                                          \
   [[nodiscard]] auto name(communicator<Transport>& comm, Arguments&&... arguments) {                     \
@@ -307,6 +323,35 @@ constexpr void require_listed_buffers_stay() noexcept {
       "data(), size() and trivially copyable elements: std::vector (but of bool), " \
       "std::span, std::array; write std::span(pointer, count), std::span(array), "  \
       "std::span(&value, 1); a _v collective takes collx::blocks{buffer, counts}")
+#endif
+// Calls that would fit no function at all, of which a compiler says no more than that: they fit these.
+#if defined(__CUDACC__)
+#define COLLX_DETAIL_MISTAKES(name)
+#else
+#define COLLX_DETAIL_MISTAKES(name)                                                                          \
+  template <class Algorithm = default_algorithm, priority How = priority::normal, class Transport,           \
+            class... Arguments>                                                                              \
+  auto name(communicator<Transport> const&, Arguments&&...) {                                                \
+    static_assert(detail::may_be_called<Transport>,                                                          \
+                  "collx: " #name                                                                            \
+                  " on a communicator that is a temporary, or const; give it a name: "                       \
+                  "auto world = collx::connect<...>()");                                                     \
+  }                                                                                                          \
+  template <class Algorithm = default_algorithm, priority How = priority::normal, class Transport, class In, \
+            class... Root>                                                                                   \
+  auto name(communicator<Transport>&, In&&, detail::operator_for<In>, Root&&...) {                           \
+    COLLX_DETAIL_REFUSE_OVERLOADED(name);                                                                    \
+  }                                                                                                          \
+  template <class Algorithm = default_algorithm, priority How = priority::normal, class Transport, class In, \
+            class Out, class... Root>                                                                        \
+  auto name(communicator<Transport>&, In&&, Out&&, detail::operator_for<Out>, Root&&...) {                   \
+    COLLX_DETAIL_REFUSE_OVERLOADED(name);                                                                    \
+  }
+#define COLLX_DETAIL_REFUSE_OVERLOADED(name)                                            \
+  static_assert(detail::may_be_called<Transport>,                                       \
+                "collx: " #name                                                         \
+                " with a function that is overloaded, or a template, as its operator: " \
+                "write a lambda, [](T a, T b) { return std::max(a, b); }, or collx::max")
 #endif
 #define COLLX_DETAIL_REQUIRE_BUFFERS_THAT_STAY(...)      \
   static_assert(detail::are_no_temporaries<__VA_ARGS__>, \
