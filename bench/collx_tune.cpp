@@ -16,9 +16,10 @@ namespace tuning {
 namespace {
 
 ending measure_all(options const& o, state& known) {
+  // Which are measured more often is known later; a bar that counts on all of them never goes back.
   std::size_t total = 0;
   for (setting const& where : settings_of(o))
-    total += items_of(o, where, 0).size() * static_cast<std::size_t>(o.rounds);
+    total += items_of(o, where, 0).size() * static_cast<std::size_t>(o.rounds + o.more);
   progress so_far(total);
   ending outcome = ending::finished;
   for (setting const& where : settings_of(o))

@@ -83,8 +83,9 @@ ending measure(options const& o, setting const& where, state& known, progress& s
   for (int round = 0; round < o.rounds + o.more; ++round) {
     std::vector<item> all = items_of(o, where, round);
     if (round >= o.rounds) {
+      std::size_t const could_be = all.size();
       all = close_ones(all, known.summary(round));
-      so_far.expect(all.size());
+      so_far.spare(could_be - all.size());
     }
     std::vector<item> todo;
     for (item const& i : all) {

@@ -22,9 +22,12 @@ void progress::count(std::size_t more) {
 void progress::step(std::string const& what) {
   ++done_;
   if (isatty(STDERR_FILENO) != 0) return draw(what);
-  if (tenths() == tenths_told_) return;
+  if (tenths() != tenths_told_) tell(what);
+}
+
+void progress::tell(std::string const& where) {
   tenths_told_ = tenths();
-  std::fprintf(stderr, "%3d %%, %.0f s, at %s\n", 10 * tenths_told_, seconds(), what.c_str());
+  std::fprintf(stderr, "%3d %%, %.0f s, at %s\n", 10 * tenths_told_, seconds(), where.c_str());
 }
 
 void progress::draw(std::string const& what) const {
@@ -33,13 +36,19 @@ void progress::draw(std::string const& what) const {
   std::string const bar(static_cast<std::size_t>(part * width), '#');
   double const made = static_cast<double>(done_ - skipped_);
   double const left_s = made > 0 ? seconds() / made * static_cast<double>(total_ - done_) : 0;
-  std::fprintf(stderr, "\r[%-*s] %3.0f %%  %zu of %zu, %.0f s left  %-60.60s", width, bar.c_str(), 100 * part,
-               done_, total_, left_s, what.c_str());
+  std::fprintf(stderr, "\r[%-*s] %3.0f %%  %zu of at most %zu, up to %.0f s left  %-60.60s", width,
+               bar.c_str(), 100 * part, done_, total_, left_s, what.c_str());
   std::fflush(stderr);
 }
 
-void progress::finish() const {
-  if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\n");
+void progress::finish() {
+  bool const is_drawn = isatty(STDERR_FILENO) != 0;
+  // What is spared at the end takes no step.
+  if (done_ == total_ && done_ != skipped_ && tenths() != tenths_told_) {
+    if (is_drawn) draw("");
+    else tell("the end");
+  }
+  if (is_drawn) std::fprintf(stderr, "\n");
 }
 
 }  // namespace tuning

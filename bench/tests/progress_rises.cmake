@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+# Runs PROGRAM with ARGUMENTS; of the percentages on its stderr each must be above the one before it.
+execute_process(COMMAND ${PROGRAM} ${ARGUMENTS} TIMEOUT 100
+                RESULT_VARIABLE code OUTPUT_VARIABLE output ERROR_VARIABLE error)
+if(NOT code EQUAL 0)
+  message(FATAL_ERROR "ended with ${code}: ${output}${error}")
+endif()
+string(REGEX MATCHALL "[0-9]+ %, " told "${error}")
+list(LENGTH told count)
+if(count LESS 2)
+  message(FATAL_ERROR "tells too little: ${error}")
+endif()
+set(before 0)
+foreach(each IN LISTS told)
+  string(REGEX MATCH "[0-9]+" percent "${each}")
+  if(NOT percent GREATER before)
+    message(FATAL_ERROR "${percent} % after ${before} %: ${error}")
+  endif()
+  set(before ${percent})
+endforeach()
