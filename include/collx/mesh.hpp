@@ -86,7 +86,7 @@ class mesh {
   static void check(communicator_type const& world, rank_t const (&extents)[axis_count]) {
     std::int64_t product = 1;
     for (rank_t const extent : extents) product = extent < 1 || product > world.size() ? 0 : product * extent;
-    if (product == world.size()) return;
+    if (product > 0 && product == world.size()) return;
     char text[160];
     std::snprintf(
         text, sizeof text,
