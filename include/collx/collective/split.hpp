@@ -2,6 +2,8 @@
 // communicator::split: smaller groups out of a larger one, as in MPI_Comm_split.
 #pragma once
 
+#include <new>
+
 #include "collx/collective/all_gather.hpp"
 
 namespace collx::inline abi_1 {
@@ -48,21 +50,54 @@ struct split_record {
   return count;
 }
 
+// What a rank keeps in mind while it splits. Allocated before anything is sent: who has no memory for it may
+// split again, and the others have only waited.
+struct split_tables {
+  array<split_record> all;
+  array<rank_t> old_ranks;  // of the members of the new group
+
+  [[nodiscard]] static split_tables of(problem const& where) {
+    auto const count = static_cast<std::size_t>(where.size);
+    try {
+      return {array<split_record>(count), array<rank_t>(count)};
+    } catch (std::bad_alloc const&) {
+      throw_error(
+          status::out_of_memory,
+          "split on rank %d of %d: no memory is left here for a list of the ranks, and the others wait; "
+          "free some and split again, or abort()",
+          where.rank, where.size);
+    }
+  }
+};
+
+[[noreturn]] COLLX_COLD inline void throw_not_assembled(problem const& where) {
+  throw_error(
+      status::out_of_memory,
+      "split on rank %d of %d: no memory is left here for the group, which the other members have made "
+      "by now; abort(), so that they do not wait for this rank",
+      where.rank, where.size);
+}
+
 }  // namespace detail
 
 template <class Transport>
 communicator<Transport> communicator<Transport>::split(std::int32_t color, std::int32_t key) {
   // First who is with whom, since what is reserved depends on it; then where it was reserved.
-  array<detail::split_record> all(static_cast<std::size_t>(size()));
+  detail::split_tables tables = detail::split_tables::of(where_);
+  auto& [all, old_ranks] = tables;
   detail::split_record mine{color, key, 0};
   all_gather(*this, std::span(&mine, 1), all);
-  array<rank_t> old_ranks(static_cast<std::size_t>(size()));
   rank_t const count = detail::members_of(all, color, old_ranks);
   rank_t my_rank = 0;
   while (old_ranks[static_cast<std::size_t>(my_rank)] != rank()) ++my_rank;
+  array<rank_t> members;
+  array<std::uint64_t> tokens;
   typename Transport::membership::reservation reserved;
   status outcome = status::ok;
   try {
+    // What is reserved comes last: nothing that fails may come after it.
+    members = array<rank_t>(static_cast<std::size_t>(count));
+    tokens = array<std::uint64_t>(static_cast<std::size_t>(count));
     reserved = Transport::membership::reserve(*engine_, my_rank, count);
   } catch (error const& failure) {
     outcome = failure.code();
@@ -80,16 +115,18 @@ communicator<Transport> communicator<Transport>::split(std::int32_t color, std::
     detail::throw_not_reserved(its, rank(), size(), old_rank);
   }
 
-  array<rank_t> members(static_cast<std::size_t>(count));
-  array<std::uint64_t> tokens(static_cast<std::size_t>(count));
   for (rank_t r = 0; r < count; ++r) {
     rank_t const old_rank = old_ranks[static_cast<std::size_t>(r)];
     members[static_cast<std::size_t>(r)] = world_rank(old_rank);
     tokens[static_cast<std::size_t>(r)] = all[static_cast<std::size_t>(old_rank)].token;
   }
-  auto* const engine =
-      Transport::membership::assemble(*engine_, static_cast<array<rank_t>&&>(members), my_rank, tokens,
-                                      static_cast<decltype(reserved)&&>(reserved));
+  engine_type* engine = nullptr;
+  try {
+    engine = Transport::membership::assemble(*engine_, static_cast<array<rank_t>&&>(members), my_rank, tokens,
+                                             static_cast<decltype(reserved)&&>(reserved));
+  } catch (std::bad_alloc const&) {
+    detail::throw_not_assembled(where_);
+  }
   engine->checker(engine_->checker());
   engine->tuning(engine_->tuning());
   world_->keep();
