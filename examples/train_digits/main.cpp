@@ -4,7 +4,8 @@
 //
 //   train_digits --ranks 2                    starts 2 processes itself
 //   train_digits --ranks 3 --reproducible     the same bits for any number of ranks
-//   mpirun -n 4 train_digits --transport tcp  one rank of a job that somebody else started, on any hosts
+//   mpirun -n 4 train_digits                  one rank of a job that somebody else started, on this host
+//   mpirun -n 4 train_digits --transport tcp  the same, on any hosts
 #include <cstdio>
 #include <cstdlib>
 #include <exception>

@@ -1,40 +1,62 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# mpi_launchers_test.sh PROGRAM: the launchers of Open MPI and MPICH start train_digits over TCP, and it ends with
-# the model of one rank. Neither library is linked: only what they leave in the environment is used.
+# mpi_launchers_test.sh PROGRAM TRANSPORT...: the launchers of Open MPI and MPICH start train_digits over each of
+# the transports (shm, tcp), and it ends with the model of one rank. Neither library is linked: only what they leave
+# in the environment is used.
 set -u
 program=$1
+shift
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 failures=0
 started=0
 
-# check NAME command...
+# check NAME WORDS command...: two jobs at the same time, which must not meet each other.
 check() {
-  name=$1
-  shift
+  name=$1 words=$2
+  shift 2
   started=$((started + 1))
-  if "$@" >"$scratch/$name" 2>&1 && grep -qF "3 processes over TCP" "$scratch/$name" &&
-    grep -qF "same model as 1 rank: yes (bit for bit)" "$scratch/$name"; then
+  "$@" >"$scratch/$name.beside" 2>&1 &
+  beside=$!
+  "$@" >"$scratch/$name" 2>&1
+  ended=$?
+  wait $beside
+  beside=$?
+  for output in "$scratch/$name" "$scratch/$name.beside"; do
+    grep -qF "3 processes over $words" "$output" || ended=1
+    grep -qF "same model as 1 rank: yes (bit for bit)" "$output" || ended=1
+  done
+  if [ $ended = 0 ] && [ $beside = 0 ]; then
     echo "$name: fine"
   else
     echo "$name: FAILED"
-    cat "$scratch/$name"
+    cat "$scratch/$name" "$scratch/$name.beside"
     failures=$((failures + 1))
   fi
 }
 
-arguments="--transport tcp --reproducible --epochs 3 --require-accuracy 0"
-if command -v mpirun.openmpi >/dev/null; then
-  as_root=
-  [ "$(id -u)" = 0 ] && as_root=--allow-run-as-root
-  # shellcheck disable=SC2086
-  check openmpi mpirun.openmpi $as_root --oversubscribe -n 3 "$program" $arguments
-fi
-if command -v mpiexec.mpich >/dev/null; then
-  # Hydra does not tell ranks of each other's hosts, so a file does.
-  # shellcheck disable=SC2086
-  check mpich mpiexec.mpich -env COLLX_RENDEZVOUS "file:$scratch/rank0" -n 3 "$program" $arguments
-fi
+unset COLLX_RENDEZVOUS
+arguments="--reproducible --epochs 3 --require-accuracy 0"
+for transport in "$@"; do
+  words="shared memory"
+  [ "$transport" = tcp ] && words=TCP
+  if command -v mpirun.openmpi >/dev/null; then
+    as_root=
+    [ "$(id -u)" = 0 ] && as_root=--allow-run-as-root
+    # shellcheck disable=SC2086
+    check openmpi_$transport "$words" mpirun.openmpi $as_root --oversubscribe -n 3 "$program" \
+      --transport $transport $arguments
+  fi
+  if command -v mpiexec.mpich >/dev/null; then
+    # Hydra does not tell ranks over TCP where rank 0 is, so a file does, of each job's own.
+    # shellcheck disable=SC2086,SC2016
+    if [ "$transport" = tcp ]; then
+      check mpich_tcp "$words" sh -c 'exec mpiexec.mpich -env COLLX_RENDEZVOUS "file:$0.$$" -n 3 "$@"' \
+        "$scratch/rank0" "$program" --transport tcp $arguments
+    else
+      check mpich_$transport "$words" mpiexec.mpich -n 3 "$program" --transport $transport $arguments
+    fi
+  fi
+done
 [ $started -gt 0 ] || echo "SKIPPED: neither mpirun.openmpi nor mpiexec.mpich is installed"
 exit $failures

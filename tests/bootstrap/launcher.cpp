@@ -19,8 +19,9 @@ using variables = std::map<std::string, std::string>;
 // Every variable that a launcher, or a meeting place, may look at.
 void forget_everything() {
   for (auto const& each : collx::bootstrap::launchers)
-    for (char const* name : {each.rank, each.also, each.size[0], each.size[1], each.local_rank,
-                             each.local_size, each.host_count, each.job[0], each.job[1]})
+    for (char const* name :
+         {each.rank, each.also, each.size[0], each.size[1], each.local_rank, each.local_size, each.host_count,
+          each.job[0], each.job[1], each.apart[0], each.apart[1], each.socket})
       if (name != nullptr) unsetenv(name);
   for (char const* name : {"COLLX_LAUNCHER", "COLLX_RENDEZVOUS", "MASTER_ADDR", "MASTER_PORT",
                            "SLURM_JOB_NODELIST", "SLURM_STEP_NODELIST"})

@@ -95,6 +95,54 @@ TEST_CASE("rendezvous: memory that another user offers is not taken") {
   (void)unlink(path.c_str());
 }
 
+TEST_CASE("rendezvous: at an abstract name, which is open to all, other users get no memory and give none") {
+  if (!may_be(other_user)) {
+    MESSAGE("SKIPPED: it takes the right to be another user");
+    return;
+  }
+  std::string const name = "@collx_test_" + std::to_string(getpid());
+  pid_t const zero = fork();
+  if (zero == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (setuid(own_user) != 0) _exit(1);
+    _exit(refusal(name, 0, 100'000'000).empty() ? 42 : 2);
+  }
+  auto const as = [&](uid_t user) {
+    pid_t const guest = fork();
+    if (guest == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (setuid(user) != 0) _exit(1);
+      sockaddr_un const where = bootstrap::detail::address_of(name.c_str());
+      collx::net::owned_fd const fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      while (connect(fd.get(), reinterpret_cast<sockaddr const*>(&where), sizeof where) != 0) sched_yield();
+      bootstrap::detail::hello me{};
+      me.rank = 1;
+      me.size = 2;
+      (void)!send(fd.get(), &me, sizeof me, MSG_NOSIGNAL);
+      bootstrap::detail::verdict say{};
+      collx::net::owned_fd memory;
+      _exit(bootstrap::detail::receive_verdict(fd.get(), say, memory) && memory ? 43 : 44);
+    }
+    int how = -1;
+    REQUIRE(waitpid(guest, &how, 0) == guest);
+    return WIFEXITED(how) ? WEXITSTATUS(how) : -1;
+  };
+  CHECK(as(other_user) == 44);
+  // Nor does a rank take what is listened at there.
+  pid_t const rank = fork();
+  if (rank == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (setuid(other_user) != 0) _exit(1);
+    _exit(holds(refusal(name, 1, 60'000'000), "another user (54322) listens there") ? 42 : 3);
+  }
+  int how = -1;
+  CHECK(waitpid(rank, &how, 0) == rank);
+  CHECK((WIFEXITED(how) && WEXITSTATUS(how) == 42));
+  CHECK(as(own_user) == 43);
+  CHECK(waitpid(zero, &how, 0) == zero);
+  CHECK((WIFEXITED(how) && WEXITSTATUS(how) == 42));
+}
+
 TEST_CASE("rendezvous: memory of which nobody says whose it is is not taken") {
   // What is no socket has nobody at its other end.
   CHECK_THROWS_WITH_AS(bootstrap::detail::require_own_user(-1, "meet", 1, 2),

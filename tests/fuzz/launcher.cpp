@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "collx/bootstrap/job_socket.hpp"
 #include "collx/bootstrap/whereabouts.hpp"
 #include "collx/transport/sockets/tcp_settings.hpp"
 #include "fuzz/fuzzing.hpp"
@@ -34,6 +35,9 @@ void for_each_variable(F const& f) {
   for (bootstrap::launcher const& each : bootstrap::launchers)
     for (char const* name : {each.rank, each.also, each.size[0], each.size[1], each.local_rank,
                              each.local_size, each.host_count, each.job[0], each.job[1]})
+      if (name != nullptr) f(name);
+  for (bootstrap::launcher const& each : bootstrap::launchers)
+    for (char const* name : {each.apart[0], each.apart[1], each.socket})
       if (name != nullptr) f(name);
 }
 
@@ -116,6 +120,10 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   or_error([&] {
     bootstrap::launch const me = bootstrap::launch::from_environment();
     require(me.size >= 1 && me.size <= 4096 && me.rank >= 0 && me.rank < me.size && me.local_rank < me.size);
+    if (me.by != nullptr) {
+      bootstrap::job_socket const name(me);
+      require(name.text[0] == '\0' || (name.text[0] == '@' && std::memchr(name.text, 0, sizeof name.text)));
+    }
     auto const place = bootstrap::meeting_place::of(me);
     require(place.file != nullptr || place.board != nullptr ||
             std::memchr(place.at.host, 0, sizeof place.at.host));

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# slurm_test.sh TRAIN_DIGITS PMIX_RANK (either may be empty): srun starts four ranks over TCP, under a Slurm of this test's own: a munged, a
-# slurmctld and a slurmd with ports, keys and folders that nobody else uses. All of it is stopped again by process
-# number, whatever happens.
+# slurm_test.sh TRAIN_DIGITS PMIX_RANK (either may be empty): srun starts four ranks over TCP and over shared memory,
+# under a Slurm of this test's own: a munged, a slurmctld and a slurmd with ports, keys and folders that nobody else
+# uses. All of it is stopped again by process number, whatever happens.
 set -u -o pipefail
 train_digits=$1 pmix_rank=$2
 host=$(uname -n | cut -d. -f1)
@@ -128,6 +128,8 @@ check() {
 check train_digits "same model as 1 rank: yes \(bit for bit\)" \
   srun -n $ranks "$train_digits" --transport tcp --reproducible --epochs 3 --require-accuracy 0
 grep -qF "$ranks processes over TCP" "$scratch/train_digits.out" || fail "not $ranks processes over TCP"
+check shared_memory "^.*$ranks processes over shared memory" \
+  srun -n $ranks "$train_digits" --reproducible --epochs 3 --require-accuracy 0
 if [ -n "$pmix_rank" ] && grep -qw pmix <<<"$(srun --mpi=list 2>&1)"; then
   check pmix "^$ranks ranks: all right$" srun --mpi=pmix -n $ranks "$pmix_rank" tcp
 else

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "collx/bootstrap/launcher.hpp"
+#include "collx/bootstrap/job_socket.hpp"
 #include "collx/bootstrap/rendezvous.hpp"
 #include "collx/transport/shm.hpp"
 
@@ -18,23 +18,38 @@ namespace bootstrap {
   return std::strncmp(rendezvous, "tcp:", 4) == 0 || std::strncmp(rendezvous, "file:", 5) == 0;
 }
 
-// What transport::shm needs of a launch with more than one rank. Throws error naming what is missing or
-// wrong.
+// What transport::shm needs of a launch with more than one rank. Throws error naming what is wrong.
 COLLX_COLD inline void require_one_host(launch const& me) {
   if (me.local_rank != no_rank && me.local_rank != me.rank)
     throw_error(
         status::not_supported,
         "%s differs from %s: transport::shm joins ranks of one host only; start all ranks on one host",
         me.by->local_rank, me.by->rank);
-  if (me.rendezvous == nullptr && me.size > 1)
-    throw error(status::bad_argument,
-                "COLLX_RENDEZVOUS is not set; set it, on every rank, to the path of a socket "
-                "that rank 0 may create, one of its own for each job");
-  if (me.size > 1 && names_network_meeting(me.rendezvous))
+  if (me.is_many_hosts())
+    throw_error(
+        status::not_supported,
+        "%s says that some of the %d ranks are on other hosts: transport::shm joins ranks of one host "
+        "only; start all ranks on one host, or use transport::composite",
+        me.by->local_size != nullptr ? me.by->local_size : me.by->host_count, me.size);
+}
+
+// Where they meet: what COLLX_RENDEZVOUS says, or `by_job`, if the launcher tells enough. Throws error naming
+// what is missing or wrong.
+[[nodiscard]] COLLX_COLD inline char const* local_meeting_place(launch const& me, job_socket const& by_job) {
+  if (me.rendezvous == nullptr) {
+    if (me.is_one_host() && by_job.text[0] != '\0') return by_job.text;
+    throw_error(
+        status::bad_argument,
+        "COLLX_RENDEZVOUS is not set, and the launcher (which set %s) does not say %s; set it, on every "
+        "rank, to the path of a socket that rank 0 may create, one of its own for each job",
+        me.by->rank, me.is_one_host() ? "which job this is" : "that all ranks are on this host");
+  }
+  if (names_network_meeting(me.rendezvous))
     throw_error(status::bad_argument,
                 "COLLX_RENDEZVOUS is \"%.120s\", where ranks of transport::tcp meet; for transport::shm "
                 "set it to the path of a socket that rank 0 may create",
                 me.rendezvous);
+  return me.rendezvous;
 }
 
 // How processes that use a transport meet: connect() does what this says. One for each transport.
@@ -56,7 +71,8 @@ struct start_of<transport::shm> {
       net::owned_fd const alone(transport::shared_memory::segment::create(1, chosen));
       return transport::shm::join(alone.get(), 0);
     }
-    net::owned_fd const segment = meet_at(me.rendezvous, me.rank, me.size, chosen);
+    job_socket const by_job(me);
+    net::owned_fd const segment = meet_at(local_meeting_place(me, by_job), me.rank, me.size, chosen);
     return transport::shm::join(segment.get(), me.rank);
   }
 };

@@ -19,6 +19,8 @@ struct launcher {
   char const* local_size;  // ranks on this host
   char const* host_count;  // hosts of the job
   char const* job[2];      // a name of the job that no other job has at the same time
+  char const* apart[2];    // what else tells jobs of one host apart, all that are set
+  char const* socket;      // a descriptor that leads to the process which started the ranks of this host
 };
 
 // In the order in which they are asked: who sets RANK means it, mpirun inside a Slurm allocation is Open MPI,
@@ -32,7 +34,9 @@ inline constexpr launcher launchers[] = {
      "LOCAL_RANK",
      "LOCAL_WORLD_SIZE",
      nullptr,
-     {"TORCHELASTIC_RUN_ID"}},
+     {"TORCHELASTIC_RUN_ID"},
+     {"MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"},
+     nullptr},
     {"Open MPI",
      "OMPI_COMM_WORLD_RANK",
      nullptr,
@@ -40,8 +44,19 @@ inline constexpr launcher launchers[] = {
      "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE",
      nullptr,
-     {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
-    {"MPICH", "PMI_RANK", nullptr, {"PMI_SIZE"}, "MPI_LOCALRANKID", "MPI_LOCALNRANKS", nullptr, {}},
+     {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"},
+     {"PMIX_SERVER_URI2", "OMPI_MCA_orte_hnp_uri"},
+     nullptr},
+    {"MPICH",
+     "PMI_RANK",
+     nullptr,
+     {"PMI_SIZE"},
+     "MPI_LOCALRANKID",
+     "MPI_LOCALNRANKS",
+     nullptr,
+     {},
+     {},
+     "PMI_FD"},
     {"Slurm",
      "SLURM_PROCID",
      "SLURM_STEP_ID",
@@ -49,8 +64,19 @@ inline constexpr launcher launchers[] = {
      "SLURM_LOCALID",
      nullptr,
      "SLURM_STEP_NUM_NODES",
-     {"SLURM_JOB_ID"}},
-    {"Kubernetes", "JOB_COMPLETION_INDEX", nullptr, {"WORLD_SIZE"}, nullptr, nullptr, nullptr, {}},
+     {"SLURM_JOB_ID"},
+     {"SLURM_STEP_ID", "SLURM_CLUSTER_NAME"},
+     nullptr},
+    {"Kubernetes",
+     "JOB_COMPLETION_INDEX",
+     nullptr,
+     {"WORLD_SIZE"},
+     nullptr,
+     nullptr,
+     nullptr,
+     {},
+     {},
+     nullptr},
 };
 
 // What the environment says about this process.
@@ -94,15 +120,16 @@ struct launch {
     return host_count > 1 || (local_size != 0 && local_size < size);
   }
 
- private:
-  [[noreturn]] COLLX_COLD static void refuse(char const* format, char const* one, char const* other) {
-    throw_error(status::bad_argument, format, one, other);
-  }
-
+  // The first of two variables that is set; null: neither.
   [[nodiscard]] static char const* first_set(char const* const (&variables)[2]) noexcept {
     for (char const* each : variables)
       if (each != nullptr && std::getenv(each) != nullptr) return each;
     return nullptr;
+  }
+
+ private:
+  [[noreturn]] COLLX_COLD static void refuse(char const* format, char const* one, char const* other) {
+    throw_error(status::bad_argument, format, one, other);
   }
 
   [[nodiscard]] static rank_t number(char const* variable, rank_t absent, rank_t low, rank_t high) {

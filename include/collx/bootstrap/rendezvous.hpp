@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How processes that some launcher started find each other on one host: rank 0 listens on a unix
-// socket at an agreed path and hands the descriptor of the shared memory to everybody who asks.
+// socket at an agreed path, or with an agreed abstract name, and hands the descriptor of the shared memory to
+// everybody who asks.
 #pragma once
 
 #include <sys/socket.h>
@@ -29,6 +30,11 @@ struct hello {
 
 enum class verdict : std::uint32_t { welcome = 1, wrong_version, wrong_size, rank_taken };
 
+// A name that begins with '@' is one of Linux' abstract ones: in no folder, gone with who listens at it, and
+// open to all users of the network namespace.
+[[nodiscard]] inline bool is_abstract(char const* path) noexcept { return path[0] == '@'; }
+
+// Shorter names are filled up with zeros, which count in an abstract one; both sides do so.
 [[nodiscard]] inline sockaddr_un address_of(char const* path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -38,6 +44,7 @@ enum class verdict : std::uint32_t { welcome = 1, wrong_version, wrong_size, ran
                 "folder that all ranks can write to",
                 path, sizeof address.sun_path - 1);
   std::strcpy(address.sun_path, path);
+  if (is_abstract(path)) address.sun_path[0] = '\0';
   return address;
 }
 
@@ -85,13 +92,26 @@ enum class verdict : std::uint32_t { welcome = 1, wrong_version, wrong_size, ran
   throw_error(code, "rendezvous at %.120s, rank %d of %d: %s", path, rank, size, what);
 }
 
+// Who is at the other end of a socket: this user, or root; false also if the system does not say.
+[[nodiscard]] inline bool is_of_own_user(int fd) noexcept {
+  ucred them{};
+  socklen_t length = sizeof them;
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &them, &length) == 0 &&
+         (them.uid == geteuid() || them.uid == 0);
+}
+
 // Rank 0's side: answers until every other rank has been welcomed once.
 class host {
  public:
   host(char const* path, rank_t size, std::uint64_t deadline_us)
-      : path_(path), size_(size), deadline_us_(deadline_us), socket_(listen_at(path, size)),
+      : path_(path),
+        size_(size),
+        deadline_us_(deadline_us),
+        socket_(listen_at(path, size)),
         seen_(static_cast<std::size_t>(size)) {}
-  ~host() { unlink(path_); }
+  ~host() {
+    if (!is_abstract(path_)) unlink(path_);
+  }
 
   COLLX_COLD void serve(int segment_fd) {
     for (rank_t missing = size_ - 1; missing > 0;) {
@@ -116,13 +136,15 @@ class host {
       owned_fd const probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
       bool const is_dead =
           is_there && ::connect(probe.get(), where, sizeof address) != 0 && errno == ECONNREFUSED;
-      struct stat found{};
-      bool const stale = is_dead && lstat(path, &found) == 0 && S_ISSOCK(found.st_mode);
+      struct stat found {};
+      bool const stale = is_dead && !is_abstract(path) && lstat(path, &found) == 0 && S_ISSOCK(found.st_mode);
       if (stale) unlink(path);
       if (!stale || ::bind(fd.get(), where, sizeof address) != 0)
         throw_rendezvous(path, 0, size, status::system_failure,
-                         "the path cannot be bound; give COLLX_RENDEZVOUS a "
-                         "path of its own for each job, in a folder that can be written to");
+                         is_abstract(path) ? "another process listens there; set COLLX_RENDEZVOUS, on every "
+                                             "rank, to a path of its own for each job"
+                                           : "the path cannot be bound; give COLLX_RENDEZVOUS a path of its "
+                                             "own for each job, in a folder that can be written to");
     }
     if (listen(fd.get(), 128) != 0) transport::shared_memory::throw_system("listen", "see errno");
     return fd;
@@ -130,15 +152,17 @@ class host {
 
   // One guest: a hello is read within a second or the guest is dropped. True if it was welcomed.
   [[nodiscard]] bool answer(int guest, int segment_fd) {
+    // To a path only this user and root can connect (listen_at()).
+    if (is_abstract(path_) && !is_of_own_user(guest)) return false;
     hello from{};
     std::uint64_t const patience_us = now_us() + 1'000'000;
     if (!ready_before(guest, POLLIN, patience_us < deadline_us_ ? patience_us : deadline_us_)) return false;
     if (::recv(guest, &from, sizeof from, MSG_DONTWAIT) != static_cast<ssize_t>(sizeof from)) return false;
     hello const expected{};
     if (from.magic != expected.magic) return false;
-    verdict const say = from.version != expected.version            ? verdict::wrong_version
+    verdict const say = from.version != expected.version             ? verdict::wrong_version
                         : from.size != size_                         ? verdict::wrong_size
-                        : from.rank < 1 || from.rank >= size_         ? verdict::rank_taken
+                        : from.rank < 1 || from.rank >= size_        ? verdict::rank_taken
                         : seen_[static_cast<std::size_t>(from.rank)] ? verdict::rank_taken
                                                                      : verdict::welcome;
     if (!send_verdict(guest, say, say == verdict::welcome ? segment_fd : -1) || say != verdict::welcome)
@@ -210,7 +234,8 @@ COLLX_COLD inline void require_own_user(int fd, char const* path, rank_t rank, r
                        "as one user, or set COLLX_RENDEZVOUS to a path of your own");
     }
     if (now_us() >= deadline_us)
-      throw_rendezvous(path, rank, size, status::timeout, "rank 0 does not answer; start it with the same "
+      throw_rendezvous(path, rank, size, status::timeout,
+                       "rank 0 does not answer; start it with the same "
                        "COLLX_RENDEZVOUS, or raise COLLX_TIMEOUT_US");
     // Nobody announces that rank 0 has begun to listen: ask again in a while.
     ::poll(nullptr, 0, 5);
@@ -222,7 +247,7 @@ COLLX_COLD inline void require_own_user(int fd, char const* path, rank_t rank, r
 // Called by every rank with the same path, size and settings. Returns a descriptor of the shared
 // segment, which the caller owns. Throws error when not all ranks come within the time-out.
 [[nodiscard]] COLLX_COLD inline net::owned_fd meet_at(char const* path, rank_t rank, rank_t size,
-                                                   transport::settings const& chosen) {
+                                                      transport::settings const& chosen) {
   std::uint64_t const deadline_us = now_us() + chosen.timeout_us;
   if (rank != 0) return detail::ask(path, rank, size, deadline_us);
   detail::host host(path, size, deadline_us);

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the ranks of a job on one host meet if nobody says where: at a socket named after the job, as far as
+// its launcher tells it from others.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include "collx/bootstrap/launcher.hpp"
+#include "collx/net/fd.hpp"
+
+namespace collx::inline abi_1::bootstrap {
+
+namespace detail {
+
+// 0: none, or not told.
+[[nodiscard]] COLLX_COLD inline pid_t parent_of(pid_t process) noexcept {
+  char path[32], text[512] = {};
+  std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(process));
+  net::owned_fd const file(open(path, O_RDONLY | O_CLOEXEC));
+  if (!file || read(file.get(), text, sizeof text - 1) <= 0) return 0;
+  char const* const name_end = std::strrchr(text, ')');  // a name may hold anything
+  int parent = 0;
+  return name_end != nullptr && std::sscanf(name_end, ") %*c %d", &parent) == 1 ? parent : 0;
+}
+
+// The process that made the socket which `variable` names, if it is an ancestor of this one; else 0. The
+// number may be that of anything else by now, and what leads to a service of the system would be the same in
+// all jobs. So would the first process of all.
+[[nodiscard]] COLLX_COLD inline pid_t launcher_behind(char const* variable) noexcept {
+  char const* const text = std::getenv(variable);
+  char* end = nullptr;
+  long const fd = text == nullptr ? -1 : std::strtol(text, &end, 10);
+  ucred maker{};
+  socklen_t length = sizeof maker;
+  if (fd < 0 || fd > INT32_MAX || *end != '\0' || end == text ||
+      getsockopt(static_cast<int>(fd), SOL_SOCKET, SO_PEERCRED, &maker, &length) != 0)
+    return 0;
+  pid_t ancestor = getppid();
+  while (ancestor > 1 && ancestor != maker.pid) ancestor = parent_of(ancestor);
+  return ancestor > 1 ? ancestor : 0;
+}
+
+}  // namespace detail
+
+// A name that the ranks of one job have in common and no other job of this host has at the same time. It is
+// not in a file system: it is gone with the process that listens at it, however that ends.
+struct job_socket {
+  char text[48] = "";  // empty: the launcher does not tell this job from others
+
+  COLLX_COLD explicit job_socket(launch const& me) noexcept {
+    launcher const& by = *me.by;
+    mix(by.name);
+    bool told = false;
+    if (char const* const job = launch::first_set(by.job)) told = mix(std::getenv(job));
+    for (char const* const each : by.apart)
+      if (each != nullptr) mix(std::getenv(each));
+    if (pid_t const process = by.socket == nullptr ? 0 : detail::launcher_behind(by.socket); process != 0) {
+      char number[16];
+      std::snprintf(number, sizeof number, "%d", static_cast<int>(process));
+      told = mix(number);
+    }
+    if (told)
+      std::snprintf(text, sizeof text, "@collx-%u-%016llx", static_cast<unsigned>(geteuid()),
+                    static_cast<unsigned long long>(hash_));
+  }
+
+ private:
+  // Whether there was something. FNV-1a, of the zero at the end, too: "1", "23" is not "12", "3".
+  bool mix(char const* part) noexcept {
+    if (part == nullptr || part[0] == '\0') return false;
+    char const* c = part;
+    do hash_ = (hash_ ^ static_cast<unsigned char>(*c)) * 1099511628211ull;
+    while (*c++ != '\0');
+    return true;
+  }
+
+  std::uint64_t hash_ = 14695981039346656037ull;
+};
+
+}  // namespace collx::inline abi_1::bootstrap
