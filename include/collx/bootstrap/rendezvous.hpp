@@ -4,13 +4,12 @@
 // everybody who asks.
 #pragma once
 
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
 #include "collx/core/array.hpp"
 #include "collx/core/clock.hpp"
-#include "collx/net/fd.hpp"
+#include "collx/net/descriptor_message.hpp"
 #include "collx/transport/shared_memory/segment.hpp"
 
 namespace collx::inline abi_1::bootstrap {
@@ -50,41 +49,12 @@ enum class verdict : std::uint32_t { welcome = 1, wrong_version, wrong_size, ran
 
 // Sends a verdict and, with it, a descriptor (or none: -1). False if the other side is gone.
 [[nodiscard]] inline bool send_verdict(int to, verdict answer, int fd) noexcept {
-  iovec payload{&answer, sizeof answer};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &payload;
-  message.msg_iovlen = 1;
-  if (fd >= 0) {
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* const rights = CMSG_FIRSTHDR(&message);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
-  }
-  return ::sendmsg(to, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof answer);
+  return net::send_with_fd(to, &answer, sizeof answer, fd);
 }
 
 // Receives a verdict and the descriptor that came with it, if any. False on a broken answer.
 [[nodiscard]] inline bool receive_verdict(int from, verdict& answer, owned_fd& fd) noexcept {
-  iovec payload{&answer, sizeof answer};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &payload;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = CMSG_LEN(sizeof(int));  // CMSG_SPACE would have room for a second one
-  ssize_t const got = ::recvmsg(from, &message, MSG_CMSG_CLOEXEC);
-  if (got < 0) return false;
-  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part))
-    if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS) {
-      int received = -1;
-      std::memcpy(&received, CMSG_DATA(part), sizeof received);
-      fd.reset(received);
-    }
-  return got == static_cast<ssize_t>(sizeof answer);
+  return net::receive_with_fd(from, &answer, sizeof answer, fd) == static_cast<ssize_t>(sizeof answer);
 }
 
 [[noreturn]] COLLX_COLD inline void throw_rendezvous(char const* path, rank_t rank, rank_t size, status code,
@@ -188,18 +158,17 @@ class host {
 
 // Whoever may write to the folder could listen there, and give this rank memory that he goes on writing to.
 COLLX_COLD inline void require_own_user(int fd, char const* path, rank_t rank, rank_t size) {
-  ucred them{};
-  socklen_t length = sizeof them;
-  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &them, &length) != 0)
+  net::other_end const them = net::other_end_of(fd);
+  if (!them.is_known)
     throw_rendezvous(path, rank, size, status::system_failure,
                      "the system does not say which user listens there (SO_PEERCRED); run the ranks where it "
                      "does, or use transport::tcp");
-  if (them.uid == geteuid() || them.uid == 0) return;
+  if (them.is_trusted()) return;
   char text[200];
   std::snprintf(text, sizeof text,
                 "another user (%u) listens there; give COLLX_RENDEZVOUS, or TMPDIR, a folder that only you "
                 "can write to",
-                static_cast<unsigned>(them.uid));
+                static_cast<unsigned>(them.user));
   throw_rendezvous(path, rank, size, status::bad_argument, text);
 }
 
