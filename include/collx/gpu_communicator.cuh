@@ -50,21 +50,23 @@ class gpu_communicator {
     // To allocate may wait for the device: for a kernel of another group, say, that waits for one of a rank
     // that has not come so far.
     together("gpu_communicator", [] {});
+    bool const is_alone = all_in_one_process(host);
     array<announcement> all(static_cast<std::size_t>(host.size())), mine(1);
+    std::optional<net::descriptor_exchange> exchange;
     together("gpu_communicator", [&] {
       transport::cuda_parts::outside_captures const relaxed;
-      prepare(chosen);
+      prepare(chosen, is_alone);
       mine[0] = transport::cuda_parts::window_mappings::describe(device_, bootstrap::host_identity(), block_,
                                                                  block_bytes_, view_.where);
+      if (is_alone) return;
+      exchange.emplace("gpu_communicator", rank());
+      mine[0].desk = exchange->mine();
     });
-    auto const bytes = [](auto& what) {
-      return std::span(reinterpret_cast<std::byte*>(what.data()), what.size() * sizeof(announcement));
-    };
-    all_gather(host, bytes(mine), bytes(all));
+    gather(host, mine, all);
     try {
       together("gpu_communicator", [&] {
         transport::cuda_parts::outside_captures const relaxed;
-        finish(std::span(all.data(), all.size()));
+        finish(std::span(all.data(), all.size()), exchange ? &*exchange : nullptr, chosen.timeout_us);
         // Before any rank has a kernel that waits for others; see kernel_list.cuh.
         transport::cuda_parts::require(device::listed_kernel::load_all(),
                                        "loading the kernels of this program");
@@ -100,7 +102,7 @@ class gpu_communicator {
   // Blocks that a call uses at most.
   [[nodiscard]] int lanes() const noexcept { return view_.lanes; }
   // Memory of the GPU that this group has taken on this rank.
-  [[nodiscard]] std::size_t reserved_bytes() const noexcept { return block_bytes_; }
+  [[nodiscard]] std::size_t reserved_bytes() const noexcept { return block_.bytes(); }
 
   // Memory of the GPU that peers in other processes read in place; in one process all of a GPU's memory is
   // such. Zeroed; `count` objects of T, aligned to 256 bytes; to be destroyed before the communicator. Any
@@ -238,6 +240,12 @@ class gpu_communicator {
   [[nodiscard]] bool shares_device() const noexcept { return company_.shares_device; }
   // Whether one has another device: then not all memory of this one is within its reach.
   [[nodiscard]] bool spans_devices() const noexcept { return company_.spans_devices; }
+  // Whether it is memory that allocate() has given, which all ranks reach.
+  [[nodiscard]] bool is_allocated(void const* memory) const noexcept {
+    auto const heap = reinterpret_cast<std::uintptr_t>(block_.data()) + view_.where.bytes();
+    auto const at = reinterpret_cast<std::uintptr_t>(memory);
+    return at >= heap && at - heap < heap_bytes_;
+  }
 
  private:
   static constexpr std::size_t requests_max = 64;
@@ -298,8 +306,24 @@ class gpu_communicator {
     return capturing != cudaStreamCaptureStatusNone;
   }
 
+  template <class Transport, class T>
+  static void gather(communicator<Transport>& host, array<T> const& mine, array<T>& all) {
+    all_gather(host, std::as_bytes(std::span(mine.data(), 1)),
+               std::as_writable_bytes(std::span(all.data(), all.size())));
+  }
+  template <class Transport>
+  [[nodiscard]] static bool all_in_one_process(communicator<Transport>& host) {
+    using transport::cuda_parts::process_name;
+    array<process_name> all(static_cast<std::size_t>(host.size())), mine(1);
+    mine[0] = process_name::mine();
+    gather(host, mine, all);
+    bool is_one = true;
+    for (process_name const& each : all) is_one = is_one && each == mine[0];
+    return is_one;
+  }
+
   // The window, before anybody knows how many ranks share a GPU: with as many lanes as are asked for.
-  void prepare(gpu_settings const& chosen) {
+  void prepare(gpu_settings const& chosen, bool is_alone) {
     using transport::cuda_parts::require;
     if (size() > exec::lane_peers_max) {
       char text[160];
@@ -318,7 +342,7 @@ class gpu_communicator {
                    chosen.packet_width == 16 ? transport::windows::packet_width::wide
                                              : transport::windows::packet_width::narrow};
     block_bytes_ = transport::cuda_parts::window_mappings::whole_blocks(view_.where.bytes() + heap_bytes_);
-    block_ = transport::cuda_parts::device_block(block_bytes_);
+    block_ = transport::cuda_parts::window_memory(rank(), device_, block_bytes_, chosen.handles, is_alone);
     own_.emplace();
     view_.own = block_.data();
     view_.limits = {chosen.timeout_us * 1000, &view_.own_head().stopped, stop()};
@@ -327,9 +351,10 @@ class gpu_communicator {
     if (heap_bytes_ != 0) clear(block_.data() + view_.where.bytes(), heap_bytes_);
   }
 
-  void finish(std::span<transport::cuda_parts::announcement const> all) {
+  void finish(std::span<transport::cuda_parts::announcement const> all, net::descriptor_exchange* exchange,
+              std::uint64_t timeout_us) {
     auto const& mine = all[static_cast<std::size_t>(rank())];
-    windows_.open(rank(), all);
+    windows_.open(rank(), all, block_, exchange, timeout_us);
     view_.peers = windows_.views();
     for (auto const& each : all)
       if (each.bytes != mine.bytes || !each.where.is_like(mine.where))
@@ -348,7 +373,7 @@ class gpu_communicator {
   void* host_;
   int device_ = 0;
   transport::windows::view view_{};
-  transport::cuda_parts::device_block block_;
+  transport::cuda_parts::window_memory block_;
   std::size_t block_bytes_ = 0, heap_bytes_;
   transport::first_fit heap_;
   transport::cuda_parts::window_mappings windows_;

@@ -33,6 +33,10 @@ inline void require(cudaError_t code, char const* what) {
   if (code != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(code));
 }
 
+inline void check(bool holds, std::string const& what) {
+  if (!holds) throw std::runtime_error(what);
+}
+
 // To be called before CUDA is: streams of many ranks must not share a queue of the device, where a kernel
 // behind one that waits would wait too.
 inline void prepare_environment() {

@@ -14,10 +14,6 @@ namespace gpu_test {
 
 using namespace collx;
 
-inline void check(bool holds, std::string const& what) {
-  if (!holds) throw std::runtime_error(what);
-}
-
 template <class Call>
 void expect_refusal(char const* what, Call const& call) {
   try {

@@ -34,6 +34,21 @@ TEST_CASE("a width of packets between the two that there are is refused") {
   unsetenv("COLLX_CUDA_PACKET_WIDTH");
 }
 
+TEST_CASE("what handles windows have is ipc or fd, and nothing else") {
+  using collx::window_handles;
+  unsetenv("COLLX_CUDA_HANDLES");
+  CHECK(gpu_settings::from_environment().handles == window_handles::automatic);
+  setenv("COLLX_CUDA_HANDLES", "ipc", 1);
+  CHECK(gpu_settings::from_environment().handles == window_handles::ipc);
+  setenv("COLLX_CUDA_HANDLES", "fd", 1);
+  CHECK(gpu_settings::from_environment().handles == window_handles::descriptors);
+  for (char const* wrong : {"", "FD", "fds", "1"}) {
+    setenv("COLLX_CUDA_HANDLES", wrong, 1);
+    CHECK_THROWS_AS((void)gpu_settings::from_environment(), collx::error);
+  }
+  unsetenv("COLLX_CUDA_HANDLES");
+}
+
 TEST_CASE("every number has bounds") {
   constexpr std::size_t huge = ~std::size_t{0};
   for (int const lanes : {-1, 0, 257, 1 << 30}) CHECK_FALSE(is_sane_with(&gpu_settings::lanes, lanes));

@@ -79,7 +79,9 @@ template <class Contract, class T, class Op>
   transport::windows::view group = gpu.view_for(Contract::name);
   if (!gpu.spans_devices()) return group;
   auto& driver = transport::cuda_parts::kinds_of_this_process().driver();
-  auto const reached = [&](void const* memory) { return memory == nullptr || driver.is_plain(memory); };
+  auto const reached = [&](void const* memory) {
+    return memory == nullptr || gpu.is_allocated(memory) || driver.is_plain(memory);
+  };
   if (!reached(args.input) || !reached(args.output)) group.heap_begin = group.heap_end = 0;
   return group;
 }

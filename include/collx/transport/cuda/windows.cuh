@@ -10,26 +10,49 @@
 #include <unistd.h>
 
 #include "collx/core/array.hpp"
-#include "collx/transport/cuda/memory.cuh"
+#include "collx/net/descriptor_exchange.hpp"
+#include "collx/transport/cuda/window_memory.cuh"
 #include "collx/transport/windows/view.hpp"
 
 namespace collx::inline abi_1::transport::cuda_parts {
 
+// Which process a rank is.
+struct process_name {
+  std::int64_t number;
+  std::uint64_t incarnation;  // processes in different containers may have the same number
+
+  [[nodiscard]] static process_name mine() { return {getpid(), drawn()}; }
+  friend bool operator==(process_name const&, process_name const&) = default;
+
+ private:
+  // A number that another process has with no likelihood, unless it was forked from this one: those have
+  // different process numbers in the end.
+  [[nodiscard]] static std::uint64_t drawn() {
+    static std::uint64_t const once = [] {
+      std::random_device source;
+      return static_cast<std::uint64_t>(source()) << 32 | source();
+    }();
+    return once;
+  }
+};
+
 // What a rank tells the others of its window. Plain bytes: it travels by an all_gather.
 struct announcement {
   std::uint64_t host;  // bootstrap::host_identity()
-  std::int64_t process;
-  std::uint64_t incarnation;  // processes in different containers may have the same number
-  unsigned char device[16];   // its UUID
-  std::int32_t ordinal;       // in that process
-  std::int32_t processors;    // multiprocessors of the device
-  std::uint64_t window;       // its address, in that process
-  std::uint64_t bytes;
+  process_name process;
+  unsigned char device[16];    // its UUID
+  std::int32_t ordinal;        // in that process
+  std::int32_t processors;     // multiprocessors of the device
+  std::uint64_t window;        // its address, in that process
+  std::uint64_t bytes;         // that the settings ask for
+  std::uint64_t mapped_bytes;  // that there are
   windows::layout where;
-  cudaIpcMemHandle_t handle;
+  windows::handle_kind kind;
+  cudaIpcMemHandle_t handle;  // if it is of that kind
+  net::descriptor_desk desk;  // where descriptors are to be had; of groups of several processes
 
   [[nodiscard]] bool is_of_process_of(announcement const& other) const noexcept {
-    return process == other.process && incarnation == other.incarnation;
+    return process == other.process;
   }
 };
 static_assert(std::is_trivially_copyable_v<announcement>);
@@ -42,23 +65,22 @@ class window_mappings {
   ~window_mappings() { close(); }
 
   // `mine`: of the current device. Returns what the others have to know of it.
-  [[nodiscard]] static announcement describe(int device, std::uint64_t host, device_block const& mine,
+  [[nodiscard]] static announcement describe(int device, std::uint64_t host, window_memory const& mine,
                                              std::size_t bytes, windows::layout const& where) {
     cudaDeviceProp about{};
     require(cudaGetDeviceProperties(&about, device), "the properties of the GPU");
     announcement told{};
     told.host = host;
-    told.process = getpid();
-    told.incarnation = incarnation();
+    told.process = process_name::mine();
     std::memcpy(told.device, &about.uuid, sizeof told.device);
     told.ordinal = device;
     told.processors = about.multiProcessorCount;
     told.window = reinterpret_cast<std::uintptr_t>(mine.data());
     told.bytes = bytes;
+    told.mapped_bytes = mine.bytes();
     told.where = where;
-    // Not every virtual GPU has handles; ranks of one process do without. Who needs one is told when it opens
-    // it.
-    if (cudaIpcGetMemHandle(&told.handle, mine.data()) != cudaSuccess) (void)cudaGetLastError();
+    told.kind = mine.kind();
+    told.handle = mine.handle();
     return told;
   }
 
@@ -68,16 +90,23 @@ class window_mappings {
     return (bytes + block_bytes - 1) / block_bytes * block_bytes;
   }
 
-  // Maps what all ranks have told. Throws error (not_supported, system_failure).
-  void open(rank_t rank, std::span<announcement const> all) {
+  // Collective: maps what all ranks have told. `own`: the window that this rank has told of. `exchange`: of
+  // this rank's desk; null in a group of one process. Throws error (not_supported, timeout, peer_lost,
+  // bad_argument, out_of_memory, system_failure).
+  void open(rank_t rank, std::span<announcement const> all, window_memory& own,
+            net::descriptor_exchange* exchange, std::uint64_t timeout_us) {
+    announcement const& mine = all[static_cast<std::size_t>(rank)];
+    array<net::owned_fd> descriptors = exchange_descriptors(rank, all, own, exchange, timeout_us);
     opened_ = array<void*>(all.size());
+    imported_ = array<mapped_memory<cuda_virtual_memory>>(all.size());
     array<windows::peer_view> views(all.size());
     for (std::size_t r = 0; r < all.size(); ++r) {
       auto const peer = static_cast<rank_t>(r);
-      std::byte* const base = map(rank, peer, all[static_cast<std::size_t>(rank)], all[r]);
+      std::byte* const base = map(rank, peer, mine, all[r], descriptors[r].get());
       std::int64_t const shift =
           static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(base) - all[r].window);
       views[r] = {base, shift, shift};
+      if (all[r].is_of_process_of(mine) && all[r].ordinal != mine.ordinal) own.grant(rank, all[r].ordinal);
     }
     table_ = device_block(all.size() * sizeof(windows::peer_view));
     require(cudaMemcpy(table_.data(), views.data(), all.size() * sizeof(windows::peer_view),
@@ -92,6 +121,7 @@ class window_mappings {
     for (std::size_t r = 0; r < opened_.size(); ++r)
       if (opened_[r] != nullptr) (void)cudaIpcCloseMemHandle(opened_[r]);
     opened_ = {};
+    imported_ = {};
   }
 
   // In memory of the GPU, and in that of the host.
@@ -101,18 +131,32 @@ class window_mappings {
   }
 
  private:
-  // A number that another process has with no likelihood, unless it was forked from this one: those have
-  // different process numbers in the end.
-  [[nodiscard]] static std::uint64_t incarnation() {
-    static std::uint64_t const drawn = [] {
-      std::random_device source;
-      return static_cast<std::uint64_t>(source()) << 32 | source();
-    }();
-    return drawn;
+  // What ranks of other processes hand over: nothing, unless any rank has a descriptor.
+  [[nodiscard]] static array<net::owned_fd> exchange_descriptors(rank_t rank,
+                                                                 std::span<announcement const> all,
+                                                                 window_memory& own,
+                                                                 net::descriptor_exchange* exchange,
+                                                                 std::uint64_t timeout_us) {
+    announcement const& mine = all[static_cast<std::size_t>(rank)];
+    array<net::owned_fd> theirs(all.size());
+    array<bool> with(all.size());
+    array<net::descriptor_desk> desks(all.size());
+    for (std::size_t r = 0; r < all.size(); ++r) {
+      auto const has_any = [](announcement const& of) { return of.kind == windows::handle_kind::descriptor; };
+      with[r] =
+          all[r].host == mine.host && !all[r].is_of_process_of(mine) && (has_any(mine) || has_any(all[r]));
+      desks[r] = all[r].desk;
+    }
+    if (exchange != nullptr)
+      exchange->run(own.descriptor(), std::span(desks.data(), desks.size()),
+                    std::span(with.data(), with.size()), std::span(theirs.data(), theirs.size()),
+                    now_us() + timeout_us);
+    own.close_descriptor();
+    return theirs;
   }
 
-  [[nodiscard]] std::byte* map(rank_t rank, rank_t peer, announcement const& mine,
-                               announcement const& theirs) {
+  [[nodiscard]] std::byte* map(rank_t rank, rank_t peer, announcement const& mine, announcement const& theirs,
+                               int descriptor) {
     auto* const address = reinterpret_cast<std::byte*>(theirs.window);
     if (theirs.host != mine.host)
       refuse(rank, peer, "runs on another host; windows reach the GPUs of one host only");
@@ -120,13 +164,34 @@ class window_mappings {
       if (theirs.ordinal != mine.ordinal) reach(rank, peer, theirs.ordinal);
       return address;
     }
+    switch (theirs.kind) {
+      case windows::handle_kind::ipc: return open_ipc(peer, theirs);
+      case windows::handle_kind::descriptor: return import(rank, peer, mine, theirs, descriptor);
+      case windows::handle_kind::none: break;
+    }
+    refuse(rank, peer,
+           "runs in another process, and CUDA gives no handle of its memory (cudaIpcGetMemHandle); set "
+           "COLLX_CUDA_HANDLES=fd if its GPU can export memory as descriptors, or let the ranks be threads");
+  }
+
+  [[nodiscard]] std::byte* open_ipc(rank_t peer, announcement const& theirs) {
     void* opened = nullptr;
     require(cudaIpcOpenMemHandle(&opened, theirs.handle, cudaIpcMemLazyEnablePeerAccess),
             "mapping a peer's window",
             "the GPUs of all ranks must reach each other's memory, and CUDA_VISIBLE_DEVICES must let each "
-            "see them");
+            "see them; containers need one IPC namespace, or COLLX_CUDA_HANDLES=fd");
     opened_[static_cast<std::size_t>(peer)] = opened;
     return static_cast<std::byte*>(opened);
+  }
+
+  [[nodiscard]] std::byte* import(rank_t rank, rank_t peer, announcement const& mine,
+                                  announcement const& theirs, int descriptor) {
+    if (descriptor < 0)
+      refuse(rank, peer, "has handed over no descriptor; raise the limit on them (ulimit -n)");
+    mapped_memory<cuda_virtual_memory>& here = imported_[static_cast<std::size_t>(peer)];
+    require_window(map_descriptor(cuda_virtual_memory(), descriptor, theirs.mapped_bytes, mine.ordinal, here),
+                   rank, peer);
+    return here.data();
   }
 
   static void reach(rank_t rank, rank_t peer, int device) {
@@ -146,7 +211,8 @@ class window_mappings {
     throw error(status::not_supported, text);
   }
 
-  array<void*> opened_;
+  array<void*> opened_;  // by IPC handle
+  array<mapped_memory<cuda_virtual_memory>> imported_;
   array<windows::peer_view> host_views_;
   device_block table_;
 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "collx/core/environment.hpp"
+#include "collx/transport/windows/handles.hpp"
 
 namespace collx::inline abi_1 {
 
@@ -13,9 +14,10 @@ struct gpu_settings {
   int packet_width = 8;                    // bytes of a packet: 8 or 16
   std::size_t heap_bytes = 0;              // for allocate()
   std::uint64_t timeout_us = 30'000'000;   // of every wait in a kernel
+  window_handles handles = window_handles::automatic;  // by what processes map windows; each rank its own
 
   // COLLX_CUDA_LANES, COLLX_CUDA_STAGING_BYTES, COLLX_CUDA_PACKET_BYTES, COLLX_CUDA_PACKET_WIDTH,
-  // COLLX_CUDA_HEAP_BYTES, COLLX_TIMEOUT_US.
+  // COLLX_CUDA_HEAP_BYTES, COLLX_CUDA_HANDLES, COLLX_TIMEOUT_US.
   [[nodiscard]] static gpu_settings from_environment() {
     gpu_settings s;
     auto const read = [](char const* name, auto absent, std::int64_t low, std::int64_t high) {
@@ -32,6 +34,7 @@ struct gpu_settings {
           "environment variable COLLX_CUDA_PACKET_WIDTH is neither 8 nor 16; set it to one of them, or "
           "unset it");
     s.heap_bytes = read("COLLX_CUDA_HEAP_BYTES", s.heap_bytes, 0, std::int64_t{1} << 40);
+    s.handles = transport::windows::handles_from_environment();
     s.timeout_us = read("COLLX_TIMEOUT_US", s.timeout_us, 1, std::int64_t{1} << 52);
     return s;
   }

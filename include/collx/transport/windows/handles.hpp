@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// By what processes map each other's windows: a handle of CUDA IPC, or a descriptor that the driver exports.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#include "collx/core/error.hpp"
+
+namespace collx::inline abi_1 {
+
+// What the user wants (COLLX_CUDA_HANDLES).
+enum class window_handles : std::int32_t {
+  automatic,    // handles of CUDA IPC, and descriptors where there are none
+  ipc,          // "ipc"
+  descriptors,  // "fd"
+};
+
+namespace transport::windows {
+
+// What a window has. Ranks of one process need nothing of it.
+enum class handle_kind : std::int32_t { none, ipc, descriptor };
+
+// `is_alone`: all ranks are in one process. `has_ipc`: the driver gave a handle. `can_export`: the device
+// says that its memory can be exported as a descriptor. `none` where the wanted kind is not to be had.
+[[nodiscard]] constexpr handle_kind chosen_handles(window_handles wanted, bool is_alone, bool has_ipc,
+                                                   bool can_export) noexcept {
+  if (wanted == window_handles::descriptors) return can_export ? handle_kind::descriptor : handle_kind::none;
+  if (has_ipc) return handle_kind::ipc;
+  bool const falls_back = wanted == window_handles::automatic && !is_alone && can_export;
+  return falls_back ? handle_kind::descriptor : handle_kind::none;
+}
+
+[[nodiscard]] inline window_handles handles_from_environment() {
+  char const* const text = std::getenv("COLLX_CUDA_HANDLES");
+  if (text == nullptr) return window_handles::automatic;
+  if (std::strcmp(text, "ipc") == 0) return window_handles::ipc;
+  if (std::strcmp(text, "fd") == 0) return window_handles::descriptors;
+  throw_error(status::bad_argument,
+              "environment variable COLLX_CUDA_HANDLES is \"%.120s\"; set it to ipc or fd, or unset it",
+              text);
+}
+
+}  // namespace transport::windows
+
+}  // namespace collx::inline abi_1

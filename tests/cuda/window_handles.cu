@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Windows that processes map by descriptors instead of handles of CUDA IPC: the driver's steps one by one,
+// and groups whose ranks all have descriptors, or some.
+#include <string>
+#include <vector>
+
+#include <collx/bootstrap/local.hpp>
+#include <collx/collx.hpp>
+#include <collx/gpu.cuh>
+
+#include "gpu.hpp"
+#include "watched.hpp"
+
+namespace {
+
+using namespace collx;
+using gpu_test::buffer, gpu_test::check, gpu_test::require, gpu_test::stream;
+using transport::cuda_parts::cuda_virtual_memory;
+
+// Every step of the driver's, in this process: what is written in one mapping is read in the other, and all
+// memory is back at the end.
+void try_steps() {
+  using namespace transport::cuda_parts;
+  cuda_virtual_memory const driver;
+  require(cudaFree(nullptr), "cudaFree");
+  std::size_t before = 0, after = 0, all = 0;
+  require(cudaMemGetInfo(&before, &all), "cudaMemGetInfo");
+  {
+    shareable_memory<cuda_virtual_memory> made;
+    mapped_memory<cuda_virtual_memory> there;
+    driver_outcome met = shareable_memory<cuda_virtual_memory>::make(driver, 1, 0, made);
+    check(static_cast<bool>(met), std::string("making it: ") + (met ? "" : met.failed));
+    met = map_descriptor(driver, made.descriptor(), made.here().bytes(), 0, there);
+    check(static_cast<bool>(met), std::string("mapping it: ") + (met ? "" : met.failed));
+    made.close_descriptor();
+    check(made.here().data() != there.data(), "two mappings");
+    std::vector<int> content(made.here().bytes() / sizeof(int)), got(content.size());
+    for (std::size_t i = 0; i < content.size(); ++i) content[i] = static_cast<int>(3 * i);
+    buffer<int>::fill(reinterpret_cast<int*>(made.here().data()), content);
+    made = {};  // the other mapping holds the memory
+    require(cudaMemcpy(got.data(), there.data(), there.bytes(), cudaMemcpyDeviceToHost), "cudaMemcpy");
+    check(got == content, "what one mapping has written, another one reads");
+  }
+  require(cudaMemGetInfo(&after, &all), "cudaMemGetInfo");
+  check(after == before, "all memory is given back");
+}
+
+void try_group(gpu_communicator& gpu, stream const& s) {
+  auto const value = [](rank_t r, std::size_t i) {
+    return static_cast<float>((i + static_cast<std::size_t>(r)) % 7);
+  };
+  for (std::size_t const count : {std::size_t{5}, std::size_t{100'000}}) {
+    std::vector<float> mine(count), expected(count), got(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      mine[i] = value(gpu.rank(), i);
+      for (rank_t r = 0; r < gpu.size(); ++r) expected[i] += value(r, i);
+    }
+    buffer<float> staged(mine);
+    auto in_place = gpu.allocate<float>(count);
+    buffer<float>::fill(in_place.data(), mine);
+    all_reduce<algo::ring>(gpu, staged, sum, on(s.id));
+    all_reduce<algo::ring>(gpu, in_place, sum, on(s.id));
+    gpu.synchronize(on(s.id));
+    check(staged.content() == expected, "all_reduce over windows");
+    require(cudaMemcpy(got.data(), in_place.data(), count * sizeof(float), cudaMemcpyDeviceToHost),
+            "cudaMemcpy");
+    check(got == expected, "all_reduce of memory in windows");
+  }
+}
+
+// Groups one after the other: memory of the first is gone when the second is made.
+template <class Transport>
+void one_rank(communicator<Transport>& host) {
+  require(cudaSetDevice(0), "cudaSetDevice");
+  gpu_test::arena memory(std::size_t{16} << 20);
+  stream const s;
+  for (bool const all_of_them : {true, false}) {
+    gpu_settings chosen = gpu_settings::from_environment();
+    chosen.heap_bytes = 1 << 20;
+    chosen.handles = all_of_them || host.rank() == 0 ? window_handles::descriptors : window_handles::ipc;
+    gpu_communicator gpu(host, chosen);
+    try_group(gpu, s);
+    barrier(host);
+  }
+}
+
+// In a process of its own: one that has asked CUDA cannot be forked any more.
+[[nodiscard]] int in_a_process(int (*what)()) {
+  pid_t const child = fork();
+  if (child == 0) {
+    int code = 1;
+    try {
+      code = what();
+    } catch (std::exception const& e) {
+      std::fprintf(stderr, "%s\n", e.what());
+    }
+    std::fflush(nullptr);
+    _exit(code);
+  }
+  int outcome = 1;
+  return child > 0 && waitpid(child, &outcome, 0) == child && WIFEXITED(outcome) ? WEXITSTATUS(outcome) : 1;
+}
+
+}  // namespace
+
+int main() {
+  gpu_test::prepare_environment();
+  if (!gpu_test::gpu_is_here()) {
+    std::puts("SKIPPED: no GPU");
+    return 0;
+  }
+  if (in_a_process([] {
+        require(cudaFree(nullptr), "cudaFree");
+        return cuda_virtual_memory::can_export(0) ? 0 : 1;
+      }) != 0) {
+    std::puts("SKIPPED: this GPU does not export its memory as descriptors");
+    return 0;
+  }
+  try {
+    check(in_a_process([] { return try_steps(), 0; }) == 0, "the driver's steps");
+    std::puts("the driver's steps: passed");
+    for (rank_t const size : {2, 4}) {
+      for (int const code : watched::on_processes(size, [](auto& host) { one_rank(host); }))
+        check(code == 0, "a rank of " + std::to_string(size) + " processes failed");
+      std::printf("%d processes: passed\n", size);
+    }
+    watched::on_threads(2, [](auto& host) { one_rank(host); });
+    std::puts("2 threads: passed");
+  } catch (std::exception const& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+}
