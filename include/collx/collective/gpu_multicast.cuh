@@ -56,15 +56,7 @@ class multicast_buffer {
   [[nodiscard]] std::size_t vectors() const noexcept { return vectors_; }
 
  private:
-  using replica = transport::cuda_parts::multicast_replica;
-
-  // What a rank can do, and has done, as the others have to know it.
-  struct offer {
-    std::uint64_t object;
-    std::uint64_t bytes;
-    std::int64_t device;
-    std::int64_t works;
-  };
+  using driver = transport::cuda_parts::cuda_multicast;
 
   [[nodiscard]] static std::size_t vectors_of(std::size_t count) {
     constexpr std::size_t of_vector = device::detail::vector_bytes / sizeof(T);
@@ -92,57 +84,26 @@ class multicast_buffer {
     plain_ = {};
     replica_.undo();
     (void)gpu_->try_meet();
-    if (object_ != 0 && gpu_->rank() == 0) replica::destroy(object_);
+    if (object_ != 0 && gpu_->rank() == 0) (void)driver().release(object_);
   }
 
-  // Every rank comes to the same answer at each step, or some would wait for others.
   template <class Transport>
   [[nodiscard]] bool set_up(communicator<Transport>& host, std::size_t bytes) {
-    int const ranks = host.size(), device = gpu_->device();
-    bool works = bytes != 0 && ranks > 1 && gpu_->is_one_process() && replica::supported(device);
-    auto all = gather(host, {0, bytes, device, works});
-    for (std::size_t r = 0; r < all.size(); ++r) {
-      if (all[r].bytes != bytes)
-        throw error(status::bad_argument, "multicast_buffer: the count must be the same on all ranks");
-      for (std::size_t other = 0; other < r; ++other) works = works && all[r].device != all[other].device;
-    }
-    if (!all_work(all) || !works) return false;
-    std::size_t const whole = replica::rounded(bytes, device, ranks);
-    std::uint64_t const made = host.rank() == 0 && whole != 0 ? replica::create(whole, ranks) : 0;
-    all = gather(host, {made, bytes, device, host.rank() != 0 || made != 0});
-    if (!all_work(all)) return false;
-    object_ = all[0].object;
-    if (all_work(gather(host, {0, bytes, device, replica::join(object_, device)}))) {
-      array<CUmemAccessDesc> everybody(all.size());
-      for (std::size_t r = 0; r < all.size(); ++r)
-        everybody[r] = replica::access_by(static_cast<int>(all[r].device));
-      if (all_work(gather(host, {0, bytes, device, replica_.bind(object_, whole, device, everybody)})))
-        return true;
-      replica_.undo();
-      (void)gpu_->try_meet();
-    }
-    if (host.rank() == 0) replica::destroy(object_);
-    object_ = 0;
-    return false;
-  }
-
-  template <class Transport>
-  [[nodiscard]] static array<offer> gather(communicator<Transport>& host, offer const& told) {
-    array<offer> mine(1), all(static_cast<std::size_t>(host.size()));
-    mine[0] = told;
-    all_gather(host, mine, all);
-    return all;
-  }
-  [[nodiscard]] static bool all_work(array<offer> const& all) {
-    bool works = true;
-    for (offer const& each : all) works = works && each.works != 0;
-    return works;
+    using transport::cuda_parts::multicast_offer;
+    auto const gather = [&](multicast_offer const& told) {
+      array<multicast_offer> all(static_cast<std::size_t>(host.size()));
+      all_gather(host, std::span(&told, 1), all);
+      return all;
+    };
+    object_ = transport::cuda_parts::set_up_multicast(
+        driver(), {host.rank(), gpu_->device(), gpu_->is_one_process()}, bytes, gather, replica_);
+    return object_ != 0;
   }
 
   gpu_communicator* gpu_;
   std::size_t count_, vectors_ = 0;
   std::uint64_t object_ = 0;
-  replica replica_;
+  transport::cuda_parts::multicast_replica<driver> replica_;
   transport::cuda_parts::device_block plain_;
   std::byte* data_ = nullptr;
 };
