@@ -55,7 +55,8 @@ void wait_for_message(window_group::group const& all, rank_t rank, rank_t peer, 
   auto const is_here = [&] {
     transport::arrival letter;
     if (!port.packs(bytes)) return port.arrived(peer, letter);
-    return port.take_packets(device::solo_team(), peer, port.next_from(peer), 0, bytes) == status::ok;
+    std::size_t came = 0;
+    return port.take_packets(device::solo_team(), peer, port.next_from(peer), 0, bytes, came) == status::ok;
   };
   while (!is_here() && !port.is_stopped()) sched_yield();
 }
@@ -77,8 +78,7 @@ TEST_CASE("a rank that never comes is named, and everybody ends") {
         for (rank_t const peer : {1, 3})
           if (r == 0) wait_for_message(all, r, peer, count * sizeof(float));
       };
-      REQUIRE_FALSE(
-          any_succeeds<algo::direct_one_shot>(all, {count, count, 0, count}, only_one_is_late));
+      REQUIRE_FALSE(any_succeeds<algo::direct_one_shot>(all, {count, count, 0, count}, only_one_is_late));
       CHECK(code_of(all, 0) == status::timeout);
       CHECK(all.report(0).peer == 2);
       for (rank_t const r : {1, 3}) CHECK(code_of(all, r) == status::aborted);
@@ -100,6 +100,60 @@ TEST_CASE("ranks that disagree about the count are told") {
   CHECK(told);
   for (rank_t r = 0; r < 2; ++r)
     if (code_of(all, r) == status::mismatch) CHECK(all.report(r).bytes == (r == 0 ? 4004 : 4000));
+}
+
+TEST_CASE("they are told of packets, too, of letters where packets are due, and the other way round") {
+  struct pair {
+    std::size_t of_zero, of_one;
+  };
+  constexpr std::size_t of_packets = 256;  // floats, at most
+  for (windows::packet_width const width : {windows::packet_width::narrow, windows::packet_width::wide})
+    for (int const threads : {1, 3})
+      for (pair const counts : {pair{1, 2}, pair{2, 1}, pair{1, of_packets}, pair{of_packets - 1, of_packets},
+                                pair{of_packets, of_packets + 1}, pair{of_packets + 1, of_packets},
+                                pair{1, count_max}, pair{count_max, 1}}) {
+        CAPTURE(threads);
+        CAPTURE(counts.of_zero);
+        CAPTURE(counts.of_one);
+        window_group::group all(
+            {.size = 2, .threads = threads, .packet_bytes = of_packets * sizeof(float), .width = width});
+        REQUIRE_FALSE(any_succeeds<algo::direct_one_shot>(all, {counts.of_zero, counts.of_one}));
+        // Whoever comes first says so; the other one may find the group stopped.
+        int told = 0;
+        for (rank_t r = 0; r < 2; ++r) {
+          if (code_of(all, r) == status::aborted) continue;
+          CHECK(code_of(all, r) == status::mismatch);
+          CHECK(all.report(r).peer == 1 - r);
+          std::size_t const of_other = r == 0 ? counts.of_one : counts.of_zero;
+          // A long message is the first of several.
+          if (of_other != count_max) CHECK(all.report(r).bytes == of_other * sizeof(float));
+          ++told;
+        }
+        CHECK(told > 0);
+      }
+}
+
+TEST_CASE("who only receives is told, too, whether it expects more or less, and in which way it comes") {
+  for (std::size_t const sent : {std::size_t{2}, std::size_t{290}})
+    for (std::size_t const expected : {std::size_t{1}, std::size_t{3}, std::size_t{100}, std::size_t{300}}) {
+      CAPTURE(sent);
+      CAPTURE(expected);
+      window_group::group all({.size = 2, .threads = 2, .packet_bytes = 1024});
+      std::vector<float> data(count_max, 7.0f), got(count_max, -1.0f);
+      exec::lane_workspace lanes[2] = {};
+      all.run([](rank_t) { return true; },
+              [&](rank_t r, int lane, team_t& team) {
+                float* const memory = r == 0 ? data.data() : got.data();
+                oracle::setting const how{2, r == 0 ? sent : expected, true};
+                bool const worked = window_group::perform<algo::direct_one_shot::broadcast>(
+                    all, r, lane, team, lanes[r], memory, memory, how, sum);
+                if (r == 1) CHECK_FALSE(worked);
+              });
+      CHECK(code_of(all, 1) == status::mismatch);
+      CHECK(all.report(1).peer == 0);
+      CHECK(all.report(1).bytes == sent * sizeof(float));
+      CHECK(got == std::vector<float>(count_max, -1.0f));  // nothing was stored
+    }
 }
 
 TEST_CASE("a call ends when nobody reads its buffers any more") {

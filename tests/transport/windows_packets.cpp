@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include "collx/transport/windows/layout.hpp"
 #include "collx/transport/windows/packets.hpp"
 #include "device/host_team.hpp"
 
@@ -16,6 +17,9 @@ namespace windows = transport::windows;
 
 constexpr std::size_t bytes_max = 300;
 
+// No message comes in any other way.
+constexpr auto nothing_else = [](std::size_t&) { return false; };
+
 [[nodiscard]] std::byte content(std::size_t message, std::size_t i) {
   return static_cast<std::byte>(message * 31 + i * 7 + 1);
 }
@@ -25,7 +29,7 @@ template <int Words>
 void pass_messages(int threads) {
   CAPTURE(Words);
   CAPTURE(threads);
-  alignas(16) std::byte slot[2 * bytes_max + 16] = {};
+  alignas(16) std::byte slot[2 * bytes_max + 16 + windows::packets_begin] = {};
   std::vector<std::size_t> lengths;
   for (std::size_t n = 1; n <= 50; ++n) lengths.push_back(n % 7 == 0 ? bytes_max - n : n);
   device::patience limits;
@@ -46,8 +50,9 @@ void pass_messages(int threads) {
   };
   auto const receiver = [&](device_test::host_team& team) {
     for (std::size_t m = 0; m < lengths.size(); ++m) {
+      std::size_t came = 0;
       status const outcome = windows::take_packets<Words>(
-          team, limits, slot, static_cast<std::uint32_t>(m + 1), got.data(), lengths[m]);
+          team, limits, slot, static_cast<std::uint32_t>(m + 1), got.data(), lengths[m], nothing_else, came);
       both.arrive_and_wait();
       if (team.rank() == 0) {
         wrong += outcome != status::ok;
@@ -62,21 +67,54 @@ void pass_messages(int threads) {
   CHECK(wrong == 0);
 }
 
+// A slot that one thread sends to and takes from, which waits for nothing.
+template <int Words>
+struct lone_slot {
+  alignas(16) std::byte slot[64 + windows::packets_begin] = {};
+  std::uint32_t stopped = 1, got[8] = {};
+  std::byte const payload[20] = {};
+  std::size_t came = 0;
+
+  void send(std::uint32_t number, std::size_t bytes) {
+    windows::send_packets<Words>(device::solo_team(), slot, number, payload, bytes);
+  }
+  template <class CameOtherwise>
+  status take(std::uint32_t number, std::size_t bytes, CameOtherwise const& came_otherwise) {
+    device::patience limits;
+    limits.stopped_by_peer = limits.stopped_by_host = &stopped;
+    came = 0;
+    return windows::take_packets<Words>(device::solo_team(), limits, slot, number, got, bytes, came_otherwise,
+                                        came);
+  }
+  status take(std::uint32_t number, std::size_t bytes) { return take(number, bytes, nothing_else); }
+};
+
 template <int Words>
 void find_another_number() {
-  alignas(16) std::byte slot[64] = {};
-  std::uint32_t stopped = 1, got[8] = {};
-  device::patience limits;
-  limits.stopped_by_peer = limits.stopped_by_host = &stopped;
-  device::solo_team alone;
-  std::byte const payload[20] = {};
-  windows::send_packets<Words>(alone, slot, 7, payload, sizeof payload);
-  CHECK(windows::take_packets<Words>(alone, limits, slot, 8, got, sizeof payload) == status::aborted);
-  CHECK(windows::take_packets<Words>(alone, limits, slot, 7, got, sizeof payload) == status::ok);
-  // All but the last packet are here.
-  std::size_t const few = sizeof payload - 4 * windows::packets<Words>::payload_words;
-  windows::send_packets<Words>(alone, slot, 9, payload, few);
-  CHECK(windows::take_packets<Words>(alone, limits, slot, 9, got, sizeof payload) == status::aborted);
+  lone_slot<Words> s;
+  s.send(7, 20);
+  CHECK(s.take(8, 20) == status::aborted);
+  CHECK(s.take(7, 20) == status::ok);
+  // All but the last packet are here, and the length is that of all.
+  s.send(9, 20 - 4 * windows::packets<Words>::payload_words);
+  windows::store_length(s.slot, 9, 20);
+  CHECK(s.take(9, 20) == status::aborted);
+}
+
+template <int Words>
+void find_another_length() {
+  lone_slot<Words> s;
+  for (std::size_t const sent : {std::size_t{1}, std::size_t{4}, std::size_t{13}, std::size_t{20}})
+    for (std::size_t const expected : {std::size_t{1}, std::size_t{2}, std::size_t{12}, std::size_t{20}}) {
+      CAPTURE(sent);
+      CAPTURE(expected);
+      auto const number = static_cast<std::uint32_t>(100 * sent + expected);
+      s.send(number, sent);
+      CHECK(s.take(number, expected) == (sent == expected ? status::ok : status::mismatch));
+      CHECK(s.came == sent);
+    }
+  CHECK(s.take(1, 20, [](std::size_t& bytes) { return bytes = 5000, true; }) == status::mismatch);
+  CHECK(s.came == 5000);
 }
 
 }  // namespace
@@ -91,4 +129,30 @@ TEST_CASE("packets carry payloads of any length and alignment") {
 TEST_CASE("a packet of another message is not taken") {
   find_another_number<2>();
   find_another_number<4>();
+}
+
+TEST_CASE("a message of another length, or that came in another way, is told") {
+  find_another_length<2>();
+  find_another_length<4>();
+}
+
+TEST_CASE("a slot has room for the longest message, beside the others") {
+  for (std::size_t const bytes : {std::size_t{1}, std::size_t{256}, std::size_t{4096}, std::size_t{1} << 20})
+    for (windows::packet_width const width : {windows::packet_width::narrow, windows::packet_width::wide}) {
+      windows::layout const where(3, 2, 4096, bytes, width);
+      std::size_t const each = width == windows::packet_width::wide ? 12 : 4;
+      std::size_t const needed =
+          windows::packets_begin + (where.packet_bytes() + each - 1) / each * static_cast<std::size_t>(width);
+      CAPTURE(bytes);
+      for (rank_t peer = 0; peer < 3; ++peer)
+        for (std::uint64_t message = 0; message < windows::depth; ++message) {
+          bool const is_last = message + 1 == windows::depth;
+          std::size_t const next = !is_last   ? where.packets(peer, message + 1)
+                                   : peer < 2 ? where.packets(peer + 1, 0)
+                                              : where.landing(0);
+          CHECK(where.packets(peer, message) + needed <= next);
+          CHECK(where.packets(peer, message) % 16 == 0);
+        }
+    }
+  CHECK(windows::layout(3, 2, 4096, 0).packets(2, 7) == windows::layout(3, 2, 4096, 0).landing(0));
 }

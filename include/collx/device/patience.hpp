@@ -56,15 +56,23 @@ COLLX_HD inline void rest() noexcept {
 
 }  // namespace detail
 
-// Returns ok once ready() has been true; timeout or aborted otherwise.
-template <class Ready>
-[[nodiscard]] COLLX_HD status wait_until(patience const& limits, Ready const& ready) noexcept {
+// What is waited for cannot come in any other way.
+struct no_other_way {
+  COLLX_HD bool operator()() const noexcept { return false; }
+};
+
+// Returns ok once ready() has been true; timeout or aborted otherwise; mismatch if came_otherwise() says that
+// what is waited for is here as something else, which is asked as seldom as the clock.
+template <class Ready, class CameOtherwise = no_other_way>
+[[nodiscard]] COLLX_HD status wait_until(patience const& limits, Ready const& ready,
+                                         CameOtherwise const& came_otherwise = {}) noexcept {
   std::uint64_t began = 0;
   for (std::uint32_t looks = 1; !ready(); ++looks) {
     if (looks % detail::looks_between_checks != 0) {
       detail::rest();
       continue;
     }
+    if (came_otherwise()) return status::mismatch;
     if (limits.is_over()) return status::aborted;
     std::uint64_t const now = now_ns();
     if (began == 0) began = now;

@@ -83,9 +83,12 @@ class lane_traffic {
         continue;
       }
       transport::arrival message;
-      if (!wait_for(peer, bytes, [&] { return port_.arrived(peer, message); })) return false;
-      if (message.bytes != bytes) {
-        port_.fail(status::mismatch, step_, fragment_, peer, message.bytes);
+      status outcome = device::wait_until(
+          port_.limits(), [&] { return port_.arrived(peer, message); },
+          [&] { return port_.came_as_packets(peer, message.bytes); });
+      if (outcome == status::ok && message.bytes != bytes) outcome = status::mismatch;
+      if (outcome != status::ok) {
+        port_.fail(outcome, step_, fragment_, peer, outcome == status::mismatch ? message.bytes : bytes);
         return false;
       }
       shared_.sources[k] = message.data;
@@ -119,9 +122,10 @@ class lane_traffic {
       for (std::int32_t k = 0; k < from.count; ++k) {
         rank_t const peer = from.member(k, size());
         if (peer == rank()) continue;
-        status const outcome = port_.take_packets(team_, peer, shared_.numbers[0][k], k, bytes);
+        std::size_t came = 0;
+        status const outcome = port_.take_packets(team_, peer, shared_.numbers[0][k], k, bytes, came);
         if (outcome != status::ok) {
-          port_.fail(outcome, step_, fragment_, peer, bytes);
+          port_.fail(outcome, step_, fragment_, peer, outcome == status::mismatch ? came : bytes);
           return false;
         }
         if (team_.rank() == 0) shared_.sources[k] = port_.landing(k);

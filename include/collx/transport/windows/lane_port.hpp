@@ -123,16 +123,28 @@ class lane_port {
   }
 
   // Puts the payload of the k-th packet message of a step together. Each thread waits for its own words and
-  // returns ok, or why it stopped waiting.
+  // returns ok, or why it stopped waiting; with mismatch, `came` is the length of the message.
   template <device::team Team>
   [[nodiscard]] COLLX_HD status take_packets(Team const& team, rank_t peer, std::uint64_t message, int k,
-                                             std::size_t bytes) const noexcept {
+                                             std::size_t bytes, std::size_t& came) const noexcept {
     std::byte const* const from = group_->own + group_->where.packets(peer, message);
     auto const number = static_cast<std::uint32_t>(message + 1);
     auto* const to = reinterpret_cast<std::uint32_t*>(landing(k));
+    auto const has_letter = [&](std::size_t& length) noexcept {
+      return came_as_letter(peer, message, length);
+    };
     return group_->where.width() == packet_width::wide
-               ? windows::take_packets<4>(team, limits(), from, number, to, bytes)
-               : windows::take_packets<2>(team, limits(), from, number, to, bytes);
+               ? windows::take_packets<4>(team, limits(), from, number, to, bytes, has_letter, came)
+               : windows::take_packets<2>(team, limits(), from, number, to, bytes, has_letter, came);
+  }
+
+  // Whether the next message from a peer is here, though it went as packets, where a letter is expected: the
+  // peer was called with another count. By the thread that sees to the peer.
+  [[nodiscard]] COLLX_HD bool came_as_packets(rank_t peer, std::size_t& bytes) const noexcept {
+    if (lane_ != 0 || group_->where.packet_bytes() == 0) return false;
+    std::uint64_t const taken = book_of(peer).taken;
+    return load_length(group_->own + group_->where.packets(peer, taken),
+                       static_cast<std::uint32_t>(taken + 1), bytes);
   }
 
   [[nodiscard]] COLLX_HD std::byte* landing(int k) const noexcept {
@@ -183,6 +195,17 @@ class lane_port {
     next.output_bytes = output_bytes;
     // Release: as said at arrived().
     device::store_release(&next.sequence, ++sent);
+  }
+
+  // The same the other way round, for a message that another thread may see to.
+  [[nodiscard]] COLLX_HD bool came_as_letter(rank_t peer, std::uint64_t message,
+                                             std::size_t& bytes) const noexcept {
+    letter const& next = from(peer).letters[message % depth];
+    // Relaxed, and then acquire: as in arrived().
+    if (device::load_relaxed(&next.sequence) != message + 1) return false;
+    if (device::load_acquire(&next.sequence) != message + 1) return false;
+    bytes = next.bytes;
+    return true;
   }
 
   [[nodiscard]] COLLX_HD book& book_of(rank_t peer) const noexcept {

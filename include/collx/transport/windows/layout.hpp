@@ -116,7 +116,8 @@ class layout {
     return number(lane) * number(size_) + number(peer);
   }
   [[nodiscard]] COLLX_HD constexpr std::size_t packet_room() const {
-    return packet_bytes_ * 2;  // narrow ones are half payload, wide ones more
+    // Narrow ones are half payload, wide ones more; and a line for what is in front of them.
+    return packet_bytes_ == 0 ? 0 : packet_bytes_ * 2 + 128;
   }
   [[nodiscard]] COLLX_HD constexpr std::size_t channels() const {
     return sizeof(head) + rounded(number(lanes_) * sizeof(lane_state));

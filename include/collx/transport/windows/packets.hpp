@@ -8,6 +8,9 @@
 //   stores
 //              and loads all 16 at once; a host does not, and stores the half with the number last.
 //
+// In front of them, in the same slot and stored beside them, is one word with the number and the length, so
+// that ranks which were called with different counts hear of it.
+//
 // A slot's numbers only grow, and what it holds is not overwritten before it is consumed.
 #pragma once
 
@@ -61,10 +64,36 @@ struct packets<4> {
   }
 };
 
+// The word in front, and where packets begin behind it: at a whole packet.
+inline constexpr std::size_t packets_begin = 16;
+
+COLLX_HD inline void store_length(std::byte* slot, std::uint32_t number, std::size_t bytes) noexcept {
+  // Relaxed: number and length are one word.
+  device::store_relaxed(reinterpret_cast<std::uint64_t*>(slot),
+                        static_cast<std::uint64_t>(number) << 32 | static_cast<std::uint32_t>(bytes));
+}
+// Whether the length of the message of that number is here.
+[[nodiscard]] COLLX_HD inline bool load_length(std::byte const* slot, std::uint32_t number,
+                                               std::size_t& bytes) noexcept {
+  // Relaxed: as said above.
+  std::uint64_t const word = device::load_relaxed(reinterpret_cast<std::uint64_t const*>(slot));
+  if (static_cast<std::uint32_t>(word >> 32) != number) return false;
+  bytes = static_cast<std::uint32_t>(word);
+  return true;
+}
+
+// The thread that sees to the length: the one with the fewest packets.
+template <device::team Team>
+[[nodiscard]] COLLX_HD bool sees_to_length(Team const& team) noexcept {
+  return team.rank() == team.size() - 1;
+}
+
 // Stores a payload of any alignment, by all threads of the team.
 template <int Words, device::team Team>
-COLLX_HD void send_packets(Team const& team, std::byte* to, std::uint32_t number, std::byte const* payload,
+COLLX_HD void send_packets(Team const& team, std::byte* slot, std::uint32_t number, std::byte const* payload,
                            std::size_t bytes) noexcept {
+  if (sees_to_length(team)) store_length(slot, number, bytes);
+  std::byte* const to = slot + packets_begin;
   constexpr std::size_t each = packets<Words>::payload_words, each_bytes = each * sizeof(std::uint32_t);
   bool const whole_words = reinterpret_cast<std::uintptr_t>(payload) % sizeof(std::uint32_t) == 0;
   for (auto i = static_cast<std::size_t>(team.rank()); i * each_bytes < bytes;
@@ -85,11 +114,22 @@ COLLX_HD void send_packets(Team const& team, std::byte* to, std::uint32_t number
 }
 
 // Puts a payload together, in whole words. Each thread waits for its own packets and returns ok, or why it
-// stopped waiting.
-template <int Words, device::team Team>
+// stopped waiting: one of them mismatch, where the message has another length, which is `came` then. So it is
+// where `came_otherwise(came)` says that the message is here, but not as packets.
+template <int Words, device::team Team, class CameOtherwise>
 [[nodiscard]] COLLX_HD status take_packets(Team const& team, device::patience const& limits,
-                                           std::byte const* from, std::uint32_t number, std::uint32_t* to,
-                                           std::size_t bytes) noexcept {
+                                           std::byte const* slot, std::uint32_t number, std::uint32_t* to,
+                                           std::size_t bytes, CameOtherwise const& came_otherwise,
+                                           std::size_t& came) noexcept {
+  // First: of packets beyond the length it would wait in vain.
+  if (sees_to_length(team)) {
+    auto const is_here = [&]() noexcept { return load_length(slot, number, came); };
+    auto const has_strayed = [&]() noexcept { return came_otherwise(came); };
+    if (status const outcome = device::wait_until(limits, is_here, has_strayed); outcome != status::ok)
+      return outcome;
+    if (came != bytes) return status::mismatch;
+  }
+  std::byte const* const from = slot + packets_begin;
   constexpr std::size_t each = packets<Words>::payload_words, each_bytes = each * sizeof(std::uint32_t);
   std::size_t const words = (bytes + 3) / 4;
   for (auto i = static_cast<std::size_t>(team.rank()); i * each_bytes < bytes;
