@@ -12,6 +12,14 @@ using collx::window_handles;
 using collx::transport::windows::chosen_handles;
 using collx::transport::windows::handle_kind;
 
+struct told {
+  int process;
+  handle_kind kind;
+  int host = 0;
+
+  [[nodiscard]] bool is_of_process_of(told const& other) const { return process == other.process; }
+};
+
 }  // namespace
 
 TEST_CASE("handles of CUDA IPC are taken where there are any") {
@@ -35,4 +43,21 @@ TEST_CASE("descriptors that are wanted are taken, or nothing") {
       CHECK(chosen_handles(window_handles::descriptors, is_alone, has_ipc, true) == handle_kind::descriptor);
       CHECK(chosen_handles(window_handles::descriptors, is_alone, has_ipc, false) == handle_kind::none);
     }
+}
+
+TEST_CASE("ranks of different processes of a host exchange descriptors, where one of the two has any") {
+  constexpr auto none = handle_kind::none, ipc = handle_kind::ipc, fd = handle_kind::descriptor;
+  told const all[] = {{1, fd}, {1, ipc}, {2, ipc}, {3, none}, {4, fd}, {4, fd}, {1, fd, 1}};
+  bool const expected[7][7] = {{0, 0, 1, 1, 1, 1, 0}, {0, 0, 0, 0, 1, 1, 0}, {1, 0, 0, 0, 1, 1, 0},
+                               {1, 0, 0, 0, 1, 1, 0}, {1, 1, 1, 1, 0, 0, 0}, {1, 1, 1, 1, 0, 0, 0},
+                               {0, 0, 0, 0, 0, 0, 0}};
+  for (int rank = 0; rank < 7; ++rank) {
+    bool with[7];
+    collx::transport::windows::descriptor_partners(std::span<told const>(all), rank, with);
+    for (int other = 0; other < 7; ++other) {
+      CAPTURE(rank);
+      CAPTURE(other);
+      CHECK(with[other] == expected[rank][other]);
+    }
+  }
 }

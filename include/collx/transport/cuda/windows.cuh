@@ -137,16 +137,11 @@ class window_mappings {
                                                                  window_memory& own,
                                                                  net::descriptor_exchange* exchange,
                                                                  std::uint64_t timeout_us) {
-    announcement const& mine = all[static_cast<std::size_t>(rank)];
     array<net::owned_fd> theirs(all.size());
     array<bool> with(all.size());
     array<net::descriptor_desk> desks(all.size());
-    for (std::size_t r = 0; r < all.size(); ++r) {
-      auto const has_any = [](announcement const& of) { return of.kind == windows::handle_kind::descriptor; };
-      with[r] =
-          all[r].host == mine.host && !all[r].is_of_process_of(mine) && (has_any(mine) || has_any(all[r]));
-      desks[r] = all[r].desk;
-    }
+    windows::descriptor_partners(all, rank, std::span(with.data(), with.size()));
+    for (std::size_t r = 0; r < all.size(); ++r) desks[r] = all[r].desk;
     if (exchange != nullptr)
       exchange->run(own.descriptor(), std::span(desks.data(), desks.size()),
                     std::span(with.data(), with.size()), std::span(theirs.data(), theirs.size()),

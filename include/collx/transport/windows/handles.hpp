@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 
 #include "collx/core/error.hpp"
 
@@ -30,6 +31,18 @@ enum class handle_kind : std::int32_t { none, ipc, descriptor };
   if (has_ipc) return handle_kind::ipc;
   bool const falls_back = wanted == window_handles::automatic && !is_alone && can_export;
   return falls_back ? handle_kind::descriptor : handle_kind::none;
+}
+
+// With whom a rank exchanges descriptors: ranks of other processes of its host, where either has any. Two
+// ranks say the same of each other, or one would wait in vain. `Announcement`: host, kind,
+// is_of_process_of(other). Of all ranks; `rank`: whose partners they are.
+template <class Announcement>
+void descriptor_partners(std::span<Announcement const> all, rank_t rank, std::span<bool> with) noexcept {
+  Announcement const& mine = all[static_cast<std::size_t>(rank)];
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    bool const has_any = mine.kind == handle_kind::descriptor || all[r].kind == handle_kind::descriptor;
+    with[r] = has_any && all[r].host == mine.host && !all[r].is_of_process_of(mine);
+  }
 }
 
 [[nodiscard]] inline window_handles handles_from_environment() {
