@@ -65,6 +65,9 @@ check() {
   [[ $outcome != FAILED* ]]
 }
 
+# A test, if it has been built.
+check_program() { [ -x "$1" ] && [ -f "$1" ] && check "$(basename "$1")" 90 "$1"; }
+
 benchmarks() { sed -n 's/^foreach(name IN ITEMS \(.*\))$/\1/p' tests/cuda/CMakeLists.txt | tr ' ' '\n'; }
 
 # Programs to build: every test here, what is measured, and the example.
@@ -88,13 +91,13 @@ run_build() {
 
 run_tests() {
   local program ranks
-  # First what depends on least.
+  # First what depends on least; windows of other kinds after collectives over those of the usual one.
   for program in "$programs"/test_cuda_*; do
-    [ -x "$program" ] && [ -f "$program" ] && [ "$program" != "$programs/test_cuda_collectives" ] &&
-      check "$(basename "$program")" 90 "$program"
+    [[ $program != */test_cuda_@(collectives|window_handles) ]] && check_program "$program"
   done
   check collectives_as_threads 150 "$programs/test_cuda_collectives" threads
   check collectives_as_processes 150 "$programs/test_cuda_collectives" processes
+  check_program "$programs/test_cuda_window_handles"
   # The data by name: programs may have been built elsewhere.
   for ranks in 1 2; do
     check "train_digits_gpu_$ranks" 90 "$programs/train_digits_gpu" "$ranks" examples/data/digits.csv

@@ -43,12 +43,13 @@ play bin/nvidia-smi 'echo "a GPU, 1, 9.0, 2 MiB"'
 play bin/compute-sanitizer 'echo "$*"'
 programs=build/tests/cuda
 play $programs/test_cuda_one 'echo one'
+play $programs/test_cuda_window_handles 'echo windows'
 # shellcheck disable=SC2016  # for the program that is played
 play $programs/test_cuda_collectives 'echo "$COLLX_TEST_TIMEOUT_S s, $COLLX_TIMEOUT_US us"'
 # shellcheck disable=SC2016
 play $programs/train_digits_gpu 'echo 95 %; test -s "$2"'
 ranks_pass='^collectives_as_threads +[0-9]+ s  passed$'
-expect 0 tests '^test_cuda_one +[0-9]+ s  passed$' "$ranks_pass" '^150 s, 30000000 us$' '^train_digits_gpu_2 .* passed$'
+expect 0 tests '^test_cuda_one +[0-9]+ s  passed$' '^test_cuda_window_handles +[0-9]+ s  passed$' "$ranks_pass" '^150 s, 30000000 us$' '^train_digits_gpu_2 .* passed$'
 expect 0 sanitizers '^collectives_memcheck +[0-9]+ s  passed$' '^collectives_racecheck ' '^collectives_synccheck ' \
   "--tool memcheck .*$programs/test_cuda_collectives processes 2 small"
 
