@@ -16,13 +16,14 @@
 
 namespace desks {
 
+namespace net = collx::net;
 using collx::error;
 using collx::now_us;
 using collx::rank_t;
 using collx::status;
-using collx::net::descriptor_desk;
-using collx::net::descriptor_exchange;
-using collx::net::owned_fd;
+using net::descriptor_desk;
+using net::descriptor_exchange;
+using net::owned_fd;
 
 inline constexpr std::uint64_t long_us = 60'000'000;
 
@@ -122,6 +123,13 @@ class played_desk {
     if (::recv(guest.get(), &asked, sizeof asked, 0) != static_cast<ssize_t>(sizeof asked)) _exit(9);
     return guest;
   }
+  // Waits for one who asks, and gives it `answer` and a descriptor of no interest.
+  owned_fd answer(descriptor_exchange::answer const& said) const {
+    descriptor_exchange::question asked;
+    owned_fd guest = hear(asked);
+    if (!net::send_with_fd(guest.get(), &said, sizeof said, STDERR_FILENO)) _exit(9);
+    return guest;
+  }
   void close() { listens_.reset(); }
 
  private:
@@ -156,6 +164,11 @@ inline outcome run_as_zero(descriptor_exchange& mine, descriptor_desk const& one
                            std::uint64_t within_us = long_us) {
   owned_fd const own = memory_of(7);
   return run_as(mine, 0, mine.mine(), one, own.get(), within_us);
+}
+
+// What a rank with that desk expects from others.
+inline descriptor_exchange::answer right_answer(descriptor_desk const& asker) {
+  return {{asker.secret[0], asker.secret[1]}};
 }
 
 }  // namespace desks
