@@ -35,7 +35,8 @@ class gpu_communicator {
   // Collective over `host`, whose ranks all call it with the device current that they are going to use.
   // `host` must outlive this object. Throws error, on all ranks if on one (bad_argument: settings that are
   // out of bounds or not the same everywhere; not_supported: more than one host, GPUs that cannot reach each
-  // other; out_of_memory; system_failure, for what CUDA says).
+  // other, handles that are not to be had; out_of_memory; timeout, peer_lost: a rank that stops or ends
+  // meanwhile; system_failure, for what CUDA says).
   template <class Transport>
   explicit gpu_communicator(communicator<Transport>& host,
                             gpu_settings const& chosen = gpu_settings::from_environment())
