@@ -95,6 +95,7 @@ struct direct_one_shot {
 
   struct all_gather : detail::direct_base {
     using contract = contract::all_gather;
+    static constexpr bool moves_blocks = true;
     static constexpr known_counts counts = known_counts::agreed;
     static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n; }
     static COLLX_ALWAYS_INLINE constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
@@ -160,6 +161,7 @@ struct direct_one_shot {
   // Linear: every block goes straight from its sender to its receiver, all at once.
   struct all_to_all : detail::direct_base {
     using contract = contract::all_to_all;
+    static constexpr bool moves_blocks = true;
     static constexpr known_counts counts = known_counts::pairwise;
     static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n * n; }
     static COLLX_ALWAYS_INLINE constexpr COLLX_HD primitive step(problem p, std::int32_t s) {

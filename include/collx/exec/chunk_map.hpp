@@ -45,10 +45,12 @@ struct buffers {
   bool in_place = false;          // input and output share memory, as the contract has it
   bool output_again = false;      // the output is that of the last call like this
   bool combines = false;          // the collective is a reduction
+  bool sharded = false;           // a vector is a block of each rank, and not one block
   // Private payloads of larger blocks are staged, whatever receivers can do.
   std::size_t fetched_block_bytes_max = 0;
   // Peers may have the system store to a private output: the schedule says that it is worth it.
   bool lets_post = false;
+  bool moves_blocks = false;  // as the schedule has it
   // Messages without bytes are neither sent nor expected: how ranks agree that know only the counts
   // of their own blocks, and so perhaps different numbers of fragments.
   bool skips_empty = false;

@@ -15,6 +15,7 @@ struct schedule_facts {
   std::int32_t blocks = 1;  // of its contract
   std::int32_t scratch_chunks = 0;
   bool shares_copying = false;
+  bool moves_blocks = false;
 };
 
 // Up to this size it is counted, and remembered, what a schedule stages.
@@ -50,7 +51,7 @@ struct answers_of {
   static constexpr primitive step(problem const& p, std::int32_t i) noexcept { return S::step(p, i); }
   static schedule_facts facts(shape n) noexcept {
     return {collx::chunk_count<S>(n), S::contract::blocks(n.size), collx::scratch_chunks<S>(n),
-            collx::shares_copying<S>(n.size)};
+            collx::shares_copying<S>(n.size), collx::moves_blocks<S>()};
   }
   static std::int64_t documented_chunks(shape n) noexcept { return collx::documented_cost<S>(n).chunks; }
   static inline staged_entry staged[counted_size_max + 1]{};

@@ -50,6 +50,15 @@ class fetching {
     return status::ok;
   }
 
+  // What lies `at` bytes behind the begin of a message.
+  status fetch(rank_t from, std::size_t at, piece const& to) noexcept {
+    status const outcome = endpoint_.fetch(lane_, from, at, to.data, to.bytes);
+    if (COLLX_LIKELY(outcome == status::ok)) return outcome;
+    peer_ = from;
+    bytes_ = to.bytes;
+    return outcome;
+  }
+
   // The fan-in where sources without data are their landings; the others are read in place.
   // `combine_piece(target, at, bytes)` combines the piece that begins `at` bytes behind the messages' begin.
   template <class Combine>
@@ -83,14 +92,6 @@ class fetching {
 
   [[nodiscard]] std::size_t landing_room(std::int32_t count) const noexcept {
     return Endpoint::landing_room(count) / memory_.element_bytes() * memory_.element_bytes();
-  }
-
-  status fetch(rank_t from, std::size_t at, piece const& to) noexcept {
-    status const outcome = endpoint_.fetch(lane_, from, at, to.data, to.bytes);
-    if (COLLX_LIKELY(outcome == status::ok)) return outcome;
-    peer_ = from;
-    bytes_ = to.bytes;
-    return outcome;
   }
 
   // Bytes [at, at + n) of each message without data, to its landing.

@@ -30,12 +30,13 @@ class memory_map : public chunk_map {
   // Whether payloads that receivers cannot reach may be left to them all the same.
   [[nodiscard]] bool lets_fetch() const noexcept { return block_bytes_ <= user_.fetched_block_bytes_max; }
   // For ranks that share processors, who wait for each other's work anyway: one copy by the system is less
-  // of it than two by ranks, unless something is combined on the way, or a vector exceeds the caches.
+  // of it than two by ranks, unless something is combined on the way, or vectors exceed the caches.
   void fetch_as_crowded() noexcept {
+    std::size_t const cold_bytes_max = problem_.size <= 4 ? device::fetched_bytes_max() / 2 : 0;
     std::size_t const vector_bytes_max =
-        user_.output_again ? 2 * device::fetched_bytes_max() : device::fetched_bytes_max() / 2;
-    user_.fetched_block_bytes_max =
-        user_.combines ? 0 : vector_bytes_max / static_cast<std::size_t>(problem_.size);
+        user_.output_again ? 2 * device::fetched_bytes_max() : cold_bytes_max;
+    std::size_t const blocks = user_.sharded ? static_cast<std::size_t>(problem_.size) : 1;
+    user_.fetched_block_bytes_max = user_.combines ? 0 : vector_bytes_max / blocks;
   }
   // Whether this rank knows where blocks lie in its peers' buffers: offset_at() may be asked.
   [[nodiscard]] bool knows_peers() const noexcept { return !uneven_ && user_.numbers_peers; }
@@ -62,7 +63,21 @@ class memory_map : public chunk_map {
     return user_.output_again ? 4 * bytes : bytes;
   }
   [[nodiscard]] std::size_t worth(run const& payload) const noexcept {
-    return worth(lets_post() ? block_bytes_ : payload.bytes);
+    return worth(lets_post() || lends_blocks() ? block_bytes_ : payload.bytes);
+  }
+  // Whether a block may be lent whole, with its first fragment: receivers then take all of it at once, and
+  // ranks do not wait for each other once per fragment. Not so large that what is urgent would wait long.
+  [[nodiscard]] bool lends_blocks() const noexcept {
+    return moves_blocks() && cut_.fragments() > 1 && block_bytes_ <= device::fetched_bytes_max();
+  }
+  // Whether others may do so: they know other counts, perhaps.
+  [[nodiscard]] bool moves_blocks() const noexcept {
+    return user_.moves_blocks && !uneven_ && problem_.size <= lending_ranks_max;
+  }
+  [[nodiscard]] std::size_t block_bytes() const noexcept { return block_bytes_; }
+  // Bytes of a block before a fragment.
+  [[nodiscard]] std::size_t bytes_before(std::size_t fragment) const noexcept {
+    return elements(fragment).begin * element_bytes_;
   }
 
   // Where a region of the output lies in another rank's output, in bytes from its begin. Requires
@@ -82,6 +97,8 @@ class memory_map : public chunk_map {
     std::int32_t const blocks = !user_.in_place ? in + out : in > out ? in : out;
     return user_.output_again && static_cast<std::size_t>(blocks) * block_bytes_ <= device::hot_bytes_max();
   }
+
+  static constexpr rank_t lending_ranks_max = 64;  // of which step machines remember something in a word
 
   bool far_ = false, streams_ = false;
 };

@@ -134,6 +134,7 @@ template <class Contract, class T, class Op>
         c.windows({1, p.size, p.root}).output.first - c.windows({0, p.size, p.root}).output.first;
   user.in_place = in_place;
   user.combines = c.from_all;
+  user.sharded = c.sharded;
   user.fetched_block_bytes_max = detail::fetched_block_bytes_max(c, p.size);
   return user;
 }
@@ -170,6 +171,7 @@ template <class Contract, class T>
     user.fetched_block_bytes_max = (s.from_all ? 1 : 4) * device::fetched_bytes_max();
     user.lets_post = true;
   }
+  user.moves_blocks = of.moves_blocks;
   std::int32_t const parts = of.blocks == 1                ? of.chunk_count
                              : of.chunk_count == of.blocks ? 1
                                                            : of.chunk_count / of.blocks;

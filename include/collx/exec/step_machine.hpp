@@ -7,25 +7,23 @@
 #include <cstring>
 
 #include "collx/device/cache_hint.hpp"
-#include "collx/exec/fetching.hpp"
 #include "collx/exec/operator_calls.hpp"
-#include "collx/exec/pushing.hpp"
-#include "collx/exec/resumable.hpp"
+#include "collx/exec/sending.hpp"
 
 namespace collx::inline abi_1::exec {
 
 // The rule is the fused one that the verifier assumes: a step waits for all its messages and all
 // its credits, then reads, combines, stores and sends at once.
 template <class Endpoint>
-class step_machine : public resumable<Endpoint> {
-  using base = resumable<Endpoint>;
+class step_machine : public sending<Endpoint> {
+  using base = sending<Endpoint>;
 
  public:
   // `map()` returns the memory_map; it is made where it stays.
   template <class Map>
   step_machine(Endpoint& endpoint, int lane, workspace& work, Map const& map, combine_function how,
                preparation const* prepare) noexcept
-      : base(endpoint, lane), work_(work), memory_(map()), combine_(how), prepare_(prepare) {
+      : base(endpoint, lane, map), work_(work), combine_(how), prepare_(prepare) {
     endpoint_.begin(lane, memory_.output(), memory_.output_extent_bytes());
     if (COLLX_UNLIKELY(memory_.lets_post())) pushing<Endpoint>::offer(endpoint, lane, memory_);
   }
@@ -71,6 +69,9 @@ class step_machine : public resumable<Endpoint> {
  private:
   using base::bytes_, base::endpoint_, base::fragment_, base::lane_, base::looks_, base::peer_bytes_;
   using base::k_, base::step_, base::step_count_, base::waits_for_, base::waits_for_message_, base::yields_;
+  using base::blocks_, base::direct, base::find, base::forward, base::lend, base::lend_block, base::lent_;
+  using base::may_send, base::may_send_to_all, base::memory_, base::plan_forward, base::pushed_target;
+  using base::pushes, base::pushes_to, base::rank, base::size, base::skips, base::stage, base::staged_;
 
   enum class phase : std::uint8_t { begin, receive, send, tell };  // tell: of what was stored already
 
@@ -89,6 +90,7 @@ class step_machine : public resumable<Endpoint> {
     for (; k_ < step.to.count; ++k_) {
       rank_t const peer = step.to.member(k_, size());
       if (peer == rank()) continue;
+      if (blocks_.is_done(step_, k_)) continue;
       run const operand = find(sent, k_);
       if (skips(operand)) continue;
       if (!may_send(peer, operand.bytes)) return status::pending;
@@ -100,7 +102,8 @@ class step_machine : public resumable<Endpoint> {
           continue;
         }
       if (!own && direct(operand, sent.where, step)) {
-        lend(peer, operand);
+        if (COLLX_UNLIKELY(memory_.lends_blocks())) lend_block(peer, operand);
+        else lend(peer, operand);
         continue;
       }
       if (staged_ == nullptr || sent.per_peer != 0) {
@@ -193,8 +196,17 @@ class step_machine : public resumable<Endpoint> {
         continue;
       }
       if (skips(target)) continue;
+      if (blocks_.is_done(step_, k_)) continue;
       transport::arrival message;
-      if (status const outcome = receive(peer, target.bytes, message); outcome != status::ok) return outcome;
+      // One that is taken by parts lies there until the last of them.
+      std::size_t const expected =
+          blocks_.is_held(k_) ? memory_.find(step.target, k_, 0).bytes : target.bytes;
+      if (status const outcome = receive(peer, expected, message); outcome != status::ok) return outcome;
+      if (COLLX_UNLIKELY(memory_.moves_blocks())) {
+        status const outcome = take_block(peer, target, message);
+        if (outcome == status::ok) continue;
+        if (outcome != status::not_supported) return outcome;
+      }
       if (!may_send_to_all(step.to, target.bytes)) return status::pending;
       forward_plan const plan = plan_forward(step, target);
       if (plan.stages && !stage(target.bytes)) return status::pending;
@@ -214,6 +226,26 @@ class step_machine : public resumable<Endpoint> {
       endpoint_.consume(lane_, peer);
       if (status const outcome = forward(step, target, plan); outcome != status::ok) return outcome;
     }
+    return status::ok;
+  }
+
+  // Takes what a message is the begin of, if a block was lent. not_supported: none was.
+  COLLX_NEVER_INLINE status take_block(rank_t peer, run const& target,
+                                       transport::arrival const& message) noexcept {
+    std::size_t const bytes = blocks_.lent_bytes(endpoint_, lane_, peer);
+    if (bytes == 0) return status::not_supported;
+    if (bytes != memory_.block_bytes()) {
+      waits_for_ = peer;
+      bytes_ = memory_.block_bytes();
+      peer_bytes_ = bytes;
+      return status::mismatch;
+    }
+    lent_part const part = blocks_.part(memory_, fragment_, target);
+    auto const take = [&](auto& from) noexcept { return from.fetch(peer, part.at, part.to); };
+    if (message.data != nullptr)
+      device::copy(part.to.data, message.data + part.at, part.to.bytes, memory_.streams());
+    else if (status const outcome = fetch(take); outcome != status::ok) return outcome;
+    if (blocks_.took(step_, k_, part, bytes)) endpoint_.consume(lane_, peer);
     return status::ok;
   }
 
@@ -293,107 +325,14 @@ class step_machine : public resumable<Endpoint> {
              memory_.where().size, streamed);
   }
 
-  // ---- sending ---------------------------------------------------------------------------------
-
-  [[nodiscard]] bool may_send(rank_t peer, std::size_t bytes) noexcept {
-    if (COLLX_LIKELY(endpoint_.can_send(lane_, peer))) return true;
-    waits_for_ = peer;
-    waits_for_message_ = false;
-    bytes_ = bytes;
-    return false;
-  }
-
-  [[nodiscard]] bool may_send_to_all(peer_set const& to, std::size_t bytes) noexcept {
-    for (std::int32_t k = 0; k < to.count; ++k) {
-      rank_t const peer = to.member(k, size());
-      if (peer != rank() && !may_send(peer, bytes)) return false;
-    }
-    return true;
-  }
-
-  // Sends what lies in the user's buffer, which is his again when the endpoint is drained.
-  void lend(rank_t peer, run const& payload) noexcept {
-    endpoint_.send(lane_, peer, payload.data, payload.bytes, transport::handover::in_place);
-    lent_ = lent_ || payload.bytes > Endpoint::inline_bytes;
-  }
-
-  [[nodiscard]] COLLX_NEVER_INLINE bool stage(std::size_t bytes) noexcept {
-    if (staged_ == nullptr) staged_ = endpoint_.stage(lane_, bytes);
-    return staged_ != nullptr;
-  }
-
-  // Whether send() can take this run where it lies: because it copies so little itself, or because
-  // receivers may read it there. Scratch is reused by the next fragment, so it is never read later.
-  [[nodiscard]] bool direct(run const& payload, place where, primitive const& step) const noexcept {
-    if (!payload.whole) return false;
-    if (payload.bytes <= Endpoint::inline_bytes) return true;
-    // What a step must copy is what a later one overwrites; nobody overwrites a separate input.
-    bool const stays = !step.copy || (where == place::input && !memory_.in_place());
-    if (!stays || where == place::scratch) return false;
-    return (payload.bytes >= lend_bytes_min && endpoint_.reachable(payload.data, payload.bytes)) ||
-           may_be_fetched(endpoint_, memory_, payload, step);
-  }
-
-  [[nodiscard]] COLLX_NEVER_INLINE forward_plan plan_forward(primitive const& step,
-                                                             run const& result) noexcept {
-    forward_plan plan = pushes().plan(step, result);
-    plan.in_place = plan.stages && step.store && direct(result, step.target.where, step);
-    plan.stages = (plan.stages && !plan.in_place) || (plan.posts && !step.store);
-    return plan;
-  }
-
-  COLLX_NEVER_INLINE status forward(primitive const& step, run const& result,
-                                    forward_plan const& plan) noexcept {
-    run const payload{step.store ? result.data : staged_, result.bytes, result.first, true};
-    for (std::int32_t k = 0; k < step.to.count; ++k) {
-      rank_t const peer = step.to.member(k, size());
-      if (peer == rank()) continue;
-      std::byte* const pushed = plan.pushes ? pushed_target(step, peer) : nullptr;
-      if (pushed != nullptr) endpoint_.send(lane_, peer, pushed, result.bytes, transport::handover::pushed);
-      else if (status const posted = plan.posts ? pushes_to(peer, payload.bytes).post(step, peer, payload)
-                                                : status::not_supported;
-               posted != status::not_supported) {
-        if (posted != status::ok) return posted;
-      } else if (plan.in_place) lend(peer, result);
-      else endpoint_.send(lane_, peer, staged_, result.bytes, transport::handover::staged);
-    }
-    return status::ok;
-  }
-
-  [[nodiscard]] pushing<Endpoint> pushes() noexcept { return {endpoint_, lane_, memory_, fragment_}; }
-  [[nodiscard]] COLLX_NEVER_INLINE std::byte* pushed_target(primitive const& step, rank_t peer) noexcept {
-    return pushes().target(step, peer);
-  }
-  // Those to one peer, of which a failure tells.
-  [[nodiscard]] pushing<Endpoint> pushes_to(rank_t peer, std::size_t bytes) noexcept {
-    waits_for_ = peer;
-    bytes_ = bytes;
-    return pushes();
-  }
-
-  // Whether both ends know that this message does not exist.
-  [[nodiscard]] bool skips(run const& payload) const noexcept {
-    return COLLX_UNLIKELY(memory_.skips_empty()) && payload.bytes == 0;
-  }
-
-  [[nodiscard]] run find(region const& r, std::int32_t k) const noexcept {
-    return memory_.find(r, k, fragment_);
-  }
-  // Of the endpoint, in whose ranks peers are counted; memory_.where() is of the group.
-  [[nodiscard]] rank_t rank() const noexcept { return endpoint_.rank(); }
-  [[nodiscard]] rank_t size() const noexcept { return endpoint_.size(); }
-
   // Results up to this size are fetched into the first-level cache before they are written.
   static constexpr std::size_t prepared_bytes_max = 4096;
 
   workspace& work_;
-  memory_map memory_;
   combine_function combine_;
   preparation const* prepare_;
   phase phase_ = phase::begin;
-  bool lent_ = false;
   bool fetches_ = false;  // a source of this step's fan-in is without data
-  std::byte* staged_ = nullptr;
 };
 
 }  // namespace collx::inline abi_1::exec

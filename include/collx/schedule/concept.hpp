@@ -50,7 +50,9 @@ struct cost {
 // depends on the root; documented_cost(size) is then that of the worst root), `cost_is_bound` (true:
 // no rank's cost is above the documented one, which may be that of no rank), `reproduces` (what can be relied
 // on of the bits of reductions, see reproducibility; default none), `shares_copying(size)` (true: whoever
-// sends a large payload has as much to copy at that time as its receiver: the system may copy it, once).
+// sends a large payload has as much to copy at that time as its receiver: the system may copy it, once),
+// `moves_blocks` (true: chunks are blocks; one step sends from the input, the other stores what comes, each
+// from every peer at most once, and nothing else touches the places it stores to, in any fragment).
 //
 // What depends on how ranks lie, and not only on how many there are, takes a shape in place of the
 // size (and reads problem::inner): hierarchical algorithms do.
@@ -138,6 +140,12 @@ template <class S>
 template <class S>
 [[nodiscard]] constexpr bool shares_copying([[maybe_unused]] rank_t size) {
   if constexpr (requires { S::shares_copying(size); }) return S::shares_copying(size);
+  else return false;
+}
+
+template <class S>
+[[nodiscard]] constexpr bool moves_blocks() {
+  if constexpr (requires { S::moves_blocks; }) return S::moves_blocks;
   else return false;
 }
 

@@ -34,6 +34,8 @@ enum class handover : std::uint8_t {
 //   is_mapped                  peers' memory can be loaded: expect() is not called
 //   fetches                    messages may arrive without data; an endpoint without it need not have
 //                              fetchable, fetch, landing, fetched_ranks_max, offer, post_target, post
+//   lends_blocks               optional: a message may be the begin of a block that is lent whole:
+//                              lends_block(lane, n), and lent_block_bytes(lane, peer) of one that has arrived
 //   finishes_sends             optional: unread_by() names those too who have not been sent everything yet,
 //                              and a call ends only when it names nobody
 //   inline_bytes               payloads of up to so many bytes are copied by send() itself

@@ -27,6 +27,7 @@ class endpoint {
  public:
   static constexpr int lane_count = mapped::lane_count;
   static constexpr bool is_mapped = true;
+  static constexpr bool lends_blocks = true;
   // For tables of choices; a Space without a name is any such transport.
   static constexpr char const* transport_name = [] {
     if constexpr (requires { Space::transport_name; }) return Space::transport_name;
@@ -124,6 +125,14 @@ class endpoint {
     ++collective_[lane];
   }
   void offer(int lane) noexcept { offers_[lane] = true; }
+  // Payloads that are sent in place from now on are the begin of a block of so many bytes, which is lent with
+  // them; 0: they are what they are.
+  void lends_block(int lane, std::size_t bytes) noexcept { lent_block_bytes_[lane] = bytes; }
+  // Of the message that has arrived.
+  [[nodiscard]] std::size_t lent_block_bytes(int lane, rank_t peer) noexcept {
+    letter const& here = at(lane, peer).inbox[at(lane, peer).received % letters_per_inbox];
+    return here.payload == 0 ? 0 : here.lent_block_bytes();
+  }
 
   void expect(int, rank_t, std::byte*, std::size_t) noexcept {}  // peers' memory is read in place
 
@@ -235,7 +244,7 @@ class endpoint {
     next.payload =
         how == handover::greeting ? space_->address_of(own_block_, 1) : space_->address_of(payload, bytes);
     next.target = target_[lane] == nullptr ? 0 : space_->address_of(target_[lane], 1);
-    std::memcpy(next.inlined, &target_bytes_[lane], sizeof target_bytes_[lane]);
+    next.say_bytes(target_bytes_[lane], how == handover::in_place ? lent_block_bytes_[lane] : 0);
     if constexpr (fetches) {
       if (next.payload == 0)
         next.payload =
@@ -381,6 +390,7 @@ class endpoint {
   std::byte const* hinted_[lane_count] = {};
   std::byte const* target_[lane_count] = {};
   std::size_t target_bytes_[lane_count] = {};
+  std::size_t lent_block_bytes_[lane_count] = {};
   bool offers_[lane_count] = {};
   std::uint64_t collective_[lane_count] = {};
 };

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 
 #include "collx/core/atomic_word.hpp"
 #include "collx/core/types.hpp"
@@ -44,7 +45,19 @@ struct alignas(line_bytes) letter {
   std::uint64_t target;   // with a payload: the sender's output, shared or marked in_sender; 0: not reachable
   std::uint32_t bytes;
   std::uint32_t consumed;           // letters of the receiver that the sender has consumed, modulo 2^32
-  std::byte inlined[inline_bytes];  // of a payload elsewhere: the bytes at `target`, a std::size_t
+  // Of a payload elsewhere two std::size_t: the bytes at `target`, and those of the block that begins with
+  // the payload and is lent whole, or 0.
+  std::byte inlined[inline_bytes];
+
+  void say_bytes(std::size_t at_target, std::size_t of_block) noexcept {
+    std::size_t const both[] = {at_target, of_block};
+    std::memcpy(inlined, both, sizeof both);
+  }
+  [[nodiscard]] std::size_t lent_block_bytes() const noexcept {
+    std::size_t told = 0;
+    std::memcpy(&told, inlined + sizeof told, sizeof told);
+    return told;
+  }
 };
 static_assert(sizeof(letter) == line_bytes);
 

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// What steps send, and how: lent where it lies, staged, pushed or posted. The lower half of the step machine.
+#pragma once
+
+#include "collx/exec/fetching.hpp"
+#include "collx/exec/lent_blocks.hpp"
+#include "collx/exec/pushing.hpp"
+#include "collx/exec/resumable.hpp"
+
+namespace collx::inline abi_1::exec {
+
+template <class Endpoint>
+class sending : public resumable<Endpoint> {
+  using base = resumable<Endpoint>;
+
+ protected:
+  template <class Map>
+  sending(Endpoint& endpoint, int lane, Map const& map) noexcept : base(endpoint, lane), memory_(map()) {}
+
+  using base::bytes_, base::endpoint_, base::fragment_, base::k_, base::lane_, base::step_, base::waits_for_;
+  using base::waits_for_message_, base::yields_;
+
+  [[nodiscard]] bool may_send(rank_t peer, std::size_t bytes) noexcept {
+    if (COLLX_LIKELY(endpoint_.can_send(lane_, peer))) return true;
+    waits_for_ = peer;
+    waits_for_message_ = false;
+    bytes_ = bytes;
+    return false;
+  }
+
+  [[nodiscard]] bool may_send_to_all(peer_set const& to, std::size_t bytes) noexcept {
+    for (std::int32_t k = 0; k < to.count; ++k) {
+      rank_t const peer = to.member(k, size());
+      if (peer != rank() && !may_send(peer, bytes)) return false;
+    }
+    return true;
+  }
+
+  // Sends what lies in the user's buffer, which is his again when the endpoint is drained.
+  void lend(rank_t peer, run const& payload) noexcept {
+    endpoint_.send(lane_, peer, payload.data, payload.bytes, transport::handover::in_place);
+    lent_ = lent_ || payload.bytes > Endpoint::inline_bytes;
+  }
+
+  // Sends what lies in the user's buffer, in the first fragment with all that follows it in its block. Where
+  // other requests want their turns, a fragment at a time.
+  COLLX_NEVER_INLINE void lend_block(rank_t peer, run const& payload) noexcept {
+    bool const whole = fragment_ == 0 && !yields_ && payload.bytes >= lend_bytes_min;
+    std::size_t const bytes = whole ? memory_.block_bytes() : 0;
+    blocks_.lend(endpoint_, lane_, step_, k_, bytes, [&]() noexcept { lend(peer, payload); });
+  }
+
+  [[nodiscard]] COLLX_NEVER_INLINE bool stage(std::size_t bytes) noexcept {
+    if (staged_ == nullptr) staged_ = endpoint_.stage(lane_, bytes);
+    return staged_ != nullptr;
+  }
+
+  // Whether send() can take this run where it lies: because it copies so little itself, or because
+  // receivers may read it there. Scratch is reused by the next fragment, so it is never read later.
+  [[nodiscard]] bool direct(run const& payload, place where, primitive const& step) const noexcept {
+    if (!payload.whole) return false;
+    if (payload.bytes <= Endpoint::inline_bytes) return true;
+    // What a step must copy is what a later one overwrites; nobody overwrites a separate input.
+    bool const stays = !step.copy || (where == place::input && !memory_.in_place());
+    if (!stays || where == place::scratch) return false;
+    return (payload.bytes >= lend_bytes_min && endpoint_.reachable(payload.data, payload.bytes)) ||
+           may_be_fetched(endpoint_, memory_, payload, step);
+  }
+
+  [[nodiscard]] COLLX_NEVER_INLINE forward_plan plan_forward(primitive const& step,
+                                                             run const& result) noexcept {
+    forward_plan plan = pushes().plan(step, result);
+    plan.in_place = plan.stages && step.store && direct(result, step.target.where, step);
+    plan.stages = (plan.stages && !plan.in_place) || (plan.posts && !step.store);
+    return plan;
+  }
+
+  COLLX_NEVER_INLINE status forward(primitive const& step, run const& result,
+                                    forward_plan const& plan) noexcept {
+    run const payload{step.store ? result.data : staged_, result.bytes, result.first, true};
+    for (std::int32_t k = 0; k < step.to.count; ++k) {
+      rank_t const peer = step.to.member(k, size());
+      if (peer == rank()) continue;
+      std::byte* const pushed = plan.pushes ? pushed_target(step, peer) : nullptr;
+      if (pushed != nullptr) endpoint_.send(lane_, peer, pushed, result.bytes, transport::handover::pushed);
+      else if (status const posted = plan.posts ? pushes_to(peer, payload.bytes).post(step, peer, payload)
+                                                : status::not_supported;
+               posted != status::not_supported) {
+        if (posted != status::ok) return posted;
+      } else if (plan.in_place) lend(peer, result);
+      else endpoint_.send(lane_, peer, staged_, result.bytes, transport::handover::staged);
+    }
+    return status::ok;
+  }
+
+  [[nodiscard]] pushing<Endpoint> pushes() noexcept { return {endpoint_, lane_, memory_, fragment_}; }
+  [[nodiscard]] COLLX_NEVER_INLINE std::byte* pushed_target(primitive const& step, rank_t peer) noexcept {
+    return pushes().target(step, peer);
+  }
+  // Those to one peer, of which a failure tells.
+  [[nodiscard]] pushing<Endpoint> pushes_to(rank_t peer, std::size_t bytes) noexcept {
+    waits_for_ = peer;
+    bytes_ = bytes;
+    return pushes();
+  }
+
+  // Whether both ends know that this message does not exist.
+  [[nodiscard]] bool skips(run const& payload) const noexcept {
+    return COLLX_UNLIKELY(memory_.skips_empty()) && payload.bytes == 0;
+  }
+
+  [[nodiscard]] run find(region const& r, std::int32_t k) const noexcept {
+    return memory_.find(r, k, fragment_);
+  }
+  // Of the endpoint, in whose ranks peers are counted; memory_.where() is of the group.
+  [[nodiscard]] rank_t rank() const noexcept { return endpoint_.rank(); }
+  [[nodiscard]] rank_t size() const noexcept { return endpoint_.size(); }
+
+  memory_map memory_;
+  lent_blocks<Endpoint> blocks_;
+  bool lent_ = false;
+  std::byte* staged_ = nullptr;
+};
+
+}  // namespace collx::inline abi_1::exec
