@@ -16,7 +16,7 @@ namespace detail {
 // 0: none, or not told.
 [[nodiscard]] COLLX_COLD inline pid_t parent_of(pid_t process) noexcept {
   char path[32], text[512] = {};
-  std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(process));
+  std::snprintf(path, sizeof path, "/proc/%d/stat", process);
   net::owned_fd const file(open(path, O_RDONLY | O_CLOEXEC));
   if (!file || read(file.get(), text, sizeof text - 1) <= 0) return 0;
   char const* const name_end = std::strrchr(text, ')');  // a name may hold anything
@@ -57,11 +57,11 @@ struct job_socket {
       if (each != nullptr) mix(std::getenv(each));
     if (pid_t const process = by.socket == nullptr ? 0 : detail::launcher_behind(by.socket); process != 0) {
       char number[16];
-      std::snprintf(number, sizeof number, "%d", static_cast<int>(process));
+      std::snprintf(number, sizeof number, "%d", process);
       told = mix(number);
     }
     if (told)
-      std::snprintf(text, sizeof text, "@collx-%u-%016llx", static_cast<unsigned>(geteuid()),
+      std::snprintf(text, sizeof text, "@collx-%u-%016llx", geteuid(),
                     static_cast<unsigned long long>(hash_));
   }
 

@@ -168,7 +168,7 @@ COLLX_COLD inline void require_own_user(int fd, char const* path, rank_t rank, r
   std::snprintf(text, sizeof text,
                 "another user (%u) listens there; give COLLX_RENDEZVOUS, or TMPDIR, a folder that only you "
                 "can write to",
-                static_cast<unsigned>(them.user));
+                them.user);
   throw_rendezvous(path, rank, size, status::bad_argument, text);
 }
 

@@ -116,7 +116,7 @@ struct whereabouts {
 
   COLLX_COLD void write_file(net::address const& at, std::uint64_t token) const {
     char draft[4096], text[160];
-    int const fits = std::snprintf(draft, sizeof draft, "%s.%d", place.file, static_cast<int>(getpid()));
+    int const fits = std::snprintf(draft, sizeof draft, "%s.%d", place.file, getpid());
     int const length =
         std::snprintf(text, sizeof text, "collx 1 %s %016" PRIx64 "\n", net::address_text(at).text, token);
     net::owned_fd const file(open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));

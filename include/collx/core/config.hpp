@@ -68,10 +68,11 @@
 #define COLLX_PRINTF(text, first)
 #endif
 
-// Without optimisation nothing is gained by knowing, and it takes instructions to say it.
+// Without optimisation nothing is gained by knowing, and it takes instructions to say it. Not a cast to bool:
+// of what is one already, g++ -Wuseless-cast warns wherever the macro stands.
 #if defined(__OPTIMIZE__) && (defined(__GNUC__) || defined(__clang__))
-#define COLLX_LIKELY(condition) __builtin_expect(static_cast<bool>(condition), 1)
-#define COLLX_UNLIKELY(condition) __builtin_expect(static_cast<bool>(condition), 0)
+#define COLLX_LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define COLLX_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #else
 #define COLLX_LIKELY(condition) (condition)
 #define COLLX_UNLIKELY(condition) (condition)

@@ -65,7 +65,7 @@ class batch {
  private:
   template <int Sources, bool Begin>
   COLLX_HD_INLINE void fold(int k) {
-    pack<By, T, N> read[Sources][Packs];
+    pack<By, T, N> read[std::size_t{Sources}][Packs];
     COLLX_UNROLL
     for (int s = 0; s < Sources; ++s) {
       T const* const source = told_.sources[k + s];

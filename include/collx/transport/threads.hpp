@@ -51,7 +51,7 @@ class threads_world {
     return reinterpret_cast<std::uintptr_t>(p);
   }
   [[nodiscard]] std::byte* at(std::uint64_t address) const noexcept {
-    return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address));
+    return reinterpret_cast<std::byte*>(address);
   }
 
   [[nodiscard]] status interrupted(rank_t) const noexcept {

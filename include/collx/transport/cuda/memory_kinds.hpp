@@ -121,8 +121,8 @@ class memory_kinds {
 
   // CUDA's allocations begin at multiples of 256 bytes, so addresses nearer than that are mostly of one.
   [[nodiscard]] std::atomic<std::uint32_t>& hint_of(std::uintptr_t address) noexcept {
-    std::uint64_t const mixed = (static_cast<std::uint64_t>(address) >> 8) * 0x9e3779b97f4a7c15ULL;
-    return hints_[static_cast<std::size_t>(mixed >> 32) & hint_mask_];
+    std::uint64_t const mixed = (address >> 8) * 0x9e3779b97f4a7c15ULL;
+    return hints_[(mixed >> 32) & hint_mask_];
   }
 
   [[nodiscard]] bool recall_from(std::size_t at, std::uintptr_t address, memory_place& known) noexcept {

@@ -146,7 +146,7 @@ class registrations {
   [[nodiscard]] std::uint32_t& hint_of(memory_place const& place, std::uint64_t owner) noexcept {
     std::uint64_t mixed = place.id ^ (owner << 48);
     mixed = (mixed ^ place.base >> 8) * 0x9e3779b97f4a7c15ULL;
-    return hints_[static_cast<std::size_t>(mixed >> 32) % (4 * capacity_)];
+    return hints_[(mixed >> 32) % (4 * capacity_)];
   }
 
   // A hint that is wrong costs one pass.

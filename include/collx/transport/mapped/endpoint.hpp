@@ -345,9 +345,7 @@ class endpoint {
 
   // A payload that lies in private memory: null, if it is in the sender's.
   [[nodiscard]] static std::byte const* in_private(std::uint64_t payload) noexcept {
-    return (payload & in_sender) != 0
-               ? nullptr
-               : reinterpret_cast<std::byte const*>(static_cast<std::uintptr_t>(payload & ~in_receiver));
+    return (payload & in_sender) != 0 ? nullptr : reinterpret_cast<std::byte const*>(payload & ~in_receiver);
   }
 
   // Whether the peer has consumed the first `count` letters. Looks at shared memory only when the

@@ -21,7 +21,7 @@ namespace collx::inline abi_1::transport::shared_memory {
                                            std::size_t bytes) noexcept {
   while (bytes != 0) {
     iovec const here{to, bytes};
-    iovec const there{reinterpret_cast<void*>(static_cast<std::uintptr_t>(from)), bytes};
+    iovec const there{reinterpret_cast<void*>(from), bytes};
     ssize_t const got = process_vm_readv(process, &here, 1, &there, 1, 0);
     // Less than asked for is no error: what is wrong with the rest, the next call says.
     if (got <= 0) return got < 0 && errno == ESRCH ? status::peer_lost : status::system_failure;
@@ -37,7 +37,7 @@ namespace collx::inline abi_1::transport::shared_memory {
                                             std::size_t bytes) noexcept {
   while (bytes != 0) {
     iovec const here{const_cast<std::byte*>(from), bytes};  // the system only reads it
-    iovec const there{reinterpret_cast<void*>(static_cast<std::uintptr_t>(to)), bytes};
+    iovec const there{reinterpret_cast<void*>(to), bytes};
     ssize_t const put = process_vm_writev(process, &here, 1, &there, 1, 0);
     if (put <= 0) return put < 0 && errno == ESRCH ? status::peer_lost : status::system_failure;
     to += static_cast<std::uint64_t>(put);
