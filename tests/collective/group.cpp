@@ -55,7 +55,7 @@ TEST_CASE("group: sixteen all_reduces are one, in messages") {
     watched::on_threads<counting>(size, [](collx::communicator<counting>& comm) {
       std::vector<std::vector<float>> values(16, std::vector<float>(2, 1.0f));
       std::vector<float> all(32, 1.0f);
-      collx::group g(comm, 4096);
+      collx::group g(comm);
       auto const one = messages_of(comm, [&] { collx::all_reduce(comm, all); });
       auto const separate = messages_of(comm, [&] {
         for (auto& each : values) collx::all_reduce(comm, each);

@@ -123,7 +123,7 @@ TEST_CASE("persistent: several in flight, and started again before they were wai
   on_ranks(3, [](communicator& comm) {
     std::vector<long> a(5000, 1), b(7, 2);
     auto first = collx::persistent::all_reduce(comm, a);
-    auto second = collx::persistent::all_reduce<collx::automatic, collx::priority::urgent>(comm, b);
+    auto second = collx::persistent::all_reduce<collx::priority::urgent>(comm, b);
     for (int i = 0; i < 3; ++i) {
       first.start();
       second.start();

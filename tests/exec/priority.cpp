@@ -40,6 +40,28 @@ TEST_CASE("priority: a small urgent request does not wait for a large one to end
                         {.staging_bytes = 64 * 1024});
 }
 
+TEST_CASE("priority: where it is the only template argument it holds, too") {
+  watched::on_threads(2,
+                      [](auto& comm) {
+                        // Both ordinary lanes are taken: another ordinary one would wait for the first.
+                        std::vector<float> first(4'000'000, 1.0f), second = first;
+                        std::vector<float> small(4, 2.0f), again = small;
+                        auto slow = collx::start::all_reduce(comm, first);
+                        auto as_slow = collx::start::all_reduce(comm, second);
+                        auto quick = collx::start::all_reduce<urgent>(comm, small);
+                        quick.wait();
+                        require(slow.try_test() == collx::status::pending, "started");
+                        auto kept = collx::persistent::all_reduce<urgent>(comm, again);
+                        kept.start();
+                        kept.wait();
+                        require(slow.try_test() == collx::status::pending, "persistent");
+                        slow.wait();
+                        as_slow.wait();
+                        require(small[0] == 4 && again[0] == 4 && second[9] == 2, "a wrong sum");
+                      },
+                      {.staging_bytes = 64 * 1024});
+}
+
 TEST_CASE("priority: without it, the small one on a lane of its own takes turns with the large one") {
   watched::on_threads(2,
                       [](auto& comm) {

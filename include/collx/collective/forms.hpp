@@ -269,7 +269,7 @@ using operator_for = overloaded_operator<element_t<std::remove_reference_t<R>>>;
 //   start::name(comm, ...)        returns a request; bad arguments throw here, the rest comes out of it
 //   persistent::name(comm, ...)   returns a persistent_collective, to be started as often as wanted
 //
-// Template arguments: the algorithm, and for the last two the priority.
+// Template arguments: the algorithm, and for the last two the priority, or the priority alone.
 #define COLLX_DETAIL_FORMS(name)                                                                         \
   COLLX_DETAIL_MISTAKES(name)                                                                            \
   COLLX_DETAIL_MISTAKES(try_##name)                                                                      \
@@ -290,11 +290,16 @@ using operator_for = overloaded_operator<element_t<std::remove_reference_t<R>>>;
   template <class Algorithm = default_algorithm, priority How = priority::normal, class Transport,       \
             class... Arguments>                                                                          \
   [[nodiscard]] auto name(communicator<Transport>& comm, Arguments&&... arguments) {                     \
+    COLLX_DETAIL_REQUIRE_NO_PRIORITY(name, start);                                                       \
     COLLX_DETAIL_REQUIRE_FIT(name);                                                                      \
     COLLX_DETAIL_REQUIRE_BUFFERS_THAT_STAY(Arguments...);                                                \
     return detail::begin<Algorithm>(                                                                     \
         comm.engine(), detail::called_on(comm, detail::bind_##name(detail::where(comm), arguments...)),  \
         How);                                                                                            \
+  }                                                                                                      \
+  template <priority How, class Transport, class... Arguments>                                           \
+  [[nodiscard]] auto name(communicator<Transport>& comm, Arguments&&... arguments) {                     \
+    return start::name<default_algorithm, How>(comm, static_cast<Arguments&&>(arguments)...);            \
   }                                                                                                      \
   }                                                                                                      \
   namespace persistent {                                                                                 \
@@ -302,11 +307,16 @@ using operator_for = overloaded_operator<element_t<std::remove_reference_t<R>>>;
   template <class Algorithm = default_algorithm, priority How = priority::normal, class Transport,       \
             class... Arguments>                                                                          \
   [[nodiscard]] auto name(communicator<Transport>& comm, Arguments&&... arguments) {                     \
+    COLLX_DETAIL_REQUIRE_NO_PRIORITY(name, persistent);                                                  \
     COLLX_DETAIL_REQUIRE_FIT(name);                                                                      \
     COLLX_DETAIL_REQUIRE_BUFFERS_THAT_STAY(Arguments...);                                                \
     return detail::prepare<Algorithm>(                                                                   \
         comm.engine(), detail::called_on(comm, detail::bind_##name(detail::where(comm), arguments...)),  \
         How);                                                                                            \
+  }                                                                                                      \
+  template <priority How, class Transport, class... Arguments>                                           \
+  [[nodiscard]] auto name(communicator<Transport>& comm, Arguments&&... arguments) {                     \
+    return persistent::name<default_algorithm, How>(comm, static_cast<Arguments&&>(arguments)...);       \
   }                                                                                                      \
   }
 
@@ -353,6 +363,10 @@ using operator_for = overloaded_operator<element_t<std::remove_reference_t<R>>>;
                 " with a function that is overloaded, or a template, as its operator: " \
                 "write a lambda, [](T a, T b) { return std::max(a, b); }, or collx::max")
 #endif
+#define COLLX_DETAIL_REQUIRE_NO_PRIORITY(name, form)                                \
+  static_assert((!std::is_same_v<std::remove_cvref_t<Arguments>, priority> && ...), \
+                "collx: a priority is a template argument: " #form "::" #name       \
+                "<collx::priority::urgent>(...)")
 #define COLLX_DETAIL_REQUIRE_BUFFERS_THAT_STAY(...)      \
   static_assert(detail::are_no_temporaries<__VA_ARGS__>, \
                 "collx: a buffer that is started with must stay until wait() returns; give it a name")

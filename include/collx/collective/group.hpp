@@ -2,7 +2,7 @@
 // group: several small collectives as one. What a small one costs is its messages, not its bytes, so k of
 // them over one packed buffer cost little more than one:
 //
-//   group g(comm, 64 * 1024);                  packed buffer of so many bytes, symmetric memory
+//   group g(comm, 64 * 1024);                  packed buffer of so many bytes (the default), symmetric memory
 //   g.all_reduce(a, op); g.all_reduce(b, c, op); g.broadcast(d, root); g.all_gather(e, f); ...
 //   g.run();                                   all done; the list is empty again
 //   auto request = g.start();                  or: returns at once; the list is empty when it is done
@@ -41,7 +41,8 @@ class group {
 
   // `packed_bytes`: room for the calls that go together, per rank; an all_gather of count elements takes
   // size() * count. `calls_max`: how many calls may be listed. Collective, as communicator::allocate.
-  group(communicator<Transport>& comm, std::size_t packed_bytes, std::size_t calls_max = 64)
+  explicit group(communicator<Transport>& comm, std::size_t packed_bytes = 64 * 1024,
+                 std::size_t calls_max = 64)
       : comm_(comm),
         packed_(comm.template allocate<std::byte>(packed_bytes)),
         calls_(calls_max),
