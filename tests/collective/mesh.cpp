@@ -190,6 +190,13 @@ TEST_CASE("mesh: extents that do not fit, and axes without this rank, are refuse
     require(refused([&] { collx::mesh<threads, tp, dp>(world, {2, 2}); }), "2 x 2 of 6");
     require(refused([&] { collx::mesh<threads, tp, dp>(world, {-2, -3}); }), "negative");
     require(refused([&] { collx::mesh<threads, tp, dp>(world, {0, 6}); }), "zero");
+    std::string said;
+    try {
+      (void)collx::make_mesh<tp, cp, dp>(world, {3, -2147483647 - 1, 2147483647});
+    } catch (collx::error const& failure) {
+      said = failure.what();
+    }
+    require(said.find(" of 6: the extents, 3 x -2147483648 x 2147483647, must be") != said.npos, said);
     require(refused([&] { (void)world.along({0, 2, 4}); }), "too far");
     require(refused([&] { (void)world.along({world.rank() == 0 ? 1 : 0, 6, 1}); }), "without this rank");
   });
