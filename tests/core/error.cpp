@@ -54,6 +54,8 @@ TEST_CASE("a report names collective, algorithm, number, rank, peer, step, bytes
 TEST_CASE("a mismatch names both byte counts, or both arguments") {
   CHECK(holds(collx::error(full_report(status::mismatch)).what(),
               "1000000007 bytes expected and 999 received"));
+  // Of an all_to_all_v, or a message, no rank can pass what all others do.
+  CHECK(holds(collx::error(full_report(status::mismatch)).what(), "as much as the peer sends"));
   collx::failure_report report = full_report(status::mismatch);
   report.differs_in = "root";
   std::strcpy(report.here, "1");

@@ -50,8 +50,8 @@ namespace detail {
       return "look at the first failing rank's message; this communicator cannot be used any more";
     case status::peer_lost: return "the process ended before its part was done; look at its own output";
     case status::mismatch:
-      return "pass the same count, element type, operator, root and algorithm on every rank, in the same "
-             "order of calls";
+      return "pass the same count (where each pair has its own: as much as the peer sends), element type, "
+             "operator, root and algorithm on every rank, in the same order of calls";
     case status::out_of_memory: return "free symmetric buffers or communicators, or raise COLLX_HEAP_BYTES";
     case status::system_failure:
       return "the system does not let this rank read the peer's buffer; pass ordinary memory, or set "
