@@ -27,6 +27,24 @@ TEST_CASE("copy: every size and alignment around a few cache lines, streamed and
       }
 }
 
+TEST_CASE("copy: sizes around several pages at a time, streamed and not, wherever pages begin") {
+  collx::replayable_random random(3);
+  constexpr std::size_t several = collx::device::pages_at_a_time * collx::device::page_bytes;
+  std::vector<std::byte> from(2 * several + 8192), to(from.size()), expected;
+  for (std::byte& each : from) each = static_cast<std::byte>(random.next());
+  for (std::size_t const bytes : {several - 64, several - 1, several, several + 1, several + 64,
+                                  several + 4096, 2 * several - 1, 2 * several, 2 * several + 100})
+    for (std::size_t const shift : {0u, 1u, 64u, 1000u, 4095u})
+      for (std::size_t const source : {0u, 3u, 64u, 2048u}) {
+        std::fill(to.begin(), to.end(), std::byte{0x5A});
+        expected = to;
+        std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(source), bytes,
+                    expected.begin() + static_cast<std::ptrdiff_t>(shift));
+        collx::device::copy(to.data() + shift, from.data() + source, bytes, true);
+        REQUIRE(to == expected);
+      }
+}
+
 TEST_CASE("spread: every size, to destinations that lie alike in their lines and to others") {
   collx::replayable_random random(2);
   std::vector<std::byte> from(40'000);

@@ -53,6 +53,12 @@ inline void stream_bytes_min(std::size_t value) noexcept { detail::stream_thresh
 inline constexpr std::size_t line_bytes = 64;
 inline constexpr std::size_t spread_group_bytes = 4 * line_bytes;
 
+// So many neighbouring pages are copied at a time, a line of each in turn: the processor fetches ahead within
+// a page, so several have more of their lines under way. Four take 0.79 to 0.82 of the time of one after the
+// other, from 128 KiB to 32 MiB on both cores at once; two 0.87 to 0.90, eight no less than four; halves of
+// pages, or fetching ahead by instructions, gain nothing.
+inline constexpr std::size_t pages_at_a_time = 4, page_bytes = 4096;
+
 #if defined(COLLX_WIDE_VECTORS)
 
 typedef char line_vector __attribute__((vector_size(64), may_alias));
@@ -75,12 +81,21 @@ COLLX_WIDE_VECTORS inline void copy_streamed_lines(std::byte* to, std::byte cons
 #endif
 
 #if defined(COLLX_WIDE_VECTORS)
+COLLX_WIDE_VECTORS inline void copy_streamed_pages(std::byte* to, std::byte const* from) noexcept {
+  for (std::size_t at = 0; at < page_bytes; at += line_bytes)
+    for (std::size_t page = 0; page < pages_at_a_time; ++page)
+      stream_line(to + page * page_bytes + at, from + page * page_bytes + at);
+}
+
 COLLX_NEVER_INLINE inline void copy_streamed(std::byte* to, std::byte const* from,
                                              std::size_t bytes) noexcept {
   std::size_t const head = (line_bytes - reinterpret_cast<std::uintptr_t>(to) % line_bytes) % line_bytes;
   std::size_t const lines = (bytes - head) / line_bytes * line_bytes;
   std::memcpy(to, from, head);
-  copy_streamed_lines(to + head, from + head, lines);
+  std::size_t at = head;
+  for (; head + lines - at >= pages_at_a_time * page_bytes; at += pages_at_a_time * page_bytes)
+    copy_streamed_pages(to + at, from + at);
+  copy_streamed_lines(to + at, from + at, head + lines - at);
   std::memcpy(to + head + lines, from + head + lines, bytes - head - lines);
   fence_streams();
 }
