@@ -24,7 +24,7 @@ class shm_world {
   // have not. `fd` is the caller's.
   COLLX_COLD shm_world(int fd, rank_t rank)
       : segment_(shared_memory::segment::attach(fd)),
-        heap_(segment_.heap(rank), segment_.chosen().heap_bytes),
+        heap_(segment_.heap(existing(rank)), segment_.chosen().heap_bytes),
         watches_(static_cast<std::size_t>(segment_.size())),
         blocks_(static_cast<std::size_t>(segment_.size())),
         rank_(rank) {
@@ -177,9 +177,14 @@ class shm_world {
     return segment_.of(rank).process.load(std::memory_order_acquire);
   }
 
+  // Asked before the address of its heap: that of a rank there is not would lie outside of the segment.
+  [[nodiscard]] COLLX_COLD rank_t existing(rank_t rank) const {
+    if (rank < 0 || rank >= size())
+      throw_error(status::bad_argument, "there is no rank %d of %d; ranks are counted from 0", rank, size());
+    return rank;
+  }
+
   COLLX_COLD void announce() {
-    if (rank_ < 0 || rank_ >= size())
-      throw_error(status::bad_argument, "there is no rank %d of %d; ranks are counted from 0", rank_, size());
     shared_memory::member& me = segment_.of(rank_);
     std::int32_t nobody = 0;
     me.start_time = shared_memory::start_time(getpid());
