@@ -46,6 +46,11 @@ install_missing() {
     -o Dpkg::Use-Pty=0 "${packages[@]}" >/dev/null
 }
 
+# Whether clang++-22 is there and has the run-time libraries of the sanitizers, which are a package of their own.
+clang_sanitizes() {
+  echo 'int main() {}' | clang++-22 -x c++ -fsanitize=address,undefined -o /dev/null - 2>/dev/null
+}
+
 build_tools=(g++=g++ cmake=cmake ninja=ninja-build)
 test_tools=("${build_tools[@]}" /usr/include/doctest/doctest.h=doctest-dev pkg-config=pkg-config python3=python3
   valgrind=valgrind ip=iproute2 /usr/include/hwloc.h=libhwloc-dev
