@@ -79,7 +79,7 @@ void check_barrier(schedules::entry<forms::started, mailbox> const& barrier,
 }  // namespace
 
 TEST_CASE("mailbox: every schedule of 1 to 33 ranks gives what the reference gives") {
-  // Images of what must come out come and go: memory that the system has to give anew takes a fifth of the time.
+  // Images of what must come out come and go: memory that the system gives anew takes a fifth of the time.
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   std::size_t done = 0;

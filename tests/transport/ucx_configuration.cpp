@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is concluded from UCX_TLS, and from what UCX says of a peer.
 // component: ucx
-// When it is loaded, UCX writes jumps over the first instructions of mmap and others. Those of clang's address
-// sanitizer lie in the program itself and do not survive that; this test needs no memory hooks.
+// When it is loaded, UCX writes jumps over the first instructions of mmap and others. Those of clang's
+// address sanitizer lie in the program itself and do not survive that; this test needs no memory hooks.
 // ctest: ENVIRONMENT UCX_MEM_MMAP_HOOK_MODE=none
 #include <doctest/doctest.h>
 
