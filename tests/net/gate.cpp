@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A gate among callers and strangers: who belongs to the job gets in, whatever the others do.
 // component: tcp
+// thread sanitizer: no, there is one thread
 #include "collx/net/gate.hpp"
 
 #include <cstdlib>

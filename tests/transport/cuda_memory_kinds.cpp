@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cache of memory kinds against a model, over memory that is freed and allocated again at the same
 // addresses: no answer is of an allocation that is gone, and what is known costs what it should.
+// thread sanitizer: no, there is one thread
 #include <cstdlib>
 #include <new>
 #include <optional>
