@@ -43,7 +43,7 @@ void pass_messages(int threads) {
     for (std::size_t m = 0; m < lengths.size(); ++m) {
       std::byte* const from = payload.data() + m % 5;
       for (std::size_t i = 0; i < lengths[m]; ++i) from[i] = content(m, i);
-      windows::send_packets<Words>(team, slot, static_cast<std::uint32_t>(m + 1), from, lengths[m]);
+      windows::send_packets<Words>(team, slot, m, from, lengths[m]);
       both.arrive_and_wait();  // taken: the slot may be written again
       both.arrive_and_wait();
     }
@@ -51,8 +51,8 @@ void pass_messages(int threads) {
   auto const receiver = [&](device_test::host_team& team) {
     for (std::size_t m = 0; m < lengths.size(); ++m) {
       std::size_t came = 0;
-      status const outcome = windows::take_packets<Words>(
-          team, limits, slot, static_cast<std::uint32_t>(m + 1), got.data(), lengths[m], nothing_else, came);
+      status const outcome =
+          windows::take_packets<Words>(team, limits, slot, m, got.data(), lengths[m], nothing_else, came);
       both.arrive_and_wait();
       if (team.rank() == 0) {
         wrong += outcome != status::ok;
@@ -75,22 +75,22 @@ struct lone_slot {
   std::byte const payload[20] = {};
   std::size_t came = 0;
 
-  void send(std::uint32_t number, std::size_t bytes) {
-    windows::send_packets<Words>(device::solo_team(), slot, number, payload, bytes);
+  void send(std::uint64_t message, std::size_t bytes) {
+    windows::send_packets<Words>(device::solo_team(), slot, message, payload, bytes);
   }
   template <class CameOtherwise>
-  status take(std::uint32_t number, std::size_t bytes, CameOtherwise const& came_otherwise) {
+  status take(std::uint64_t message, std::size_t bytes, CameOtherwise const& came_otherwise) {
     device::patience limits;
     limits.stopped_by_peer = limits.stopped_by_host = &stopped;
     came = 0;
-    return windows::take_packets<Words>(device::solo_team(), limits, slot, number, got, bytes, came_otherwise,
-                                        came);
+    return windows::take_packets<Words>(device::solo_team(), limits, slot, message, got, bytes,
+                                        came_otherwise, came);
   }
-  status take(std::uint32_t number, std::size_t bytes) { return take(number, bytes, nothing_else); }
+  status take(std::uint64_t message, std::size_t bytes) { return take(message, bytes, nothing_else); }
 };
 
 template <int Words>
-void find_another_number() {
+void find_another_message() {
   lone_slot<Words> s;
   s.send(7, 20);
   CHECK(s.take(8, 20) == status::aborted);
@@ -108,9 +108,9 @@ void find_another_length() {
     for (std::size_t const expected : {std::size_t{1}, std::size_t{2}, std::size_t{12}, std::size_t{20}}) {
       CAPTURE(sent);
       CAPTURE(expected);
-      auto const number = static_cast<std::uint32_t>(100 * sent + expected);
-      s.send(number, sent);
-      CHECK(s.take(number, expected) == (sent == expected ? status::ok : status::mismatch));
+      std::uint64_t const message = 100 * sent + expected;
+      s.send(message, sent);
+      CHECK(s.take(message, expected) == (sent == expected ? status::ok : status::mismatch));
       CHECK(s.came == sent);
     }
   CHECK(s.take(1, 20, [](std::size_t& bytes) { return bytes = 5000, true; }) == status::mismatch);
@@ -127,8 +127,8 @@ TEST_CASE("packets carry payloads of any length and alignment") {
 }
 
 TEST_CASE("a packet of another message is not taken") {
-  find_another_number<2>();
-  find_another_number<4>();
+  find_another_message<2>();
+  find_another_message<4>();
 }
 
 TEST_CASE("a message of another length, or that came in another way, is told") {

@@ -4,6 +4,7 @@
 
 #include "collx/core/environment.hpp"
 #include "collx/transport/windows/handles.hpp"
+#include "collx/transport/windows/layout.hpp"
 
 namespace collx::inline abi_1 {
 
@@ -26,7 +27,8 @@ struct gpu_settings {
     };
     s.lanes = read("COLLX_CUDA_LANES", s.lanes, 1, 256);
     s.staging_bytes = read("COLLX_CUDA_STAGING_BYTES", s.staging_bytes, 4096, std::int64_t{1} << 30);
-    s.packet_bytes = read("COLLX_CUDA_PACKET_BYTES", s.packet_bytes, 0, 1 << 20);
+    s.packet_bytes = read("COLLX_CUDA_PACKET_BYTES", s.packet_bytes, 0,
+                          std::int64_t{transport::windows::packet_bytes_max});
     s.packet_width = read("COLLX_CUDA_PACKET_WIDTH", s.packet_width, 8, 16);
     if (s.packet_width != 8 && s.packet_width != 16)
       throw error(
@@ -43,8 +45,9 @@ struct gpu_settings {
   [[nodiscard]] bool is_sane() const noexcept {
     constexpr std::size_t gibibyte = std::size_t{1} << 30;
     return lanes >= 1 && lanes <= 256 && staging_bytes >= 4096 && staging_bytes <= gibibyte &&
-           packet_bytes <= gibibyte >> 10 && (packet_width == 8 || packet_width == 16) &&
-           heap_bytes <= gibibyte << 10 && timeout_us >= 1 && timeout_us <= std::uint64_t{1} << 52;
+           packet_bytes <= transport::windows::packet_bytes_max &&
+           (packet_width == 8 || packet_width == 16) && heap_bytes <= gibibyte << 10 && timeout_us >= 1 &&
+           timeout_us <= std::uint64_t{1} << 52;
   }
 };
 

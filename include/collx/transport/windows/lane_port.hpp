@@ -116,10 +116,9 @@ class lane_port {
   COLLX_HD void send_packets(Team const& team, rank_t peer, std::uint64_t message, std::byte const* payload,
                              std::size_t bytes) const noexcept {
     std::byte* const to = group_->peers[peer].window + group_->where.packets(rank(), message);
-    auto const number = static_cast<std::uint32_t>(message + 1);
     if (group_->where.width() == packet_width::wide)
-      windows::send_packets<4>(team, to, number, payload, bytes);
-    else windows::send_packets<2>(team, to, number, payload, bytes);
+      windows::send_packets<4>(team, to, message, payload, bytes);
+    else windows::send_packets<2>(team, to, message, payload, bytes);
   }
 
   // Puts the payload of the k-th packet message of a step together. Each thread waits for its own words and
@@ -128,14 +127,13 @@ class lane_port {
   [[nodiscard]] COLLX_HD status take_packets(Team const& team, rank_t peer, std::uint64_t message, int k,
                                              std::size_t bytes, std::size_t& came) const noexcept {
     std::byte const* const from = group_->own + group_->where.packets(peer, message);
-    auto const number = static_cast<std::uint32_t>(message + 1);
     auto* const to = reinterpret_cast<std::uint32_t*>(landing(k));
     auto const has_letter = [&](std::size_t& length) noexcept {
       return came_as_letter(peer, message, length);
     };
     return group_->where.width() == packet_width::wide
-               ? windows::take_packets<4>(team, limits(), from, number, to, bytes, has_letter, came)
-               : windows::take_packets<2>(team, limits(), from, number, to, bytes, has_letter, came);
+               ? windows::take_packets<4>(team, limits(), from, message, to, bytes, has_letter, came)
+               : windows::take_packets<2>(team, limits(), from, message, to, bytes, has_letter, came);
   }
 
   // Whether the next message from a peer is here, though it went as packets, where a letter is expected: the
@@ -143,8 +141,7 @@ class lane_port {
   [[nodiscard]] COLLX_HD bool came_as_packets(rank_t peer, std::size_t& bytes) const noexcept {
     if (lane_ != 0 || group_->where.packet_bytes() == 0) return false;
     std::uint64_t const taken = book_of(peer).taken;
-    return load_length(group_->own + group_->where.packets(peer, taken),
-                       static_cast<std::uint32_t>(taken + 1), bytes);
+    return load_length(group_->own + group_->where.packets(peer, taken), taken, bytes);
   }
 
   [[nodiscard]] COLLX_HD std::byte* landing(int k) const noexcept {

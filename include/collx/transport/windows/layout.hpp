@@ -50,6 +50,9 @@ struct alignas(128) head {
   std::uint32_t reported;
 };
 
+// Of the largest payload that may travel as packets.
+inline constexpr std::size_t packet_bytes_max = std::size_t{1} << 20;
+
 // Bytes of a packet (packets.hpp).
 enum class packet_width : int { narrow = 8, wide = 16 };
 
@@ -57,8 +60,8 @@ enum class packet_width : int { narrow = 8, wide = 16 };
 class layout {
  public:
   layout() = default;
-  // `staging_bytes`: of one lane. `packet_bytes`: the largest payload that travels as packets, on lane 0;
-  // 0: none do.
+  // `staging_bytes`: of one lane. `packet_bytes`: the largest payload that travels as packets, on lane 0,
+  // at most packet_bytes_max; 0: none do.
   COLLX_HD constexpr layout(rank_t size, int lanes, std::size_t staging_bytes, std::size_t packet_bytes,
                             packet_width width = packet_width::narrow)
       : size_(size),

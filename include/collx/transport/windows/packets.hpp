@@ -5,18 +5,19 @@
 //
 //   8 bytes    4 of payload and the number. (NCCL calls this LL.)
 //   16 bytes   12 of payload and the number: two thirds of the traffic and a third of the stores. The GPU
-//   stores
-//              and loads all 16 at once; a host does not, and stores the half with the number last.
+//              stores and loads all 16 at once; a host does not, and stores the half with the number last.
 //
 // In front of them, in the same slot and stored beside them, is one word with the number and the length, so
 // that ranks which were called with different counts hear of it.
 //
-// A slot's numbers only grow, and what it holds is not overwritten before it is consumed.
+// Messages have numbers of 64 bits, from 0, of which a slot's only grow; what it holds is not overwritten
+// before it is consumed.
 #pragma once
 
 #include "collx/core/status.hpp"
 #include "collx/device/patience.hpp"
 #include "collx/device/team.hpp"
+#include "collx/transport/windows/layout.hpp"
 
 namespace collx::inline abi_1::transport::windows {
 
@@ -67,19 +68,31 @@ struct packets<4> {
 // The word in front, and where packets begin behind it: at a whole packet.
 inline constexpr std::size_t packets_begin = 16;
 
-COLLX_HD inline void store_length(std::byte* slot, std::uint32_t number, std::size_t bytes) noexcept {
+// Number and length are one word: the length takes as many bits as the longest one has, and the number the
+// other 43. A word is looked at whenever a letter is waited for, also where no packets have come for long, so
+// it must not be that of an old message: with 32 bits of the number one would come again within hours.
+inline constexpr int length_bits = 21;
+static_assert(packet_bytes_max >> length_bits == 0);
+
+COLLX_HD inline void store_length(std::byte* slot, std::uint64_t message, std::size_t bytes) noexcept {
   // Relaxed: number and length are one word.
-  device::store_relaxed(reinterpret_cast<std::uint64_t*>(slot),
-                        static_cast<std::uint64_t>(number) << 32 | static_cast<std::uint32_t>(bytes));
+  device::store_relaxed(reinterpret_cast<std::uint64_t*>(slot), (message + 1) << length_bits | bytes);
 }
-// Whether the length of the message of that number is here.
-[[nodiscard]] COLLX_HD inline bool load_length(std::byte const* slot, std::uint32_t number,
+// Whether the length of that message is here.
+[[nodiscard]] COLLX_HD inline bool load_length(std::byte const* slot, std::uint64_t message,
                                                std::size_t& bytes) noexcept {
   // Relaxed: as said above.
   std::uint64_t const word = device::load_relaxed(reinterpret_cast<std::uint64_t const*>(slot));
-  if (static_cast<std::uint32_t>(word >> 32) != number) return false;
-  bytes = static_cast<std::uint32_t>(word);
+  std::uint64_t const length = word & ((std::uint64_t{1} << length_bits) - 1);
+  // No message of packets is empty: that is memory where nothing has been stored yet.
+  if (length == 0 || word - length != (message + 1) << length_bits) return false;
+  bytes = length;
   return true;
+}
+
+// What the packets of a message carry of its number.
+[[nodiscard]] COLLX_HD constexpr std::uint32_t packet_number(std::uint64_t message) noexcept {
+  return static_cast<std::uint32_t>(message + 1);
 }
 
 // The thread that sees to the length: the one with the fewest packets.
@@ -88,11 +101,12 @@ template <device::team Team>
   return team.rank() == team.size() - 1;
 }
 
-// Stores a payload of any alignment, by all threads of the team.
+// Stores a payload of any alignment, by all threads of the team. `bytes`: 1 to packet_bytes_max.
 template <int Words, device::team Team>
-COLLX_HD void send_packets(Team const& team, std::byte* slot, std::uint32_t number, std::byte const* payload,
+COLLX_HD void send_packets(Team const& team, std::byte* slot, std::uint64_t message, std::byte const* payload,
                            std::size_t bytes) noexcept {
-  if (sees_to_length(team)) store_length(slot, number, bytes);
+  if (sees_to_length(team)) store_length(slot, message, bytes);
+  std::uint32_t const number = packet_number(message);
   std::byte* const to = slot + packets_begin;
   constexpr std::size_t each = packets<Words>::payload_words, each_bytes = each * sizeof(std::uint32_t);
   bool const whole_words = reinterpret_cast<std::uintptr_t>(payload) % sizeof(std::uint32_t) == 0;
@@ -118,18 +132,19 @@ COLLX_HD void send_packets(Team const& team, std::byte* slot, std::uint32_t numb
 // where `came_otherwise(came)` says that the message is here, but not as packets.
 template <int Words, device::team Team, class CameOtherwise>
 [[nodiscard]] COLLX_HD status take_packets(Team const& team, device::patience const& limits,
-                                           std::byte const* slot, std::uint32_t number, std::uint32_t* to,
+                                           std::byte const* slot, std::uint64_t message, std::uint32_t* to,
                                            std::size_t bytes, CameOtherwise const& came_otherwise,
                                            std::size_t& came) noexcept {
   // First: of packets beyond the length it would wait in vain.
   if (sees_to_length(team)) {
-    auto const is_here = [&]() noexcept { return load_length(slot, number, came); };
+    auto const is_here = [&]() noexcept { return load_length(slot, message, came); };
     auto const has_strayed = [&]() noexcept { return came_otherwise(came); };
     if (status const outcome = device::wait_until(limits, is_here, has_strayed); outcome != status::ok)
       return outcome;
     if (came != bytes) return status::mismatch;
   }
   std::byte const* const from = slot + packets_begin;
+  std::uint32_t const number = packet_number(message);
   constexpr std::size_t each = packets<Words>::payload_words, each_bytes = each * sizeof(std::uint32_t);
   std::size_t const words = (bytes + 3) / 4;
   for (auto i = static_cast<std::size_t>(team.rank()); i * each_bytes < bytes;
