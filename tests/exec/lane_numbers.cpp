@@ -75,6 +75,39 @@ TEST_CASE("neither are packets of long ago where a letter is waited for") {
   CHECK(bytes == 4 * sizeof(float));
 }
 
+TEST_CASE("packets never carry 0, and those of a slot carry other numbers after each wrap-around") {
+  for (std::uint64_t const near : {std::uint64_t{5}, wraps, 2 * wraps, 3 * wraps, 8 * wraps})
+    for (std::uint64_t message = near - 5; message != near + 5; ++message) {
+      CAPTURE(message);
+      std::uint32_t const number = windows::packet_number(message);
+      CHECK(number != 0);
+      for (std::uint64_t later = windows::depth; later < 8 * wraps; later *= 2)
+        CHECK(windows::packet_number(message + later) != number);
+    }
+}
+
+TEST_CASE("a length alone makes no packets of zeros, or of those of long ago") {
+  for (windows::packet_width const width : {windows::packet_width::narrow, windows::packet_width::wide})
+    for (std::uint64_t const before : {2 * wraps - 1, 2 * wraps, 3 * wraps - 1})
+      for (bool const has_old_ones : {false, true}) {
+        CAPTURE(before);
+        CAPTURE(has_old_ones);
+        group all({.size = 2, .packet_bytes = of_packets * sizeof(float), .width = width});
+        windows::view const& mine = all.view(0);
+        windows::lane_port const port(mine, 0);
+        float const old[4] = {1, 2, 3, 4};
+        if (has_old_ones)
+          windows::lane_port(all.view(1), 0)
+              .send_packets(device::solo_team(), 0, before - wraps, reinterpret_cast<std::byte const*>(old),
+                            sizeof old);
+        windows::store_length(mine.own + mine.where.packets(1, before), before, sizeof old);
+        all.stop();  // so that nothing waits
+        std::size_t came = 0;
+        CHECK(port.take_packets(device::solo_team(), 1, before, 0, sizeof old, came) == status::aborted);
+        CHECK(came == sizeof old);
+      }
+}
+
 TEST_CASE("calls of all lengths go on where the numbers become longer than 32 bits") {
   for (windows::packet_width const width : {windows::packet_width::narrow, windows::packet_width::wide})
     for (int const threads : {1, 3}) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small payloads as packets: each few bytes are stored together with the low half of the message's number, so
-// that neither a letter nor a fence is needed, and the receiver looks once. Two widths, of one layout in
-// memory each:
+// Small payloads as packets: each few bytes are stored together with what 32 bits say of the message's
+// number, so that neither a letter nor a fence is needed, and the receiver looks once. Two widths, of one
+// layout in memory each:
 //
 //   8 bytes    4 of payload and the number. (NCCL calls this LL.)
 //   16 bytes   12 of payload and the number: two thirds of the traffic and a third of the stores. The GPU
@@ -90,10 +90,14 @@ COLLX_HD inline void store_length(std::byte* slot, std::uint64_t message, std::s
   return true;
 }
 
-// What the packets of a message carry of its number.
+// What the packets of a message carry of its number. Never 0, which is in memory where none have been. It
+// comes again, but 2^32 - 1 is odd: in the same slot only after 2^35 messages. A packet of that message would
+// be taken for a new one if all packets there since have been of shorter messages, and the new one is not
+// there yet.
 [[nodiscard]] COLLX_HD constexpr std::uint32_t packet_number(std::uint64_t message) noexcept {
-  return static_cast<std::uint32_t>(message + 1);
+  return static_cast<std::uint32_t>(message % 0xffff'ffffu) + 1;
 }
+static_assert(depth == 8);  // as said above
 
 // The thread that sees to the length: the one with the fewest packets.
 template <device::team Team>
