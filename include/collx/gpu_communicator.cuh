@@ -81,7 +81,7 @@ class gpu_communicator {
   }
   gpu_communicator(gpu_communicator const&) = delete;
   // Collective, as far as peers still run: waits until nobody's kernels look at this window any more.
-  // Graphs that hold calls of this group are not replayed any more.
+  // Graphs that hold calls of this group are not replayed any more; what runs of them is waited for.
   ~gpu_communicator() {
     cudaStreamCaptureMode before = cudaStreamCaptureModeRelaxed;  // as outside_captures, which throws
     (void)cudaThreadExchangeStreamCaptureMode(&before);
@@ -91,6 +91,9 @@ class gpu_communicator {
     if (std::uncaught_exceptions() > exceptions_) abort();  // or peers' kernels would wait for this rank
     if (last_stream_known_) (void)cudaEventSynchronize(own_->last_call.get());
     (void)try_meet();
+    // Graphs that were started long ago may run still, which last_call knows nothing of. All of them were by
+    // now, on all ranks, so none waits for what a rank would do after this.
+    if (unmaps_at_once_) (void)cudaDeviceSynchronize();
     windows_.close();
     (void)try_meet();
     (void)cudaSetDevice(current);
@@ -355,6 +358,7 @@ class gpu_communicator {
   void finish(std::span<transport::cuda_parts::announcement const> all, net::descriptor_exchange* exchange,
               std::uint64_t timeout_us) {
     auto const& mine = all[static_cast<std::size_t>(rank())];
+    unmaps_at_once_ = transport::windows::any_unmaps_at_once(all);
     windows_.open(rank(), all, block_, exchange, timeout_us);
     view_.peers = windows_.views();
     for (auto const& each : all)
@@ -382,7 +386,7 @@ class gpu_communicator {
   unsigned long long last_stream_ = 0;
   int exceptions_ = std::uncaught_exceptions();
   transport::windows::company company_;
-  bool last_stream_known_ = false;
+  bool last_stream_known_ = false, unmaps_at_once_ = false;
   std::uint64_t sequence_ = 0;
 };
 

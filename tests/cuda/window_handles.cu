@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Windows that processes map by descriptors instead of handles of CUDA IPC: the driver's steps one by one,
-// and groups whose ranks all have descriptors, or some.
+// and groups whose ranks all have descriptors, or some, and that go while a graph of theirs runs.
 #include <string>
 #include <vector>
 
@@ -68,6 +68,23 @@ void try_group(gpu_communicator& gpu, stream const& s) {
   }
 }
 
+// Starts a graph of some calls and does not wait for it.
+template <class Transport>
+[[nodiscard]] cudaGraphExec_t start_replay(communicator<Transport>& host, gpu_communicator& gpu,
+                                           stream const& s, buffer<float>& numbers) {
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t ready = nullptr;
+  require(cudaStreamBeginCapture(s.id, cudaStreamCaptureModeThreadLocal), "the begin of a capture");
+  for (int i = 0; i < 20; ++i) all_reduce<algo::ring>(gpu, numbers, collx::max, on(s.id));
+  require(cudaStreamEndCapture(s.id, &graph), "the end of a capture");
+  require(cudaGraphInstantiate(&ready, graph, 0), "instantiating a graph");
+  require(cudaGraphDestroy(graph), "destroying a graph");
+  // To instantiate one may wait for the device, and so for a kernel that waits for this rank.
+  barrier(host);
+  require(cudaGraphLaunch(ready, s.id), "launching a graph");
+  return ready;
+}
+
 // Groups one after the other: memory of the first is gone when the second is made.
 template <class Transport>
 void one_rank(communicator<Transport>& host) {
@@ -78,9 +95,17 @@ void one_rank(communicator<Transport>& host) {
     gpu_settings chosen = gpu_settings::from_environment();
     chosen.heap_bytes = 1 << 20;
     chosen.handles = all_of_them || host.rank() == 0 ? window_handles::descriptors : window_handles::ipc;
-    gpu_communicator gpu(host, chosen);
-    try_group(gpu, s);
-    barrier(host);
+    buffer<float> numbers(std::vector<float>(100'000, static_cast<float>(host.rank())));
+    cudaGraphExec_t replayed = nullptr;
+    {
+      gpu_communicator gpu(host, chosen);
+      try_group(gpu, s);
+      replayed = start_replay(host, gpu, s, numbers);
+    }
+    require(cudaStreamSynchronize(s.id), "a graph whose group has gone");
+    require(cudaGraphExecDestroy(replayed), "destroying a graph");
+    std::vector<float> const expected(numbers.size(), static_cast<float>(host.size() - 1));
+    check(numbers.content() == expected, "results of a graph whose group has gone");
   }
 }
 

@@ -61,3 +61,14 @@ TEST_CASE("ranks of different processes of a host exchange descriptors, where on
     }
   }
 }
+
+TEST_CASE("kernels must have ended before windows are unmapped, if any rank has a descriptor") {
+  constexpr auto none = handle_kind::none, ipc = handle_kind::ipc, fd = handle_kind::descriptor;
+  auto const any = [](std::initializer_list<told> all) {
+    return collx::transport::windows::any_unmaps_at_once(std::span<told const>(all.begin(), all.size()));
+  };
+  CHECK_FALSE(any({{1, none}, {1, none}}));
+  CHECK_FALSE(any({{1, ipc}, {2, none}, {3, ipc}}));
+  CHECK(any({{1, fd}, {2, ipc}}));
+  CHECK(any({{1, ipc}, {2, ipc}, {2, fd}}));
+}

@@ -45,6 +45,16 @@ void descriptor_partners(std::span<Announcement const> all, rank_t rank, std::sp
   }
 }
 
+// Whether any window is unmapped without regard to kernels that still run. To free memory of cudaMalloc waits
+// for them; the driver's functions for virtual memory, which descriptors go with, do not. `Announcement`:
+// kind. Of all ranks.
+template <class Announcement>
+[[nodiscard]] bool any_unmaps_at_once(std::span<Announcement const> all) noexcept {
+  for (Announcement const& each : all)
+    if (each.kind == handle_kind::descriptor) return true;
+  return false;
+}
+
 [[nodiscard]] inline window_handles handles_from_environment() {
   char const* const text = std::getenv("COLLX_CUDA_HANDLES");
   if (text == nullptr) return window_handles::automatic;
