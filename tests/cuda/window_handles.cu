@@ -17,32 +17,38 @@ using namespace collx;
 using gpu_test::buffer, gpu_test::check, gpu_test::require, gpu_test::stream;
 using transport::cuda_parts::cuda_virtual_memory;
 
-// Every step of the driver's, in this process: what is written in one mapping is read in the other, and all
-// memory is back at the end.
-void try_steps() {
+// Every step of the driver's, in this process: what is written in one mapping is read in the other.
+void take_steps(cuda_virtual_memory const& driver) {
   using namespace transport::cuda_parts;
+  shareable_memory<cuda_virtual_memory> made;
+  mapped_memory<cuda_virtual_memory> there;
+  driver_outcome met = shareable_memory<cuda_virtual_memory>::make(driver, 1, 0, made);
+  check(static_cast<bool>(met), std::string("making it: ") + (met ? "" : met.failed));
+  met = map_descriptor(driver, made.descriptor(), made.here().bytes(), 0, there);
+  check(static_cast<bool>(met), std::string("mapping it: ") + (met ? "" : met.failed));
+  made.close_descriptor();
+  check(made.here().data() != there.data(), "two mappings");
+  std::vector<int> content(made.here().bytes() / sizeof(int)), got(content.size());
+  for (std::size_t i = 0; i < content.size(); ++i) content[i] = static_cast<int>(3 * i);
+  buffer<int>::fill(reinterpret_cast<int*>(made.here().data()), content);
+  made = {};  // the other mapping holds the memory
+  require(cudaMemcpy(got.data(), there.data(), there.bytes(), cudaMemcpyDeviceToHost), "cudaMemcpy");
+  check(got == content, "what one mapping has written, another one reads");
+}
+
+// Three times; what the first one takes for good (page tables, say) the third one does not take again. Of the
+// whole device, so other programs show, too.
+void try_steps() {
   cuda_virtual_memory const driver;
   require(cudaFree(nullptr), "cudaFree");
-  std::size_t before = 0, after = 0, all = 0;
-  require(cudaMemGetInfo(&before, &all), "cudaMemGetInfo");
-  {
-    shareable_memory<cuda_virtual_memory> made;
-    mapped_memory<cuda_virtual_memory> there;
-    driver_outcome met = shareable_memory<cuda_virtual_memory>::make(driver, 1, 0, made);
-    check(static_cast<bool>(met), std::string("making it: ") + (met ? "" : met.failed));
-    met = map_descriptor(driver, made.descriptor(), made.here().bytes(), 0, there);
-    check(static_cast<bool>(met), std::string("mapping it: ") + (met ? "" : met.failed));
-    made.close_descriptor();
-    check(made.here().data() != there.data(), "two mappings");
-    std::vector<int> content(made.here().bytes() / sizeof(int)), got(content.size());
-    for (std::size_t i = 0; i < content.size(); ++i) content[i] = static_cast<int>(3 * i);
-    buffer<int>::fill(reinterpret_cast<int*>(made.here().data()), content);
-    made = {};  // the other mapping holds the memory
-    require(cudaMemcpy(got.data(), there.data(), there.bytes(), cudaMemcpyDeviceToHost), "cudaMemcpy");
-    check(got == content, "what one mapping has written, another one reads");
+  std::size_t left[3] = {}, all = 0;
+  for (std::size_t& each : left) {
+    take_steps(driver);
+    require(cudaMemGetInfo(&each, &all), "cudaMemGetInfo");
   }
-  require(cudaMemGetInfo(&after, &all), "cudaMemGetInfo");
-  check(after == before, "all memory is given back");
+  check(left[2] >= left[1], "memory is given back: " + std::to_string(left[1]) +
+                                " bytes were free, and then " + std::to_string(left[2]) +
+                                "; does anybody else use this GPU?");
 }
 
 void try_group(gpu_communicator& gpu, stream const& s) {
@@ -109,11 +115,13 @@ void one_rank(communicator<Transport>& host) {
   }
 }
 
-// In a process of its own: one that has asked CUDA cannot be forked any more.
+constexpr int not_here = 77, failed = 1;
+
+// What what() returns in a process of its own: one that has asked CUDA cannot be forked any more.
 [[nodiscard]] int in_a_process(int (*what)()) {
   pid_t const child = fork();
   if (child == 0) {
-    int code = 1;
+    int code = failed;
     try {
       code = what();
     } catch (std::exception const& e) {
@@ -122,8 +130,24 @@ void one_rank(communicator<Transport>& host) {
     std::fflush(nullptr);
     _exit(code);
   }
-  int outcome = 1;
-  return child > 0 && waitpid(child, &outcome, 0) == child && WIFEXITED(outcome) ? WEXITSTATUS(outcome) : 1;
+  int outcome = failed;
+  return child > 0 && waitpid(child, &outcome, 0) == child && WIFEXITED(outcome) ? WEXITSTATUS(outcome)
+                                                                                 : failed;
+}
+
+// 0: memory can be exported; not_here: the device says that it cannot. The runtime is asked as well: pools of
+// memory that can be exported stand on the same functions of the driver's.
+[[nodiscard]] int ask_for_descriptors() {
+  require(cudaFree(nullptr), "cudaFree");
+  int of_pools = 0;
+  require(cudaDeviceGetAttribute(&of_pools, cudaDevAttrMemoryPoolSupportedHandleTypes, 0),
+          "handles of pools");
+  bool const runtime_can = (of_pools & cudaMemHandleTypePosixFileDescriptor) != 0;
+  check(cuda_virtual_memory::is_there() || !runtime_can,
+        "the driver has descriptors of memory, but its functions are not found");
+  check(cuda_virtual_memory::can_export(0) || !runtime_can,
+        "pools can be exported as descriptors, but can_export() says no");
+  return cuda_virtual_memory::can_export(0) ? 0 : not_here;
 }
 
 }  // namespace
@@ -134,12 +158,14 @@ int main() {
     std::puts("SKIPPED: no GPU");
     return 0;
   }
-  if (in_a_process([] {
-        require(cudaFree(nullptr), "cudaFree");
-        return cuda_virtual_memory::can_export(0) ? 0 : 1;
-      }) != 0) {
+  int const asked = in_a_process(ask_for_descriptors);
+  if (asked == not_here) {
     std::puts("SKIPPED: this GPU does not export its memory as descriptors");
     return 0;
+  }
+  if (asked != 0) {
+    std::fprintf(stderr, "whether this GPU exports its memory: the question failed (%d)\n", asked);
+    return 1;
   }
   try {
     check(in_a_process([] { return try_steps(), 0; }) == 0, "the driver's steps");
