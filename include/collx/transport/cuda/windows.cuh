@@ -154,7 +154,9 @@ class window_mappings {
                                int descriptor) {
     auto* const address = reinterpret_cast<std::byte*>(theirs.window);
     if (theirs.host != mine.host)
-      refuse(rank, peer, "runs on another host; windows reach the GPUs of one host only");
+      refuse(rank, peer,
+             "runs on another host, or in a container with a network namespace of its own; windows reach the "
+             "GPUs of one host only, so let containers share that namespace");
     if (theirs.is_of_process_of(mine)) {
       if (theirs.ordinal != mine.ordinal) reach(rank, peer, theirs.ordinal);
       return address;
