@@ -47,6 +47,7 @@ TEST_CASE("memory is made in whole units, exported and mapped, and goes in the r
     CHECK(made.here().bytes() == 2 * unit);
     CHECK(made.here().data() != nullptr);
     CHECK(made.descriptor() >= 0);
+    CHECK((fcntl(made.descriptor(), F_GETFD) & FD_CLOEXEC) != 0);
     REQUIRE(m.ranges.size() == 1);
     CHECK(m.ranges.begin()->second.devices == std::set<int>{3});
     CHECK(m.handles.empty());  // the mapping alone holds it

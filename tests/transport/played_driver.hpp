@@ -93,7 +93,7 @@ class driver {
     return call("export_fd", [&] {
       std::uint64_t const id = memory_of(handle);
       m_->require(m_->memories.at(id).is_shareable, "export: of memory that cannot be");
-      fd = static_cast<int>(syscall(SYS_memfd_create, "played", 1u));
+      fd = static_cast<int>(syscall(SYS_memfd_create, "played", 0u));  // programs may inherit it
       m_->exported[number_of(fd)] = id;
     });
   }

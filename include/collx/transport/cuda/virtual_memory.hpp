@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <utility>
 
+#include <fcntl.h>
+
 #include "collx/core/error.hpp"
 #include "collx/net/fd.hpp"
 
@@ -28,8 +30,8 @@ concept virtual_memory_driver = std::copyable<D> && std::default_initializable<D
   // Mappings of it last longer.
   { d.release(memory) }
   noexcept->std::same_as<int>;
-  // A descriptor of it, to be closed by who gets it; and, elsewhere, the memory of a descriptor, which
-  // stays the caller's.
+  // A descriptor of it, to be closed by who gets it, and that programs may inherit; and, elsewhere, the
+  // memory of a descriptor, which stays the caller's.
   { d.export_fd(memory, fd) }
   noexcept->std::same_as<int>;
   { d.import_fd(fd, memory) }
@@ -187,6 +189,9 @@ class shareable_memory {
     if (met = outcome_of("cuMemExportToShareableHandle", driver.export_fd(memory, fd)); !met) return met;
     shareable_memory fresh;
     fresh.descriptor_.reset(fd);
+    // A program that another thread starts must not hold the memory. If it cannot be said, nothing else goes
+    // wrong.
+    (void)::fcntl(fd, F_SETFD, FD_CLOEXEC);
     if (met = mapped_memory<Driver>::map(driver, memory, whole, &device, 1, fresh.here_); !met) return met;
     made = std::move(fresh);
     return {};
