@@ -66,6 +66,10 @@ class gpu_communicator {
     gather(host, mine, all);
     try {
       together("gpu_communicator", [&] {
+        struct leaving {  // or peers would wait at the desk of a rank that has failed on the way there
+          std::optional<net::descriptor_exchange>& desk;
+          ~leaving() { desk.reset(); }
+        } const at_the_end{exchange};
         transport::cuda_parts::outside_captures const relaxed;
         finish(std::span(all.data(), all.size()), exchange ? &*exchange : nullptr, chosen.timeout_us);
         // Before any rank has a kernel that waits for others; see kernel_list.cuh.
