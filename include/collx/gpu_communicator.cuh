@@ -53,17 +53,21 @@ class gpu_communicator {
     together("gpu_communicator", [] {});
     bool const is_alone = all_in_one_process(host);
     array<announcement> all(static_cast<std::size_t>(host.size())), mine(1);
-    std::optional<net::descriptor_exchange> exchange;
     together("gpu_communicator", [&] {
       transport::cuda_parts::outside_captures const relaxed;
       prepare(chosen, is_alone);
       mine[0] = transport::cuda_parts::window_mappings::describe(device_, bootstrap::host_identity(), block_,
                                                                  block_bytes_, view_.where);
-      if (is_alone) return;
-      exchange.emplace("gpu_communicator", rank());
-      mine[0].desk = exchange->mine();
     });
     gather(host, mine, all);
+    std::optional<net::descriptor_exchange> exchange;
+    has_descriptors_ =
+        transport::windows::any_has_descriptor(std::span<announcement const>(all.data(), all.size()));
+    if (has_descriptors_ && !is_alone) {  // the same on all ranks
+      together("gpu_communicator",
+               [&] { mine[0].desk = exchange.emplace("gpu_communicator", rank()).mine(); });
+      gather(host, mine, all);
+    }
     try {
       together("gpu_communicator", [&] {
         struct leaving {  // or peers would wait at the desk of a rank that has failed on the way there
@@ -96,8 +100,9 @@ class gpu_communicator {
     if (last_stream_known_) (void)cudaEventSynchronize(own_->last_call.get());
     (void)try_meet();
     // Graphs that were started long ago may run still, which last_call knows nothing of. All of them were by
-    // now, on all ranks, so none waits for what a rank would do after this.
-    if (unmaps_at_once_) (void)cudaDeviceSynchronize();
+    // now, on all ranks, so none waits for what a rank would do after this. To free memory of cudaMalloc
+    // waits for them; to unmap that of descriptors does not.
+    if (has_descriptors_) (void)cudaDeviceSynchronize();
     windows_.close();
     (void)try_meet();
     (void)cudaSetDevice(current);
@@ -333,13 +338,10 @@ class gpu_communicator {
   // The window, before anybody knows how many ranks share a GPU: with as many lanes as are asked for.
   void prepare(gpu_settings const& chosen, bool is_alone) {
     using transport::cuda_parts::require;
-    if (size() > exec::lane_peers_max) {
-      char text[160];
-      std::snprintf(text, sizeof text,
-                    "gpu_communicator: %d ranks are more than the %d that one group may have", size(),
-                    exec::lane_peers_max);
-      throw error(status::not_supported, text);
-    }
+    if (size() > exec::lane_peers_max)
+      throw_error(status::not_supported,
+                  "gpu_communicator: %d ranks are more than the %d that one group may have", size(),
+                  exec::lane_peers_max);
     if (!chosen.is_sane())
       throw error(
           status::bad_argument,
@@ -362,7 +364,6 @@ class gpu_communicator {
   void finish(std::span<transport::cuda_parts::announcement const> all, net::descriptor_exchange* exchange,
               std::uint64_t timeout_us) {
     auto const& mine = all[static_cast<std::size_t>(rank())];
-    unmaps_at_once_ = transport::windows::any_unmaps_at_once(all);
     windows_.open(rank(), all, block_, exchange, timeout_us);
     view_.peers = windows_.views();
     for (auto const& each : all)
@@ -390,7 +391,7 @@ class gpu_communicator {
   unsigned long long last_stream_ = 0;
   int exceptions_ = std::uncaught_exceptions();
   transport::windows::company company_;
-  bool last_stream_known_ = false, unmaps_at_once_ = false;
+  bool last_stream_known_ = false, has_descriptors_ = false;
   std::uint64_t sequence_ = 0;
 };
 

@@ -49,7 +49,7 @@ struct announcement {
   windows::layout where;
   windows::handle_kind kind;
   cudaIpcMemHandle_t handle;  // if it is of that kind
-  net::descriptor_desk desk;  // where descriptors are to be had; of groups of several processes
+  net::descriptor_desk desk;  // where descriptors are to be had, if any rank has one
 
   [[nodiscard]] bool is_of_process_of(announcement const& other) const noexcept {
     return process == other.process;
@@ -91,8 +91,8 @@ class window_mappings {
   }
 
   // Collective: maps what all ranks have told. `own`: the window that this rank has told of. `exchange`: of
-  // this rank's desk; null in a group of one process. Throws error (not_supported, timeout, peer_lost,
-  // bad_argument, out_of_memory, system_failure).
+  // this rank's desk; null where no rank has a descriptor, or all are in one process. Throws error
+  // (not_supported, timeout, peer_lost, bad_argument, out_of_memory, system_failure).
   void open(rank_t rank, std::span<announcement const> all, window_memory& own,
             net::descriptor_exchange* exchange, std::uint64_t timeout_us) {
     announcement const& mine = all[static_cast<std::size_t>(rank)];
@@ -131,7 +131,7 @@ class window_mappings {
   }
 
  private:
-  // What ranks of other processes hand over: nothing, unless any rank has a descriptor.
+  // What ranks of other processes hand over.
   [[nodiscard]] static array<net::owned_fd> exchange_descriptors(rank_t rank,
                                                                  std::span<announcement const> all,
                                                                  window_memory& own,

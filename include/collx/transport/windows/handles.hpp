@@ -45,11 +45,9 @@ void descriptor_partners(std::span<Announcement const> all, rank_t rank, std::sp
   }
 }
 
-// Whether any window is unmapped without regard to kernels that still run. To free memory of cudaMalloc waits
-// for them; the driver's functions for virtual memory, which descriptors go with, do not. `Announcement`:
-// kind. Of all ranks.
+// `Announcement`: kind. Of all ranks.
 template <class Announcement>
-[[nodiscard]] bool any_unmaps_at_once(std::span<Announcement const> all) noexcept {
+[[nodiscard]] bool any_has_descriptor(std::span<Announcement const> all) noexcept {
   for (Announcement const& each : all)
     if (each.kind == handle_kind::descriptor) return true;
   return false;
