@@ -48,10 +48,11 @@ class gpu_communicator {
         heap_(heap_bytes_, 256) {
     using transport::cuda_parts::announcement;
     view_.rank = host.rank(), view_.size = host.size();
+    transport::cuda_parts::process_name me{};
     // To allocate may wait for the device: for a kernel of another group, say, that waits for one of a rank
     // that has not come so far.
-    together("gpu_communicator", [] {});
-    bool const is_alone = all_in_one_process(host);
+    together("gpu_communicator", [&] { me = transport::cuda_parts::process_name::mine(); });
+    bool const is_alone = all_in_one_process(host, me);
     array<announcement> all(static_cast<std::size_t>(host.size())), mine(1);
     together("gpu_communicator", [&] {
       transport::cuda_parts::outside_captures const relaxed;
@@ -325,13 +326,13 @@ class gpu_communicator {
                std::as_writable_bytes(std::span(all.data(), all.size())));
   }
   template <class Transport>
-  [[nodiscard]] static bool all_in_one_process(communicator<Transport>& host) {
-    using transport::cuda_parts::process_name;
-    array<process_name> all(static_cast<std::size_t>(host.size())), mine(1);
-    mine[0] = process_name::mine();
+  [[nodiscard]] static bool all_in_one_process(communicator<Transport>& host,
+                                               transport::cuda_parts::process_name const& me) {
+    array<transport::cuda_parts::process_name> all(static_cast<std::size_t>(host.size())), mine(1);
+    mine[0] = me;
     gather(host, mine, all);
     bool is_one = true;
-    for (process_name const& each : all) is_one = is_one && each == mine[0];
+    for (auto const& each : all) is_one = is_one && each == me;
     return is_one;
   }
 

@@ -16,6 +16,8 @@ class window_memory {
   // process. Throws error (not_supported, out_of_memory, system_failure).
   window_memory(rank_t rank, int device, std::size_t bytes, window_handles wanted, bool is_alone)
       : bytes_(bytes) {
+    // The driver's own functions do not, and answer nothing before.
+    require(cudaFree(nullptr), "making the GPU ready");
     bool has_ipc = false;
     if (wanted != window_handles::descriptors) {
       plain_ = device_block(bytes);
@@ -52,7 +54,6 @@ class window_memory {
  private:
   void export_memory(rank_t rank, int device) {
     plain_ = {};
-    require(cudaFree(nullptr), "making the GPU ready");  // the driver alone does not
     require_window(
         shareable_memory<cuda_virtual_memory>::make(cuda_virtual_memory(), bytes_, device, shared_), rank,
         rank);
