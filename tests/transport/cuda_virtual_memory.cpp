@@ -176,4 +176,6 @@ TEST_CASE("what fails of a window is told with both ranks and the driver's funct
   std::string const own = told({"cuMemCreate", driver_out_of_memory}, 1, status::out_of_memory);
   CHECK(own.find("rank 1: memory for its window: cuMemCreate failed (CUDA driver error 2)") !=
         std::string::npos);
+  // Where descriptors were chosen because there are no handles, ipc would be no way out.
+  CHECK(own.find("if COLLX_CUDA_HANDLES is fd, unset it") != std::string::npos);
 }

@@ -229,7 +229,7 @@ inline void require_window(driver_outcome const& met, rank_t rank, rank_t peer) 
     throw_error(
         code,
         "gpu_communicator, rank %d: memory for its window: %s failed (CUDA driver error %d); make lanes, "
-        "staging or heap smaller (COLLX_CUDA_...), free memory, or set COLLX_CUDA_HANDLES=ipc",
+        "staging or heap smaller (COLLX_CUDA_...), or free memory; if COLLX_CUDA_HANDLES is fd, unset it",
         rank, met.failed, met.code);
   throw_error(
       code,
