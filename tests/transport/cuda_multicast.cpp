@@ -162,3 +162,38 @@ TEST_CASE("multicast: counts that differ are refused on all ranks") {
       m, 3, [](rank_t r) { return traits{.bytes = r == 1 ? unit : 2 * unit, .device = r}; }, look_at_nothing);
   for (result const& each : all) CHECK(each.thrown == status::bad_argument);
 }
+
+TEST_CASE("multicast: a rank that loses the others when it has bound its memory is bound no more") {
+  for (rank_t const who : {0, 1, 2}) {
+    CAPTURE(who);
+    machine m;
+    watched::on_threads(3, [&](auto& comm) {
+      bool const loses = comm.rank() == who;
+      driver here(m, comm.rank());
+      int steps = 0;
+      auto const gather = [&](multicast_offer const& told) {
+        collx::array<multicast_offer> offers(3);
+        collx::all_gather(comm, std::span(&told, 1), offers);
+        if (++steps == 4 && loses) throw collx::error(status::peer_lost, "a test");
+        return offers;
+      };
+      multicast_replica<driver> replica;
+      std::uint64_t object = 0;
+      bool thrown = false;
+      try {
+        object = set_up_multicast(here, {comm.rank(), comm.rank(), true}, unit, gather, replica);
+      } catch (collx::error const& e) {
+        thrown = e.code() == status::peer_lost;
+      }
+      CHECK(thrown == loses);
+      CHECK((replica.own() == nullptr) == loses);
+      CHECK((replica.all() == nullptr) == loses);
+      collx::barrier(comm);
+      replica.undo();
+      collx::barrier(comm);
+      if (comm.rank() == (who == 0 ? 1 : 0)) CHECK(here.release(object) == 0);
+    });
+    CHECK(m.is_empty());
+    CHECK(m.wrong == std::vector<std::string>{});
+  }
+}

@@ -113,7 +113,8 @@ struct multicast_place {
 // goes on before it knows how the step went on all. `gather(offer)`: all ranks' offers, as an array; a
 // barrier, too. Returns the object, with `mine` bound to it on every rank; or 0 on every rank, with nothing
 // left on any, where one of them cannot do its part. Throws error (bad_argument) on all ranks if `bytes`
-// differ, and what gather() does.
+// differ, and what gather() does: then this rank is bound to nothing, and the object is left if others may
+// be.
 template <multicast_driver Driver, class Gather>
 [[nodiscard]] std::uint64_t set_up_multicast(Driver driver, multicast_place const& where, std::size_t bytes,
                                              Gather const& gather, multicast_replica<Driver>& mine) {
@@ -156,13 +157,19 @@ template <multicast_driver Driver, class Gather>
   for (std::size_t r = 0; r < all.size(); ++r) devices[r] = static_cast<int>(all[r].device);
   // Memory can be bound only when all devices are in; and is unbound by all before the object goes.
   bool works = all_work(step(driver.add_device(told.object, where.device) == 0));
-  if (works) {
+  if (!works) return 0;
+  try {
     works = all_work(
         step(mine.bind(driver, told.object, told.whole, where.device, devices.data(), devices.size())));
     if (!works) {
       mine.undo();
       (void)step(false);
     }
+  } catch (...) {
+    mine.undo();
+    // Nobody knows whether others are bound to it, and unbind their memory by this handle.
+    object.keep();
+    throw;
   }
   if (!works) return 0;
   if (is_maker) object.keep();
