@@ -17,6 +17,7 @@
 namespace played_driver {
 
 inline constexpr std::size_t unit = std::size_t{2} << 20;
+inline constexpr std::size_t object_unit_bytes = unit / 4;
 inline constexpr int refusal = 801;  // what a call says that is told to fail
 
 // What all drivers of a test have in common.
@@ -32,6 +33,7 @@ struct machine {
   };
   struct range {
     std::size_t bytes = 0;
+    std::size_t alignment = 0;
     std::uint64_t memory = 0;  // 0: nothing is mapped there
     std::set<int> devices;     // with access
   };
@@ -105,11 +107,12 @@ class driver {
       m_->handles[handle] = id;
     });
   }
-  int reserve(std::size_t bytes, std::uint64_t& address) noexcept {
+  int reserve(std::size_t bytes, std::size_t alignment, std::uint64_t& address) noexcept {
     return call("reserve", [&] {
       m_->require(bytes != 0 && bytes % played_driver::unit == 0, "reserve: not whole units");
       address = ++m_->last << 40;
       m_->ranges[address].bytes = bytes;
+      m_->ranges[address].alignment = alignment;
     });
   }
   int free_address(std::uint64_t address, std::size_t bytes) noexcept {
@@ -123,7 +126,9 @@ class driver {
     return call("map", [&] {
       machine::range& where = m_->ranges.at(address);
       where.memory = memory_of(handle);
-      m_->require(where.bytes == bytes && m_->memories.at(where.memory).bytes == bytes, "map: another size");
+      machine::memory const& what = m_->memories.at(where.memory);
+      m_->require(where.bytes == bytes && what.bytes == bytes, "map: another size");
+      m_->require(!what.is_object || where.alignment == object_unit_bytes, "map: an object at any address");
       ++m_->memories.at(where.memory).mappings;
     });
   }
@@ -148,7 +153,7 @@ class driver {
     return call("can_multicast", [] {}) == 0;
   }
   int object_unit(std::size_t, int, std::size_t& bytes) noexcept {
-    return call("object_unit", [&] { bytes = played_driver::unit / 4; });
+    return call("object_unit", [&] { bytes = object_unit_bytes; });
   }
   int create_object(std::size_t bytes, int devices, std::uint64_t& object) noexcept {
     return call("create_object", [&] {

@@ -31,6 +31,11 @@ concept multicast_driver = virtual_memory_driver<D> &&
   noexcept->std::same_as<int>;
 };
 
+// The length of object and replicas, and what the addresses of the object are multiples of.
+struct multicast_extent {
+  std::size_t bytes = 0, object_unit = 0;
+};
+
 // A rank's part of it.
 template <multicast_driver Driver>
 class multicast_replica {
@@ -41,8 +46,9 @@ class multicast_replica {
 
   // Memory of `device`, bound to an object that all devices have been added to; `devices` of them, all of
   // which reach this replica. False: refused, and nothing is left of it.
-  [[nodiscard]] bool bind(Driver driver, std::uint64_t object, std::size_t bytes, int device,
+  [[nodiscard]] bool bind(Driver driver, std::uint64_t object, multicast_extent const& extent, int device,
                           int const* devices, std::size_t count) noexcept {
+    std::size_t const bytes = extent.bytes;
     driver_ = driver, object_ = object, bytes_ = bytes, device_ = device;
     std::uint64_t memory = 0;
     if (driver.create(bytes, device, false, memory) != 0) return false;
@@ -50,7 +56,7 @@ class multicast_replica {
     is_bound_ = driver.bind(object, memory, bytes) == 0;
     using mapped = mapped_memory<Driver>;
     if (is_bound_ && mapped::map(driver, memory, bytes, devices, count, own_) &&
-        mapped::map(driver, object, bytes, &device, 1, all_))
+        mapped::map(driver, object, bytes, &device, 1, all_, extent.object_unit))
       return true;
     undo();
     return false;
@@ -88,18 +94,19 @@ struct multicast_offer {
   std::int64_t works;
 };
 
-// Whole units of the object and of the memory; 0 if the driver refuses. Objects recommend units of their own,
-// which may be large; those of the memory do as well.
+// Whole units of the object and of the memory; of 0 bytes if the driver refuses. Objects recommend units of
+// their own, which may be large; those of the memory do as well.
 template <multicast_driver Driver>
-[[nodiscard]] std::size_t multicast_bytes(Driver driver, std::size_t bytes, int device,
-                                          int devices) noexcept {
+[[nodiscard]] multicast_extent multicast_extent_of(Driver driver, std::size_t bytes, int device,
+                                                   int devices) noexcept {
   constexpr std::size_t size_max = PTRDIFF_MAX;
   std::size_t of_object = 0, of_memory = 0;
   if (driver.object_unit(bytes, devices, of_object) != 0 || driver.unit(device, false, of_memory) != 0 ||
       of_object == 0 || of_memory == 0)
-    return 0;
+    return {};
   std::size_t const unit = std::lcm(of_object, of_memory);
-  return unit == 0 || unit >= size_max || bytes > size_max - unit ? 0 : (bytes + unit - 1) / unit * unit;
+  if (unit == 0 || unit >= size_max || bytes > size_max - unit) return {};
+  return {(bytes + unit - 1) / unit * unit, of_object};
 }
 
 // How a group takes these steps.
@@ -140,7 +147,8 @@ template <multicast_driver Driver, class Gather>
 
   // One rank makes the object, and the others must round as it does.
   auto const ranks = static_cast<int>(all.size());
-  told.whole = multicast_bytes(driver, bytes, where.device, ranks);
+  multicast_extent const extent = multicast_extent_of(driver, bytes, where.device, ranks);
+  told.whole = extent.bytes;
   physical_memory<Driver> object;
   bool const is_maker = where.rank == 0;
   bool made = !is_maker;
@@ -159,8 +167,8 @@ template <multicast_driver Driver, class Gather>
   bool works = all_work(step(driver.add_device(told.object, where.device) == 0));
   if (!works) return 0;
   try {
-    works = all_work(
-        step(mine.bind(driver, told.object, told.whole, where.device, devices.data(), devices.size())));
+    works =
+        all_work(step(mine.bind(driver, told.object, extent, where.device, devices.data(), devices.size())));
     if (!works) {
       mine.undo();
       (void)step(false);

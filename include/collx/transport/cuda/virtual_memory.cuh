@@ -93,9 +93,9 @@ class cuda_virtual_memory {
     memory = taken;
     return code;
   }
-  [[nodiscard]] int reserve(std::size_t bytes, std::uint64_t& address) const noexcept {
+  [[nodiscard]] int reserve(std::size_t bytes, std::size_t alignment, std::uint64_t& address) const noexcept {
     CUdeviceptr at = 0;
-    CUresult const code = functions().reserve(&at, bytes, 0, 0, 0);
+    CUresult const code = functions().reserve(&at, bytes, alignment, 0, 0);
     address = at;
     return code;
   }

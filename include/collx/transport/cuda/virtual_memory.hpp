@@ -20,7 +20,7 @@ namespace collx::inline abi_1::transport::cuda_parts {
 template <class D>
 concept virtual_memory_driver = std::copyable<D> && std::default_initializable<D> &&
     requires(D d, int device, bool is_shareable, std::size_t bytes, std::uint64_t memory,
-             std::uint64_t address, int fd, int const* devices, std::size_t count) {
+             std::uint64_t address, std::size_t alignment, int fd, int const* devices, std::size_t count) {
   // What sizes are multiples of.
   { d.unit(device, is_shareable, bytes) }
   noexcept->std::same_as<int>;
@@ -36,7 +36,8 @@ concept virtual_memory_driver = std::copyable<D> && std::default_initializable<D
   noexcept->std::same_as<int>;
   { d.import_fd(fd, memory) }
   noexcept->std::same_as<int>;
-  { d.reserve(bytes, address) }
+  // An address that is a multiple of `alignment`, a power of two; 0: what ordinary memory needs.
+  { d.reserve(bytes, alignment, address) }
   noexcept->std::same_as<int>;
   { d.free_address(address, bytes) }
   noexcept->std::same_as<int>;
@@ -110,13 +111,13 @@ class mapped_memory {
   ~mapped_memory() { reset(); }
 
   // Maps `memory`, of which the mapping holds on to what lies behind it; `devices`, `count` of them, get
-  // access. Where it fails, `made` is as it was.
+  // access. `alignment`: of the address. Where it fails, `made` is as it was.
   [[nodiscard]] static driver_outcome map(Driver driver, std::uint64_t memory, std::size_t bytes,
-                                          int const* devices, std::size_t count,
-                                          mapped_memory& made) noexcept {
+                                          int const* devices, std::size_t count, mapped_memory& made,
+                                          std::size_t alignment = 0) noexcept {
     mapped_memory fresh;
     fresh.driver_ = driver, fresh.bytes_ = bytes;
-    driver_outcome met = outcome_of("cuMemAddressReserve", driver.reserve(bytes, fresh.address_));
+    driver_outcome met = outcome_of("cuMemAddressReserve", driver.reserve(bytes, alignment, fresh.address_));
     if (!met) return met;
     fresh.is_reserved_ = true;
     if (met = outcome_of("cuMemMap", driver.map(fresh.address_, bytes, memory)); !met) return met;
