@@ -7,7 +7,9 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <sched.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "bootstrap/connecting.hpp"
 
@@ -70,6 +72,40 @@ struct socket_pair {
   int ends[2];
 };
 
+// What a process says which is the third of a PID namespace of its own, and which the second one has started,
+// by a socket, as Hydra does. Empty: it may not have such a namespace.
+std::string name_in_own_namespace() {
+  int text[2];
+  REQUIRE(pipe(text) == 0);
+  auto const wait_for = [](pid_t child) {
+    int how = -1;
+    if (waitpid(child, &how, 0) != child || how != 0) _exit(1);
+  };
+  pid_t const outside = fork();
+  if (outside == 0) {
+    if (unshare(CLONE_NEWPID) != 0) _exit(0);
+    pid_t const first = fork();
+    if (first != 0) wait_for(first), _exit(0);
+    pid_t const launcher = fork();
+    if (launcher != 0) wait_for(launcher), _exit(0);
+    int ends[2];
+    if (getpid() != 2 || socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) _exit(2);
+    pid_t const rank = fork();
+    if (rank != 0) wait_for(rank), _exit(0);
+    std::string const name = name_for(with(mpich(0, 2), "PMI_FD", std::to_string(ends[1])));
+    if (name.empty() || write(text[1], name.data(), name.size()) < 0) _exit(3);
+    _exit(0);
+  }
+  close(text[1]);
+  char name[100] = {};
+  CHECK(read(text[0], name, sizeof name - 1) >= 0);
+  close(text[0]);
+  int how = -1;
+  CHECK(waitpid(outside, &how, 0) == outside);
+  CHECK(how == 0);
+  return name;
+}
+
 }  // namespace
 
 TEST_CASE("job_socket: ranks of a job have the same name, other jobs have others") {
@@ -103,6 +139,15 @@ TEST_CASE("job_socket: of MPICH's launcher it is known which process it is, if t
   // What leads to this process itself leads to nobody who could have started it.
   socket_pair const own;
   CHECK(name_for(with(mpich(0, 2), "PMI_FD", std::to_string(own.ends[1]))).empty());
+}
+
+TEST_CASE("job_socket: launchers that have the same number in containers of one network are told apart") {
+  std::string const one = name_in_own_namespace();
+  if (one.empty()) {
+    MESSAGE("SKIPPED: it takes the right to make a namespace of processes");
+    return;
+  }
+  CHECK(name_in_own_namespace() != one);
 }
 
 TEST_CASE("connect: under a launcher that says which job it is nobody need say where to meet") {

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "collx/bootstrap/launcher.hpp"
 #include "collx/net/fd.hpp"
@@ -41,6 +42,13 @@ namespace detail {
   return ancestor > 1 ? ancestor : 0;
 }
 
+// The namespace whose numbers this process gives to others: containers that share abstract names, because
+// they share a network, may each have their own. 0: not told.
+[[nodiscard]] COLLX_COLD inline unsigned long long process_namespace() noexcept {
+  struct stat found {};
+  return stat("/proc/self/ns/pid", &found) == 0 ? found.st_ino : 0;
+}
+
 }  // namespace detail
 
 // A name that the ranks of one job have in common and no other job of this host has at the same time. It is
@@ -55,17 +63,22 @@ struct job_socket {
     if (char const* const job = launch::first_set(by.job)) told = mix(std::getenv(job));
     for (char const* const each : by.apart)
       if (each != nullptr) mix(std::getenv(each));
-    if (pid_t const process = by.socket == nullptr ? 0 : detail::launcher_behind(by.socket); process != 0) {
-      char number[16];
-      std::snprintf(number, sizeof number, "%d", process);
-      told = mix(number);
-    }
+    if (by.socket != nullptr) told = mix_process(detail::launcher_behind(by.socket));
     if (told)
       std::snprintf(text, sizeof text, "@collx-%u-%016llx", geteuid(),
                     static_cast<unsigned long long>(hash_));
   }
 
  private:
+  // A number of a process, with the namespace that it is one of.
+  COLLX_COLD bool mix_process(pid_t process) noexcept {
+    unsigned long long const where = process == 0 ? 0 : detail::process_namespace();
+    if (where == 0) return false;
+    char numbers[40];
+    std::snprintf(numbers, sizeof numbers, "%d %llu", process, where);
+    return mix(numbers);
+  }
+
   // Whether there was something. FNV-1a, of the zero at the end, too: "1", "23" is not "12", "3".
   bool mix(char const* part) noexcept {
     if (part == nullptr || part[0] == '\0') return false;
