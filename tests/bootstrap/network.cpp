@@ -219,6 +219,18 @@ TEST_CASE("meet_over_network: nobody encrypts without a secret") {
   CHECK_MESSAGE(holds(said, "set COLLX_SECRET_FILE"), said);
 }
 
+TEST_CASE("network_settings: ranks that are given those of the environment encrypt if COLLX_TLS says so") {
+  auto const protects = [](char const* value) {
+    if (value == nullptr) unsetenv("COLLX_TLS");
+    else setenv("COLLX_TLS", value, 1);
+    return bootstrap::network_settings::from_environment().protects;
+  };
+  CHECK(protects("1") == net::protection::tls);
+  CHECK(protects("0") == net::protection::none);
+  CHECK_THROWS_WITH_AS((void)protects("2"), doctest::Contains("COLLX_TLS"), collx::error);
+  CHECK(protects(nullptr) == net::protection::none);
+}
+
 TEST_CASE("meet_over_network: a rank that is lost while the others meet is named by all") {
   std::string const place = free_place();
   process zero(ordinary(0, 8, place)), one(ordinary(1, 8, place));

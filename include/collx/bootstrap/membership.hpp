@@ -5,6 +5,7 @@
 #include "collx/bootstrap/launcher.hpp"
 #include "collx/core/array.hpp"
 #include "collx/net/gate.hpp"
+#include "collx/net/protection.hpp"
 
 namespace collx::inline abi_1::bootstrap {
 
@@ -12,7 +13,7 @@ struct network_settings {
   std::uint64_t timeout_us = 30'000'000;  // COLLX_TIMEOUT_US: until everybody has come
   char const* interfaces = nullptr;       // COLLX_INTERFACE: "ib0,eth"; null: the one that leads to rank 0
   std::uint32_t flow_count = 1;  // connections of purpose link that a peer may open: 0 .. flow_count-1
-  net::protection protects = net::protection::none;  // of those, and of the meeting's own
+  net::protection protects = net::protection::none;  // COLLX_TLS; of those, and of the meeting's own
   net::socket_settings sockets;
 
   // Throws error (bad_argument) naming the variable that is wrong.
@@ -20,6 +21,7 @@ struct network_settings {
     network_settings chosen;
     chosen.timeout_us = transport::settings::from_environment().timeout_us;
     chosen.interfaces = std::getenv("COLLX_INTERFACE");
+    chosen.protects = net::asks_for_tls() ? net::protection::tls : net::protection::none;
     chosen.sockets = net::socket_settings::from_environment(chosen.timeout_us);
     return chosen;
   }
