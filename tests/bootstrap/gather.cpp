@@ -108,8 +108,20 @@ TEST_CASE("gather: a neighbour that has gone is named, and one that is silent") 
   outcome const gone = gather(all[1], "one", long_us);
   CHECK(gone.code == status::peer_lost);
   CHECK(gone.words.find("rank 0 was lost") != std::string::npos);
-  outcome const silent = gather(all[0], "zero", 20'000);
-  CHECK(silent.code != status::ok);
+  std::vector<network_membership> const others = tree_of(3);
+  CHECK(gather(others[0], "zero", 20'000).code == status::timeout);
+}
+
+TEST_CASE("gather: a membership without its connections, as an encrypted meeting leaves it, is refused") {
+  std::vector<network_membership> all = tree_of(3);
+  all[0].children[1].reset();
+  outcome const above = gather(all[0], "zero", long_us);
+  CHECK(above.code == status::bad_argument);
+  CHECK(above.words.find("rank 0 of 3: rank 2 has no connection with this one") != std::string::npos);
+  all[2].parent.reset();
+  outcome const below = gather(all[2], "two", long_us);
+  CHECK(below.code == status::bad_argument);
+  CHECK(below.words.find("rank 2 of 3: rank 0 has no connection with this one") != std::string::npos);
 }
 
 TEST_CASE("gather: all others name a rank that is silent, and one that is gone, with its address") {

@@ -18,11 +18,18 @@ class text_gathering {
  public:
   static constexpr std::size_t text_bytes_max = 64 * 1024;
 
+  // `all`: with its connections of the tree, which an encrypted meeting leaves none of. Throws error
+  // (bad_argument) if one is missing.
   COLLX_COLD text_gathering(network_membership const& all, std::uint64_t deadline_us)
       : all_(all), patience_(all.rank, deadline_us), links_(all.children.size() + 1) {
     for (std::size_t i = 0; i < all.children.size(); ++i)
       links_[i] = {all.children[i].get(), first_tree_child(all.rank) + static_cast<rank_t>(i)};
-    links_[all.children.size()] = {all.parent.get(), tree_parent(all.rank)};
+    if (all.rank != 0) links_[all.children.size()] = {all.parent.get(), tree_parent(all.rank)};
+    for (link const& each : links_)
+      if (each.fd < 0 && each.to != no_rank)
+        fail(status::bad_argument, each.to,
+             "has no connection with this one: those of an encrypted meeting end with it; meet without "
+             "COLLX_TLS, or exchange texts by a collective");
   }
 
   // Collective. What every rank has told, by rank. Throws error: bad_argument (too long), timeout or
