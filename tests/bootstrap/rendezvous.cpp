@@ -13,6 +13,7 @@
 #include <doctest/doctest.h>
 
 #include "bootstrap/folder.hpp"
+#include "transport/without_descriptors.hpp"
 
 namespace {
 
@@ -121,7 +122,8 @@ TEST_CASE("rendezvous: at an abstract name, which is open to all, other users ge
       (void)!send(fd.get(), &me, sizeof me, MSG_NOSIGNAL);
       bootstrap::detail::verdict say{};
       collx::net::owned_fd memory;
-      _exit(bootstrap::detail::receive_verdict(fd.get(), say, memory) && memory ? 43 : 44);
+      bool const is_answered = bootstrap::detail::receive_verdict(fd.get(), say, memory) == collx::status::ok;
+      _exit(is_answered && memory ? 43 : 44);
     }
     int how = -1;
     REQUIRE(waitpid(guest, &how, 0) == guest);
@@ -169,6 +171,25 @@ TEST_CASE("rendezvous: a path that is closed to this user is neither waited for 
   REQUIRE(WIFEXITED(how));
   if (WEXITSTATUS(how) == 1) MESSAGE("SKIPPED: root cannot become another user here");
   else CHECK(WEXITSTATUS(how) == 42);
+}
+
+TEST_CASE("rendezvous: a rank that has no room for the descriptor says so, not that its number is taken") {
+  folder const here;
+  std::string const path = here.at("meet");
+  pid_t const zero = fork();
+  if (zero == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    _exit(refusal(path, 0, 100'000'000).empty() ? 42 : 2);
+  }
+  std::string said;
+  {
+    without_descriptors const limit(1);  // for the socket to ask with
+    said = refusal(path, 1, 100'000'000);
+  }
+  CHECK_MESSAGE(holds(said, "rank 1 of 2: this process has no room for the descriptor"), said);
+  int how = -1;
+  CHECK(waitpid(zero, &how, 0) == zero);
+  CHECK((WIFEXITED(how) && WEXITSTATUS(how) == 42));
 }
 
 TEST_CASE("rendezvous: a queue before a rank 0 that does not answer is left at the deadline") {

@@ -10,6 +10,7 @@
 
 #include "collx/collective/all_gather.hpp"
 #include "net/desks.hpp"
+#include "transport/without_descriptors.hpp"
 #include "watched.hpp"
 
 namespace {
@@ -100,6 +101,43 @@ TEST_CASE("a rank that ends when asked, and one that ends when it has answered a
     CHECK(met.says("rank 1 (process 4711)"));
     CHECK(static_cast<bool>(met.got) == answers);
   }
+}
+
+TEST_CASE("a message whose descriptor there is no room for is not taken for one without") {
+  int ends[2];
+  REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
+  owned_fd const from(ends[0]), to(ends[1]);
+  char text = 'x';
+  owned_fd got;
+  for (int i = 0; i < 2; ++i) REQUIRE(net::send_with_fd(from.get(), &text, 1, STDERR_FILENO));
+  {
+    without_descriptors const limit;
+    CHECK(net::receive_with_fd(to.get(), &text, 1, got) == -1);
+    CHECK(errno == EMFILE);
+    CHECK_FALSE(got);
+  }
+  CHECK(net::receive_with_fd(to.get(), &text, 1, got) == 1);
+  CHECK(got);
+}
+
+TEST_CASE("a rank that has no room for a descriptor says so") {
+  descriptor_exchange mine("a test", 0);
+  played_desk const one;
+  other_process const plays([&] {
+    owned_fd const guest = one.answer(right_answer(mine.mine()));
+    for (;;) pause();
+  });
+  owned_fd const own = memory_of(7);
+  std::vector<owned_fd> others;  // poll() takes no more descriptors at a time than a process may have
+  for (int i = 0; i < 100; ++i) others.emplace_back(dup(own.get()));
+  outcome met;
+  {
+    without_descriptors const limit(1);  // for the socket to ask with
+    met = run_as(mine, 0, mine.mine(), one.desk(), own.get());
+  }
+  CHECK(met.code == status::system_failure);
+  CHECK_MESSAGE(met.says("a descriptor cannot be received"), met.text);
+  CHECK(met.says("raise the limit on descriptors"));
 }
 
 TEST_CASE("a rank that gives up is noticed by one that waits for it") {

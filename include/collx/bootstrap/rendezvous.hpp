@@ -52,9 +52,12 @@ enum class verdict : std::uint32_t { welcome = 1, wrong_version, wrong_size, ran
   return net::send_with_fd(to, &answer, sizeof answer, fd);
 }
 
-// Receives a verdict and the descriptor that came with it, if any. False on a broken answer.
-[[nodiscard]] inline bool receive_verdict(int from, verdict& answer, owned_fd& fd) noexcept {
-  return net::receive_with_fd(from, &answer, sizeof answer, fd) == static_cast<ssize_t>(sizeof answer);
+// Receives a verdict and the descriptor that came with it, if any. peer_lost: a broken answer;
+// system_failure: there is no room for a descriptor.
+[[nodiscard]] inline status receive_verdict(int from, verdict& answer, owned_fd& fd) noexcept {
+  ssize_t const got = net::receive_with_fd(from, &answer, sizeof answer, fd);
+  if (got == static_cast<ssize_t>(sizeof answer)) return status::ok;
+  return got < 0 && errno == EMFILE ? status::system_failure : status::peer_lost;
 }
 
 [[noreturn]] COLLX_COLD inline void throw_rendezvous(char const* path, rank_t rank, rank_t size, status code,
@@ -172,6 +175,23 @@ COLLX_COLD inline void require_own_user(int fd, char const* path, rank_t rank, r
   throw_rendezvous(path, rank, size, status::bad_argument, text);
 }
 
+// What rank 0 answers at `from`: the descriptor of the segment, or none if it goes without a word.
+[[nodiscard]] COLLX_COLD inline owned_fd hear_zero(int from, char const* path, rank_t rank, rank_t size) {
+  verdict say{};
+  owned_fd segment_fd;
+  status const heard = receive_verdict(from, say, segment_fd);
+  if (heard == status::system_failure)
+    throw_rendezvous(path, rank, size, heard,
+                     "this process has no room for the descriptor of the memory; raise the limit on "
+                     "descriptors (ulimit -n)");
+  if (heard != status::ok || (say == verdict::welcome && segment_fd)) return segment_fd;
+  throw_rendezvous(path, rank, size, status::bad_argument,
+                   say == verdict::wrong_version ? "rank 0 runs another version of collx; use one version"
+                   : say == verdict::wrong_size
+                       ? "rank 0 was started with another WORLD_SIZE; give all ranks the same"
+                       : "this rank is taken or out of range; give every process a RANK of its own");
+}
+
 // The other ranks' side: asks until rank 0 answers. Returns the descriptor of the segment.
 [[nodiscard]] COLLX_COLD inline owned_fd ask(char const* path, rank_t rank, rank_t size,
                                              std::uint64_t deadline_us) {
@@ -185,17 +205,9 @@ COLLX_COLD inline void require_own_user(int fd, char const* path, rank_t rank, r
       hello me{};
       me.rank = rank;
       me.size = size;
-      verdict say{};
-      owned_fd segment_fd;
       if (::send(fd.get(), &me, sizeof me, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof me) &&
-          ready_before(fd.get(), POLLIN, deadline_us) && receive_verdict(fd.get(), say, segment_fd)) {
-        if (say == verdict::welcome && segment_fd) return segment_fd;
-        char const* const why =
-            say == verdict::wrong_version ? "rank 0 runs another version of collx; use one version"
-            : say == verdict::wrong_size
-                ? "rank 0 was started with another WORLD_SIZE; give all ranks the same"
-                : "this rank is taken or out of range; give every process a RANK of its own";
-        throw_rendezvous(path, rank, size, status::bad_argument, why);
+          ready_before(fd.get(), POLLIN, deadline_us)) {
+        if (owned_fd segment_fd = hear_zero(fd.get(), path, rank, size)) return segment_fd;
       }
     } else if (errno == EACCES) {  // which no waiting changes
       throw_rendezvous(path, rank, size, status::bad_argument,

@@ -183,6 +183,7 @@ class descriptor_exchange {
     owned_fd fd;
     ssize_t const got = receive_with_fd(from.asked.get(), &said, sizeof said, fd);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (got < 0 && errno == EMFILE) throw_system("a descriptor cannot be received");
     if (got <= 0) {
       from.is_closed = true;
       // A rank that is through has this one's answer.

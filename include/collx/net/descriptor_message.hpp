@@ -3,6 +3,7 @@
 // file. And who is at the other end.
 #pragma once
 
+#include <cerrno>
 #include <cstring>
 
 #include <sys/socket.h>
@@ -31,7 +32,8 @@ namespace collx::inline abi_1::net {
 }
 
 // Receives what send_with_fd() has sent: how many bytes came, 0 at the end, or -1 with errno. More than
-// `bytes` of one message come as bytes + 1. `fd` holds the descriptor, if one came; of several, one.
+// `bytes` of one message come as bytes + 1. `fd` holds the descriptor, if one came; of several, one. -1 and
+// EMFILE also if one was sent that this process has no room for: then the message is gone.
 [[nodiscard]] inline ssize_t receive_with_fd(int from, void* text, std::size_t bytes, owned_fd& fd) noexcept {
   iovec payload{text, bytes};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
@@ -42,12 +44,15 @@ namespace collx::inline abi_1::net {
   message.msg_controllen = CMSG_LEN(sizeof(int));  // CMSG_SPACE would have room for a second one
   ssize_t const got = ::recvmsg(from, &message, MSG_CMSG_CLOEXEC);
   if (got < 0) return got;
+  bool has_one = false;
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part))
     if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS) {
       int received = -1;
       std::memcpy(&received, CMSG_DATA(part), sizeof received);
       fd.reset(received);
+      has_one = true;
     }
+  if ((message.msg_flags & MSG_CTRUNC) != 0 && !has_one) return errno = EMFILE, -1;
   return (message.msg_flags & MSG_TRUNC) != 0 ? got + 1 : got;
 }
 
