@@ -75,6 +75,15 @@ TEST_CASE("tcp: a message for a communicator that its receiver has left is in no
   }
 }
 
+// So many more groups come and go that nobody remembers those before.
+void let_all_be_forgotten(communicator& comm) {
+  for (std::size_t i = 0; i < left_groups::remembered; ++i) {
+    auto reserved = tcp::membership::reserve(comm.engine(), 0, 2);
+    std::uint64_t const number = reserved.token;
+    communicator const leaves = assemble(comm, number, std::move(reserved));
+  }
+}
+
 TEST_CASE("tcp: what is read of a message when its communicator goes is written to no memory of that") {
   watchdog dog;
   int theirs[2];
@@ -116,6 +125,7 @@ TEST_CASE("tcp: what is read of a message when its communicator goes is written 
       }
       std::vector<std::byte> const as_left = target;
       CHECK((as_left[0] == std::byte{9}) == expected);
+      if (expected) let_all_be_forgotten(comm);
       write(std::span(text).subspan(bytes / 2));
       CHECK(target == as_left);
     }

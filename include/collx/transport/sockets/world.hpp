@@ -262,7 +262,9 @@ class tcp_world {
     }
     [[nodiscard]] bool end(sockets::frame const& what, std::byte const* slice) noexcept {
       if (last == nullptr || last->id() != what.communicator) last = world.find(what.communicator);
-      return last != nullptr ? last->end(what, slice) : world.left_.holds(what.communicator);
+      // It has begun. So it went to no memory of anybody (link::forget()) if there is nobody by now, whether
+      // that is still remembered or not.
+      return last == nullptr || last->end(what, slice);
     }
   };
 
