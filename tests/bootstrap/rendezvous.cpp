@@ -173,6 +173,18 @@ TEST_CASE("rendezvous: a path that is closed to this user is neither waited for 
   else CHECK(WEXITSTATUS(how) == 42);
 }
 
+TEST_CASE("rendezvous: who waits in vain is told what to do about the kind of place that it is") {
+  folder const here;
+  std::string const path = here.at("meet"), name = "@collx_test_nobody_" + std::to_string(getpid());
+  for (rank_t const rank : {0, 1}) {
+    CAPTURE(rank);
+    std::string const by_path = refusal(path, rank, 1000), by_name = refusal(name, rank, 1000);
+    CHECK_MESSAGE(holds(by_path, "with the same COLLX_RENDEZVOUS, or raise COLLX_TIMEOUT_US"), by_path);
+    CHECK_MESSAGE(holds(by_name, "by one launcher; where they are in containers"), by_name);
+    CHECK_MESSAGE(holds(by_name, "set COLLX_RENDEZVOUS to a path that they share"), by_name);
+  }
+}
+
 TEST_CASE("rendezvous: a rank that has no room for the descriptor says so, not that its number is taken") {
   folder const here;
   std::string const path = here.at("meet");

@@ -60,6 +60,13 @@ enum class verdict : std::uint32_t { welcome = 1, wrong_version, wrong_size, ran
   return got < 0 && errno == EMFILE ? status::system_failure : status::peer_lost;
 }
 
+// For who has waited in vain. Nobody need have chosen an abstract name (job_socket.hpp).
+[[nodiscard]] COLLX_COLD inline char const* how_to_meet(char const* path) noexcept {
+  return is_abstract(path) ? "by one launcher; where they are in containers with networks of their own, set "
+                             "COLLX_RENDEZVOUS to a path that they share; or raise COLLX_TIMEOUT_US"
+                           : "with the same COLLX_RENDEZVOUS, or raise COLLX_TIMEOUT_US";
+}
+
 [[noreturn]] COLLX_COLD inline void throw_rendezvous(char const* path, rank_t rank, rank_t size, status code,
                                                      char const* what) {
   throw_error(code, "rendezvous at %.120s, rank %d of %d: %s", path, rank, size, what);
@@ -147,9 +154,8 @@ class host {
     rank_t missing = 1;
     while (seen_[static_cast<std::size_t>(missing)]) ++missing;
     throw_error(status::timeout,
-                "rendezvous at %.120s, rank 0 of %d: rank %d never came; start all %d ranks with the same "
-                "COLLX_RENDEZVOUS, or raise COLLX_TIMEOUT_US",
-                path_, size_, missing, size_);
+                "rendezvous at %.120s, rank 0 of %d: rank %d never came; start all %d ranks %s", path_, size_,
+                missing, size_, how_to_meet(path_));
   }
 
   char const* path_;
@@ -215,9 +221,9 @@ COLLX_COLD inline void require_own_user(int fd, char const* path, rank_t rank, r
                        "as one user, or set COLLX_RENDEZVOUS to a path of your own");
     }
     if (now_us() >= deadline_us)
-      throw_rendezvous(path, rank, size, status::timeout,
-                       "rank 0 does not answer; start it with the same "
-                       "COLLX_RENDEZVOUS, or raise COLLX_TIMEOUT_US");
+      throw_error(status::timeout,
+                  "rendezvous at %.120s, rank %d of %d: rank 0 does not answer; start all ranks %s", path,
+                  rank, size, how_to_meet(path));
     // Nobody announces that rank 0 has begun to listen: ask again in a while.
     ::poll(nullptr, 0, 5);
   }
