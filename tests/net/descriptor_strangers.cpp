@@ -117,6 +117,32 @@ TEST_CASE("a rank is answered once") {
   CHECK_FALSE(gets_something(second));
 }
 
+TEST_CASE("of strangers, however they come and go, the one who came first is shown out first") {
+  descriptor_exchange mine("a test", 0);
+  played_desk one;
+  other_process guests([&] {
+    std::vector<owned_fd> strangers;
+    auto const one_more = [&]() -> owned_fd& { return strangers.emplace_back(guest_at(mine.mine())); };
+    auto const waits_for_end = [&](std::size_t which, std::size_t or_which) {
+      pollfd ends[] = {{strangers[which].get(), POLLIN, 0}, {strangers[or_which].get(), POLLIN, 0}};
+      if (poll(ends, 2, -1) < 1) _exit(9);
+      return ends[0].revents != 0;
+    };
+    for (int i = 0; i < 65; ++i) one_more();
+    if (!waits_for_end(0, 0)) _exit(8);  // there is room for 64: they are all inside
+    strangers[1].reset();
+    one_more();  // the newest, who must not be taken for the oldest because he has a place that is free
+    one_more();
+    if (!waits_for_end(2, 65)) _exit(7);
+    descriptor_exchange::question const asked = right_question(mine.mine(), 1);
+    say(strangers[65], &asked, sizeof asked);
+    owned_fd const zero = one.answer(right_answer(mine.mine()));
+    _exit(gets_something(strangers[65]) ? 0 : 6);
+  });
+  CHECK(run_as_zero(mine, one.desk()).text == "");
+  CHECK(guests.end() == 0);
+}
+
 constexpr uid_t somebody_else = 65534;
 
 bool may_be_somebody_else() {

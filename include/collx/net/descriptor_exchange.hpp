@@ -209,15 +209,17 @@ class descriptor_exchange {
       if (fd) keep(std::move(fd));
     }
   }
-  // In an empty place, or that of him who has been silent for longest.
+  // Behind all others, so that they stand in the order in which they came. If there is no place, the first
+  // one goes, who has been silent for longest.
   void keep(owned_fd&& guest) noexcept {
+    std::size_t count = 0;
     for (std::size_t i = 0; i < guests_max; ++i)
-      if (!guests_[i]) {
-        guests_[i] = std::move(guest);
-        return;
-      }
-    for (std::size_t i = 1; i < guests_max; ++i) guests_[i - 1] = std::move(guests_[i]);
-    guests_[guests_max - 1] = std::move(guest);
+      if (guests_[i] && i != count++) guests_[count - 1] = std::move(guests_[i]);
+    if (count == guests_max) {
+      for (std::size_t i = 1; i < guests_max; ++i) guests_[i - 1] = std::move(guests_[i]);
+      --count;
+    }
+    guests_[count] = std::move(guest);
   }
 
   // A guest who has not said anything yet is left as it is. A rank gets its answer; others are shown out.
