@@ -270,7 +270,8 @@ TEST_CASE("who has another secret, job, or version is told so at once") {
   CHECK(let_in(door, other, who) == status::mismatch);
   CHECK(other.refusal() == verdict::wrong_job);
   owned_fd const newer = stranger(door.where());
-  say(newer, "collxtcp" + std::string("\0\0\0\2", 4) + std::string(60, '\0'));
+  std::string const version{'\0', '\0', '\0', conversation::version + 1};
+  say(newer, "collxtcp" + version + std::string(60, '\0'));
   for (std::uint64_t const until = now_us() + long_us; door.count().refused < 3 && now_us() < until;)
     CHECK_FALSE(door.poll(who));
   std::byte told[100];

@@ -219,7 +219,7 @@ TEST_CASE("both sides find the same key for their connection, and no other conne
 TEST_CASE("another version is refused by both sides, before anything is proved") {
   exchange talk;
   talk.alter = [](std::size_t place, std::byte& each) {
-    if (place == 11) each = std::byte{2};
+    if (place == 11) each = std::byte{conversation::version + 1};
   };
   talk.run();
   CHECK(talk.at_listener == verdict::wrong_version);
@@ -227,7 +227,7 @@ TEST_CASE("another version is refused by both sides, before anything is proved")
   CHECK(talk.wire.size() == conversation::proof_at);
   exchange other;
   other.alter = [](std::size_t place, std::byte& each) {
-    if (place == hello_bytes + 11) each = std::byte{2};
+    if (place == hello_bytes + 11) each = std::byte{conversation::version + 1};
   };
   CHECK(other.run().at_dialler == verdict::wrong_version);
 }

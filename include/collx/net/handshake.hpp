@@ -76,11 +76,12 @@ enum class verdict : std::uint32_t {
 //   proof      the dialler's code of everything before it
 //   welcome    verdict 4, the listener's code of everything before this code
 // Numbers are in the order of the network. A side reads exactly the bytes of the turn, so what follows the
-// handshake stays in the socket. A listener tells a stranger nothing but its version and a random number.
+// handshake stays in the socket. A listener tells a stranger nothing but its version and a random number. The
+// version is also that of what is said behind the handshake: when ranks meet, and between them later.
 class conversation {
  public:
   static constexpr std::uint64_t magic = 0x636f'6c6c'7874'6370ull;  // "collxtcp"
-  static constexpr std::uint32_t version = 1;
+  static constexpr std::uint32_t version = 2;
   static constexpr std::size_t nonce_bytes = 32, proof_at = 120, verdict_at = 152, bytes_count = 188;
 
   // What to send now; empty if it is the other side's turn, or the end.
