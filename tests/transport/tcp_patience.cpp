@@ -25,18 +25,19 @@ namespace net = collx::net;
 
 // Two ranks' connectors; each gives up who does not answer after `timeout_us`.
 struct two {
-  explicit two(std::uint64_t timeout_us) {
-    net::credentials const keys(net::secret{}, 1);
+  explicit two(std::uint64_t timeout_us, net::protection protects = net::protection::none) {
+    constexpr char secret[] = "the secret of these tests";
+    net::credentials const keys(net::secret::of(std::span(secret, sizeof secret - 1)), 1);
     net::owned_fd doors[2];
     for (net::owned_fd& door : doors) door = net::listen_at(net::address::loopback(0), {});
     net::address const at[2] = {net::local_address(doors[0].get()), net::local_address(doors[1].get())};
     for (rank_t r = 0; r < 2; ++r) {
       collx::array<net::address> known(2);
       known[0] = at[0], known[1] = at[1];
-      net::expectation const whom{r, 2, net::mask_of(net::purpose::link), 2, net::protection::none};
+      net::expectation const whom{r, 2, net::mask_of(net::purpose::link), 2, protects};
       all[r] =
           std::make_unique<network_connector>(r, std::move(known), net::gate(std::move(doors[r]), keys, whom),
-                                              keys, net::socket_settings{}, timeout_us);
+                                              keys, net::socket_settings{}, timeout_us, protects);
     }
   }
   // Whether both have a connection with the other one before rank 0 gives up.
@@ -77,6 +78,29 @@ TEST_CASE("tcp: who dials and then computes for longer than the time-out has not
   std::uint64_t const until_us = collx::now_us() + 2 * timeout_us;
   while (collx::now_us() < until_us) sched_yield();
   CHECK(ranks.connects());
+}
+
+TEST_CASE("tcp: who computes in the middle of TLS's handshake is not given up by the one that he dials") {
+  watchdog dog;
+  std::uint64_t const timeout_us = 40'000;
+  for (int const looks : {0, 1, 2, 3}) {  // behind the welcome: nothing is said, a hello, and so on
+    CAPTURE(looks);
+    two ranks(timeout_us, net::protection::tls);
+    auto& [zero, one] = ranks.all;
+    zero->be_patient(60'000'000);
+    zero->dial(1, 0, 1);
+    connection got[2];
+    bool has[2] = {};
+    auto const look = [&](int r) { has[r] = has[r] || ranks.all[r]->poll(got[r]); };
+    while (one->guests().welcomed == 0) look(0), look(1);
+    for (int i = 0; i < looks; ++i) look(0), look(1);
+    std::uint64_t const until_us = collx::now_us() + 3 * timeout_us;
+    while (collx::now_us() < until_us) look(1);
+    CHECK(one->outlook(0) == status::ok);
+    while (!(has[0] && has[1]) && zero->outlook(1) == status::ok) look(0), look(1);
+    CHECK(has[0]);
+    CHECK(has[1]);
+  }
 }
 
 TEST_CASE("tcp: who dials and looks gives up at the time-out, or when he was told to") {

@@ -104,10 +104,11 @@ class network_connector : public connector {
   // A connection whose sides know each other, in TLS's handshake.
   struct greeting {
     connection with;
-    net::tls_stream* stream;  // with.secured is its owner
-    std::uint64_t deadline_us;
+    net::tls_stream* stream;    // with.secured is its owner
+    std::uint64_t deadline_us;  // never: see begin_greeting()
     greeting* next;
   };
+  static constexpr std::uint64_t never = ~std::uint64_t{0};
 
   // Who was dialled while this rank looked at nothing, because it computed, is not late: from one look to the
   // next nobody's time gets shorter by more than a quarter of the whole.
@@ -118,7 +119,8 @@ class network_connector : public connector {
   }
   void extend(std::uint64_t more_us) noexcept {
     for (one_call* each = calls_; each != nullptr; each = each->next) each->talk.extend(more_us);
-    for (greeting* each = greetings_; each != nullptr; each = each->next) each->deadline_us += more_us;
+    for (greeting* each = greetings_; each != nullptr; each = each->next)
+      if (each->deadline_us != never) each->deadline_us += more_us;
   }
 
   // Those that this rank has dialled. True: `next` stands.
@@ -152,14 +154,17 @@ class network_connector : public connector {
     return false;
   }
 
-  // False: there is no memory.
+  // Who has dialled has shown that he is a rank, and may have gone to compute since: only he knows how much
+  // of his own time that takes. Whoever waits for him has a deadline of his own, and if he ends, so does the
+  // connection. False: there is no memory.
   [[nodiscard]] COLLX_COLD bool begin_greeting(connection& next, net::tls_side side,
                                                net::digest const& key) noexcept {
     auto* const stream = tls_.stream_over(next.fd.get(), side, key);
     next.secured.reset(stream);
     if (stream == nullptr) return false;
-    auto* const made = new (std::nothrow)
-        greeting{static_cast<connection&&>(next), stream, now_us() + timeout_us_, greetings_};
+    std::uint64_t const deadline_us = side == net::tls_side::dials ? now_us() + timeout_us_ : never;
+    auto* const made =
+        new (std::nothrow) greeting{static_cast<connection&&>(next), stream, deadline_us, greetings_};
     if (made == nullptr) return false;
     greetings_ = made;
     return true;
