@@ -51,12 +51,7 @@ class meeting {
                          chosen_.sockets),
                0, me_.size, tls());
     where_.tell(at.is_any() ? mine_.tree_gate.with_port(at.port) : at, token);
-    struct remover {
-      char const* file;
-      ~remover() {
-        if (file != nullptr) unlink(file);
-      }
-    } const removes{place_.file};
+    removed_file const at_the_end{place_.file};
     for (;;) {
       serves.progress();
       if (serves.failure().kind != news_kind::good) below.fail(serves.failure());
@@ -69,7 +64,7 @@ class meeting {
       if (now == status::ok) break;
       if (now != status::pending) {
         serves.tell_all(below.failure());
-        throw_news(below.failure());
+        leave(below);
       }
       wait_for(readable(serves.fd()), readable(below.fd()), soonest(serves.due_us(), below.due_us()));
     }
@@ -92,7 +87,7 @@ class meeting {
     for (status now = around.progress(); now != status::ok; now = around.progress()) {
       if (now != status::pending) {
         if (!has_parent_) tell_parent(call, around);
-        throw_news(around.failure());
+        leave(around);
       }
       status const reached = has_parent_ ? status::pending : above_ ? above_.greet() : call.progress();
       if (reached == status::ok && !above_) {
@@ -107,6 +102,8 @@ class meeting {
       }
       if (reached != status::pending) {
         around.fail({news_kind::left, tree_parent(me_.rank), 1, parent});
+        // Who had let this rank in was there: the call says nothing of why he is not any more.
+        if (above_) leave(around);
         throw_call(call, reached, tree_parent(me_.rank));
       }
       if (now_us() >= deadline_us_) {
@@ -199,7 +196,7 @@ class meeting {
         count_call();
         net::line made = line_of(call);
         if (greet(made, deadline_us_)) return made;
-        throw_store();
+        now_us() >= deadline_us_ ? throw_silent_store() : throw_store();
       }
       // What a file left behind names may be another job's by now.
       bool const is_stale = place_.file != nullptr && now == status::mismatch && now_us() < deadline_us_;
@@ -225,8 +222,7 @@ class meeting {
     if (to_store.send(text) != static_cast<ssize_t>(sizeof text)) throw_store();
     std::size_t have = 0;
     while (have < sizeof answer) {
-      if (now_us() >= deadline_us_)
-        throw_meeting(status::timeout, "rank 0 does not answer; look at its own output");
+      if (now_us() >= deadline_us_) throw_silent_store();
       if (!hear(to_store, answer, sizeof answer, have)) throw_store();
       if (have < sizeof answer) wait_for(readable(to_store.get()), readable(-1), deadline_us_);
     }
@@ -248,7 +244,7 @@ class meeting {
     for (;;) {
       if (!hear(to_store, answer, sizeof answer, have)) throw_store();
       if (have == sizeof answer) break;
-      if (around.progress() != status::pending) throw_news(around.failure());
+      if (around.progress() != status::pending) leave(around);
       if (now_us() >= deadline_us_)
         throw_meeting(status::timeout, "rank 0 fell silent; look at its own output");
       wait_for(readable(to_store.get()), readable(around.fd()), soonest(around.due_us(), deadline_us_));
@@ -259,7 +255,7 @@ class meeting {
       throw_meeting(status::mismatch, "rank 0 answers nonsense; use one version");
     if (what.what.kind != news_kind::good) {
       around.fail(what.what);
-      throw_news(what.what);
+      leave(around);
     }
     return what.parent;
   }
@@ -274,12 +270,12 @@ class meeting {
     if (above_ && greet(above_, until_us)) around.set_parent(std::move(above_));
   }
 
-  // Receives what is there. False if the other side has gone.
-  [[nodiscard]] static bool hear(net::line& from, std::byte* text, std::size_t bytes,
-                                 std::size_t& have) noexcept {
-    ssize_t const got = from.receive({text + have, bytes - have});
-    if (got > 0) have += static_cast<std::size_t>(got);
-    return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
+  // Says what has happened: for a while also to children that are still greeting, since they may be busy.
+  [[noreturn]] COLLX_COLD void leave(tree& around) const {
+    std::uint64_t const until_us = now_us() + grace_us;
+    for (; around.has_more_to_tell() && now_us() < until_us; (void)around.progress())
+      wait_for(readable(around.fd()), readable(-1), until_us);
+    throw_news(around.failure());
   }
 
   // Rank 0 holds a connection for each rank that waits for its parent.
@@ -360,6 +356,10 @@ class meeting {
 
   [[noreturn]] COLLX_COLD void throw_store() const {
     throw_meeting(status::peer_lost, "rank 0 was lost before everybody had met; look at its own output");
+  }
+
+  [[noreturn]] COLLX_COLD void throw_silent_store() const {
+    throw_meeting(status::timeout, "rank 0 does not answer; look at its own output");
   }
 
   [[noreturn]] COLLX_COLD void throw_call(net::caller const& call, status how, rank_t whom) const {

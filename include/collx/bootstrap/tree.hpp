@@ -76,6 +76,13 @@ class tree {
     if (parent_) report(parent_);
   }
 
+  // After a failure: whether a child is still greeting, and will hear of it from progress() when it has.
+  [[nodiscard]] bool has_more_to_tell() const noexcept {
+    for (child const& each : children_)
+      if (failed_ && each.line && !each.line.has_greeted()) return true;
+    return false;
+  }
+
   [[nodiscard]] news const& failure() const noexcept { return failure_; }
   // The first child that has not come, or has not taken the whole table; no_rank if there is none.
   [[nodiscard]] rank_t missing_child() const noexcept {
@@ -142,8 +149,9 @@ class tree {
   void attend(std::size_t i, bool has_room) noexcept {
     child& its = children_[i];
     bool const has_come = !its.line.has_greeted() && its.line.greet() == status::ok;
+    if (has_come && failed_) report(its.line);
     if (has_room || has_come) pass_on(i);
-    if (its.sent == table_.size()) return;
+    if (!its.line || its.sent == table_.size()) return;
     ssize_t const got = its.line.receive({its.heard + its.bytes_read, sizeof its.heard - its.bytes_read});
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got <= 0) return lose(its, i);
@@ -159,6 +167,7 @@ class tree {
   void lose(child& its, std::size_t i) noexcept {
     set_.remove(its.line.get());
     fail({news_kind::left, rank_of(i), 1, its.at});
+    its.line.reset();
   }
 
   [[nodiscard]] news parent_left() const noexcept {

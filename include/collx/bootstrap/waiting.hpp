@@ -28,4 +28,12 @@ inline bool greet(net::line& one, std::uint64_t until_us) noexcept {
   return one.has_greeted();
 }
 
+// Receives what is there of a text, of which there are `have` bytes so far. False: the other side has gone.
+[[nodiscard]] inline bool hear(net::line& from, std::byte* text, std::size_t bytes,
+                               std::size_t& have) noexcept {
+  ssize_t const got = from.receive({text + have, bytes - have});
+  if (got > 0) have += static_cast<std::size_t>(got);
+  return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
 }  // namespace collx::inline abi_1::bootstrap

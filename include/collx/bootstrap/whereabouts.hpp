@@ -13,6 +13,14 @@
 
 namespace collx::inline abi_1::bootstrap {
 
+// A file that goes when this does; null: none.
+struct removed_file {
+  char const* path;
+  ~removed_file() {
+    if (path != nullptr) unlink(path);
+  }
+};
+
 // What a meeting's sockets depend on.
 struct whereabouts {
   launch const& me;

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ranks say of a meeting that fails: the same whether it is encrypted or not.
+// component: tcp
+// ctest: LABELS waits
+#include "collx/bootstrap/meeting.hpp"
+
+#include <doctest/doctest.h>
+
+#include "bootstrap/meeting_process.hpp"
+
+using namespace meeting;
+
+namespace {
+
+// A gate of rank 0 that this test plays.
+net::gate gate_for(net::owned_fd door, net::credentials const& mine, rank_t size, net::purpose what,
+                   net::protection protects) {
+  return {std::move(door), mine, {0, size, net::mask_of(what), 1, protects}};
+}
+
+plan rank_at(net::address const& zero, rank_t rank, rank_t size, net::protection protects) {
+  plan its = ordinary(rank, size, std::string("tcp:") + net::address_text(zero).text);
+  its.protects = protects;
+  return its;
+}
+
+template <class Message>
+Message heard(net::line& from) {
+  std::byte text[Message::bytes_count];
+  for (std::size_t have = 0; have < sizeof text;) {
+    require(bootstrap::hear(from, text, sizeof text, have), "the other end has gone");
+    if (have < sizeof text)
+      bootstrap::wait_for(bootstrap::readable(from.get()), bootstrap::readable(-1), now_us() + long_us);
+  }
+  Message what;
+  require(Message::decode(text, what), "nonsense");
+  return what;
+}
+
+// As reach(), encrypted; this side has not greeted yet.
+net::line line_to(net::caller call, net::tls_context const& tls) {
+  while (call.progress() == status::pending)
+    bootstrap::wait_for(bootstrap::ready_for(call), bootstrap::readable(-1), call.due_us());
+  require(call.progress() == status::ok, "not let in");
+  return {call, &tls};
+}
+
+}  // namespace
+
+TEST_CASE("meeting: a rank 0 that stops behind the handshake does not answer, and is not lost") {
+  for (net::protection const protects : {net::protection::none, net::protection::tls}) {
+    CAPTURE(static_cast<int>(protects));
+    net::owned_fd door = net::listen_at(net::address::loopback(0), {});
+    plan its = rank_at(net::local_address(door.get()), 1, 2, protects);
+    its.timeout_us = 2'000'000;  // this test's length
+    net::gate at_zero = gate_for(std::move(door), keys(), 2, net::purpose::store, protects);
+    process one(its);
+    net::guest who;
+    while (!at_zero.poll(who)) sched_yield();
+    std::string const said = one.said();
+    CHECK_MESSAGE(holds(said, "rank 1 of 2: rank 0 does not answer; look at its own output"), said);
+  }
+}
+
+TEST_CASE("meeting: a parent that leaves while it greets is lost, and named with its address") {
+  auto const protects = net::protection::tls;
+  auto const tls = net::tls_context::create();
+  net::owned_fd door = net::listen_at(net::address::loopback(0), {}),
+                tree_door = net::listen_at(net::address::loopback(0), {});
+  net::address const at = net::local_address(door.get());
+  bootstrap::registration mine;
+  mine.entry = {at, 7};
+  mine.tree_gate = net::local_address(tree_door.get());
+  bootstrap::store serves(gate_for(std::move(door), keys(), 2, net::purpose::store, protects), 2, mine, 99,
+                          now_us() + long_us, &tls);
+  net::gate tree_gate = gate_for(std::move(tree_door), keys().for_job(99), 2, net::purpose::tree, protects);
+  process one(rank_at(at, 1, 2, protects));
+  net::guest who;
+  while (!tree_gate.poll(who)) serves.progress();
+  who.socket.reset();
+  std::string const said = one.said();
+  CHECK_MESSAGE(holds(said, std::string("rank 0 at ") + net::address_text(mine.tree_gate).text +
+                                " was lost before everybody had met; look at its own output"),
+                said);
+}
+
+TEST_CASE("meeting: a child that is still greeting when the meeting fails hears of it") {
+  std::string const place = free_place();
+  net::host_and_port where;
+  REQUIRE(net::host_and_port::parse(place.c_str() + 4, where));
+  auto const protects = net::protection::tls;
+  auto const tls = net::tls_context::create();
+  plan its = ordinary(0, 3, place);
+  its.protects = protects;
+  its.timeout_us = 2'000'000;  // of this test, most of the length
+  process zero(its);
+
+  bootstrap::registration mine;
+  net::owned_fd const own = net::listen_at(net::address::loopback(0), {});
+  mine.entry = {net::local_address(own.get()), bootstrap::host_identity()};
+  mine.tree_gate = mine.entry.gate;
+  std::byte said[bootstrap::registration::bytes_count];
+  mine.encode(said);
+  net::line to_store = line_to({net::address::loopback(where.port),
+                                {net::purpose::store, 1, 0, 3, 0, protects},
+                                keys(),
+                                {},
+                                now_us() + long_us},
+                               tls);
+  REQUIRE(bootstrap::greet(to_store, now_us() + long_us));
+  REQUIRE(to_store.send(said) == sizeof said);
+  auto const session = heard<bootstrap::receipt>(to_store).session;
+  auto const parent = heard<bootstrap::direction>(to_store).parent;
+  net::line to_parent = line_to(
+      {parent, {net::purpose::tree, 1, 0, 3, 0, protects}, keys().for_job(session), {}, now_us() + long_us},
+      tls);
+  CHECK(heard<bootstrap::direction>(to_store).what.kind == bootstrap::news_kind::never_came);
+  REQUIRE(bootstrap::greet(to_parent, now_us() + long_us));
+  auto const word = heard<bootstrap::news>(to_parent);
+  CHECK(word.kind == bootstrap::news_kind::never_came);
+  CHECK(word.rank == 2);
+  CHECK(holds(zero.said(), "rank 2 never came"));
+}
