@@ -20,9 +20,11 @@ namespace detail {
   std::snprintf(path, sizeof path, "/proc/%d/stat", process);
   net::owned_fd const file(open(path, O_RDONLY | O_CLOEXEC));
   if (!file || read(file.get(), text, sizeof text - 1) <= 0) return 0;
-  char const* const name_end = std::strrchr(text, ')');  // a name may hold anything
-  int parent = 0;
-  return name_end != nullptr && std::sscanf(name_end, ") %*c %d", &parent) == 1 ? parent : 0;
+  // "NUMBER (NAME) STATE PARENT ...", of which a name may hold anything.
+  char const* const name_end = std::strrchr(text, ')');
+  if (name_end == nullptr || std::strlen(name_end) < 4) return 0;
+  long const parent = std::strtol(name_end + 3, nullptr, 10);
+  return parent > 0 && parent <= INT32_MAX ? static_cast<pid_t>(parent) : 0;
 }
 
 // The process that made the socket which `variable` names, if it is an ancestor of this one; else 0. The
