@@ -130,6 +130,54 @@ TEST_CASE("lent blocks: of processes, each is copied once, and all at once") {
   for (int const code : codes) CHECK(code == 0);
 }
 
+TEST_CASE("lent blocks: where ranks call in different orders, nothing is stored behind an output") {
+  constexpr std::size_t fragment = 64 * 1024 / 2 / sizeof(int);
+  auto const codes = watched::on_processes(
+      2,
+      [](collx::communicator<collx::transport::shm>& comm) {
+        // Rank 0 lends; rank 1 stages, since nobody can reach its memory, two fragments, of which rank 0
+        // takes the first for a call of its own.
+        bool const lends = comm.rank() == 0;
+        auto const shared = comm.allocate<int>(2 * 2 * fragment);
+        std::vector<int> own(2 * 2 * fragment, 1), out(2 * 2 * fragment + fragment, -1);
+        std::span<int> const in = lends ? shared.span() : std::span(own);
+        auto const call = [&](std::size_t each) {
+          collx::all_to_all<direct_one_shot>(comm, in.first(2 * each), std::span(out).first(2 * each));
+        };
+        std::string said;
+        try {
+          call(lends ? fragment : 2 * fragment);
+          call(lends ? 2 * fragment : fragment);
+        } catch (collx::error const& e) {
+          said = e.what();
+        }
+        for (std::size_t i = 2 * 2 * fragment; i < out.size(); ++i)
+          require(out[i] == -1, "stored behind the output");
+        require(said.find(lends ? "collx" : "mismatch") != std::string::npos, "no error, but: " + said);
+        return 0;
+      },
+      {.staging_bytes = 64 * 1024, .single_copy_bytes = 0});
+  for (int const code : codes) CHECK(code == 0);
+}
+
+TEST_CASE("lent blocks: not by calls that begin while others are in flight") {
+  watched::on_threads<counting>(
+      3,
+      [](collx::communicator<counting>& comm) {
+        int& sent = comm.engine().endpoint().sent;
+        std::vector<int> in(3 * block, comm.rank()), out(3 * block), first(1000), all(3000);
+        // The first is in flight on this rank until it is waited for.
+        auto request = collx::start::all_gather<direct_one_shot>(comm, first, all);
+        sent = 0;
+        collx::all_to_all<direct_one_shot>(comm, in, out);
+        require(sent > 2 * 2 + 2, "messages beside another request: " + std::to_string(sent));
+        request.wait();
+        for (std::size_t i = 0; i < out.size(); ++i)
+          require(out[i] == static_cast<int>(i / block), "element " + std::to_string(i));
+      },
+      small_staging);
+}
+
 TEST_CASE("lent blocks: of other lengths are an error, also where the first fragments are alike") {
   // Half of the staging memory: what a fragment of the one block that is sent may take.
   constexpr std::size_t fragment = 64 * 1024 / 2 / sizeof(int);

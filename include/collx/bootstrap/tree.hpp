@@ -148,6 +148,7 @@ class tree {
 
   void attend(std::size_t i, bool has_room) noexcept {
     child& its = children_[i];
+    if (!its.line) return;  // lost since the system told of it
     bool const has_come = !its.line.has_greeted() && its.line.greet() == status::ok;
     if (has_come && failed_) report(its.line);
     if (has_room || has_come) pass_on(i);

@@ -89,6 +89,7 @@ class engine {
     auto executor = make(0);
     if constexpr (Endpoint::is_mapped)
       if (COLLX_LIKELY(alone())) executor.looks(looks_at_first);
+    executor.in_company(in_flight_ != 0);
     status outcome = at_peers(endpoint_, [&]() noexcept { return executor.advance(); });
     if (COLLX_UNLIKELY(outcome == status::pending))
       outcome = wait_for(executor, &advance_as<decltype(executor), Endpoint>);

@@ -30,7 +30,7 @@ class lent_blocks {
     else return false;
   }
 
-  // Sends the first fragment of a block of so many bytes to the k-th peer; 0: of none.
+  // Sends the first fragment of a block of so many bytes to the k-th peer.
   template <class Send>
   void lend(Endpoint& endpoint, int lane, std::int32_t step, std::int32_t k, std::size_t block_bytes,
             Send const& send) noexcept {
@@ -38,7 +38,7 @@ class lent_blocks {
     send();
     if constexpr (possible) {
       endpoint.lends_block(lane, 0);
-      if (block_bytes != 0) done_[step & 1] |= bit(k);
+      done_[step & 1] |= bit(k);
     }
   }
 
@@ -48,11 +48,11 @@ class lent_blocks {
     else return 0;
   }
 
-  // All of it at once; in place, where blocks that are still to be sent may lie behind, a fragment.
+  // All of it at once; but a fragment where blocks that are still to be sent may lie behind.
   [[nodiscard]] lent_part part(memory_map const& memory, std::size_t fragment,
                                run const& target) const noexcept {
     return {memory.bytes_before(fragment),
-            {target.data, memory.in_place() ? target.bytes : memory.block_bytes()}};
+            {target.data, memory.takes_blocks_whole() ? memory.block_bytes() : target.bytes}};
   }
 
   // Returns whether it was the last of the block.

@@ -63,7 +63,7 @@ class memory_map : public chunk_map {
     return user_.output_again ? 4 * bytes : bytes;
   }
   [[nodiscard]] std::size_t worth(run const& payload) const noexcept {
-    return worth(lets_post() || lends_blocks() ? block_bytes_ : payload.bytes);
+    return worth(lets_post() ? block_bytes_ : payload.bytes);
   }
   // Whether a block may be lent whole, with its first fragment: receivers then take all of it at once, and
   // ranks do not wait for each other once per fragment. Not so large that what is urgent would wait long.
@@ -73,6 +73,10 @@ class memory_map : public chunk_map {
   // Whether others may do so: they know other counts, perhaps.
   [[nodiscard]] bool moves_blocks() const noexcept {
     return user_.moves_blocks && !uneven_ && problem_.size <= lending_ranks_max;
+  }
+  // Whether nothing that this rank has yet to send lies where others' blocks go.
+  [[nodiscard]] bool takes_blocks_whole() const noexcept {
+    return !user_.in_place || user_.input_window.count == 1;
   }
   [[nodiscard]] std::size_t block_bytes() const noexcept { return block_bytes_; }
   // Bytes of a block before a fragment.

@@ -65,6 +65,8 @@ class resumable {
   }
   // Whether advance() returns after every fragment, so that others get their turn.
   void yields(bool value) noexcept { yields_ = value; }
+  // Whether other requests were in flight when this call began.
+  void in_company(bool value) noexcept { in_company_ = value; }
 
   [[nodiscard]] cursor where() const noexcept {
     return {fragment_, step_, step_count_, waits_for_, bytes_, peer_bytes_};
@@ -89,6 +91,7 @@ class resumable {
   bool waits_for_message_ = false;
   bool waits_for_others_ = false;  // for other peers too: only advance() finds out whether one has moved
   bool yields_ = false;
+  bool in_company_ = false;
   rank_t waits_for_ = no_rank;
   std::size_t fragment_ = 0;
   std::size_t bytes_ = 0;

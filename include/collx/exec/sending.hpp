@@ -18,7 +18,7 @@ class sending : public resumable<Endpoint> {
   sending(Endpoint& endpoint, int lane, Map const& map) noexcept : base(endpoint, lane), memory_(map()) {}
 
   using base::bytes_, base::endpoint_, base::fragment_, base::k_, base::lane_, base::step_, base::waits_for_;
-  using base::waits_for_message_, base::yields_;
+  using base::in_company_, base::waits_for_message_, base::yields_;
 
   [[nodiscard]] bool may_send(rank_t peer, std::size_t bytes) noexcept {
     if (COLLX_LIKELY(endpoint_.can_send(lane_, peer))) return true;
@@ -42,12 +42,15 @@ class sending : public resumable<Endpoint> {
     lent_ = lent_ || payload.bytes > Endpoint::inline_bytes;
   }
 
-  // Sends what lies in the user's buffer, in the first fragment with all that follows it in its block. Where
-  // other requests want their turns, a fragment at a time.
-  COLLX_NEVER_INLINE void lend_block(rank_t peer, run const& payload) noexcept {
-    bool const whole = fragment_ == 0 && !yields_ && payload.bytes >= lend_bytes_min;
-    std::size_t const bytes = whole ? memory_.block_bytes() : 0;
-    blocks_.lend(endpoint_, lane_, step_, k_, bytes, [&]() noexcept { lend(peer, payload); });
+  // Whether the block that this payload is the first fragment of may be lent whole: not where other requests
+  // want their turns.
+  [[nodiscard]] COLLX_NEVER_INLINE bool may_lend_block(run const& first, place where,
+                                                       primitive const& step) const noexcept {
+    if (fragment_ != 0 || yields_ || in_company_ || first.bytes < lend_bytes_min) return false;
+    return direct({first.data, memory_.block_bytes(), first.first, first.whole}, where, step);
+  }
+  COLLX_NEVER_INLINE void lend_block(rank_t peer, run const& first) noexcept {
+    blocks_.lend(endpoint_, lane_, step_, k_, memory_.block_bytes(), [&]() noexcept { lend(peer, first); });
   }
 
   [[nodiscard]] COLLX_NEVER_INLINE bool stage(std::size_t bytes) noexcept {

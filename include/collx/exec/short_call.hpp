@@ -235,12 +235,17 @@ class short_call {
     return all_peers;
   }
 
-  // A message that does not fit is found again, and reported, by the machine; one without data is fetched by
-  // it.
+  // A message that does not fit is found again, and reported, by the machine, as is one that is the begin of
+  // a longer block; one without data is fetched by it.
   [[nodiscard]] COLLX_ALWAYS_INLINE bool arrived(rank_t peer, transport::arrival& message) noexcept {
     for (std::uint32_t looks = looks_; !endpoint_.arrived(lane, peer, message);)
       if (COLLX_UNLIKELY(--looks == 0)) return false;
-    return message.bytes == block_bytes_ && (!stages_ || message.data != nullptr);
+    return message.bytes == block_bytes_ &&
+           (!stages_ || (message.data != nullptr && !is_begin_of_block(peer)));
+  }
+  [[nodiscard]] bool is_begin_of_block(rank_t peer) noexcept {
+    if constexpr (requires { Endpoint::lends_blocks; }) return endpoint_.lent_block_bytes(lane, peer) != 0;
+    else return false;
   }
 
   COLLX_ALWAYS_INLINE void copy(std::byte* to, std::byte const* from) const noexcept {

@@ -70,6 +70,7 @@ class step_machine : public sending<Endpoint> {
   using base::bytes_, base::endpoint_, base::fragment_, base::lane_, base::looks_, base::peer_bytes_;
   using base::k_, base::step_, base::step_count_, base::waits_for_, base::waits_for_message_, base::yields_;
   using base::blocks_, base::direct, base::find, base::forward, base::lend, base::lend_block, base::lent_;
+  using base::may_lend_block;
   using base::may_send, base::may_send_to_all, base::memory_, base::plan_forward, base::pushed_target;
   using base::pushes, base::pushes_to, base::rank, base::size, base::skips, base::stage, base::staged_;
 
@@ -101,9 +102,12 @@ class step_machine : public sending<Endpoint> {
           if (outcome != status::ok) return outcome;
           continue;
         }
+      if (COLLX_UNLIKELY(memory_.lends_blocks()) && !own && may_lend_block(operand, sent.where, step)) {
+        lend_block(peer, operand);
+        continue;
+      }
       if (!own && direct(operand, sent.where, step)) {
-        if (COLLX_UNLIKELY(memory_.lends_blocks())) lend_block(peer, operand);
-        else lend(peer, operand);
+        lend(peer, operand);
         continue;
       }
       if (staged_ == nullptr || sent.per_peer != 0) {
@@ -234,9 +238,12 @@ class step_machine : public sending<Endpoint> {
                                        transport::arrival const& message) noexcept {
     std::size_t const bytes = blocks_.lent_bytes(endpoint_, lane_, peer);
     if (bytes == 0) return status::not_supported;
-    if (bytes != memory_.block_bytes()) {
+    // Ranks that call in different orders may send blocks where others are in the middle of one.
+    std::size_t const before = blocks_.is_held(k_) ? 0 : memory_.bytes_before(fragment_);
+    std::size_t const rest = memory_.block_bytes() - before;
+    if (bytes != rest) {
       waits_for_ = peer;
-      bytes_ = memory_.block_bytes();
+      bytes_ = rest;
       peer_bytes_ = bytes;
       return status::mismatch;
     }

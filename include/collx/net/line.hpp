@@ -43,6 +43,7 @@ class line {
   // gone, or has another key.
   [[nodiscard]] status greet() noexcept {
     if (greeted_) return status::ok;
+    if (stream_ == nullptr) return status::peer_lost;
     status const now = stream_->greet();
     greeted_ = now == status::ok;
     return now;
