@@ -69,7 +69,7 @@ void transpose(Communicator& comm, bool in_place) {
 }
 
 template <class Communicator>
-void gather(Communicator& comm, bool in_place) {
+void gather_all(Communicator& comm, bool in_place) {
   auto const size = static_cast<std::size_t>(comm.size());
   std::vector<int> own(block), out(size * block);
   auto const mine = std::span(out).subspan(static_cast<std::size_t>(comm.rank()) * block, block);
@@ -91,7 +91,7 @@ TEST_CASE("lent blocks: one message for each") {
           int& sent = comm.engine().endpoint().sent;
           for (bool const gathers : {false, true}) {
             sent = 0;
-            gathers ? gather(comm, false) : transpose(comm, false);
+            gathers ? gather_all(comm, false) : transpose(comm, false);
             std::string const what = gathers ? "messages of all_gather: " : "messages of all_to_all: ";
             require(sent == comm.size() - 1, what + std::to_string(sent));
           }
@@ -106,9 +106,9 @@ TEST_CASE("lent blocks: ranks in place and others fit together") {
           size,
           [&](collx::communicator<counting>& comm) {
             bool const in_place = (which >> comm.rank() & 1) != 0;
-            gather(comm, in_place);
+            gather_all(comm, in_place);
             transpose(comm, in_place);
-            gather(comm, !in_place);
+            gather_all(comm, !in_place);
           },
           small_staging);
 }
