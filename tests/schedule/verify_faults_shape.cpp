@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "collx/algo/direct.hpp"
 #include "collx/algo/ring.hpp"
 #include "collx/schedule/verify.hpp"
 #include "exchange.hpp"
@@ -172,6 +173,21 @@ struct keeps_blocks_in_scratch : collx::algo::ring::all_gather {
   static constexpr std::int32_t scratch_chunks(rank_t) { return 1; }
 };
 
+// One that passes blocks on, and one that stores its own beforehand.
+struct blocks_that_go_round : collx::algo::ring::all_gather {
+  static constexpr bool moves_blocks = true;
+};
+struct blocks_stored_twice : collx::algo::direct_one_shot::all_gather {
+  static constexpr primitive step(problem p, std::int32_t s) {
+    primitive each = collx::algo::direct_one_shot::all_gather::step(p, s);
+    if (s == 0) {
+      each.store = true;
+      each.target = {place::output, p.rank, 1};
+    }
+    return each;
+  }
+};
+
 // ---- costs ---------------------------------------------------------------------------------------
 
 struct more_rounds : exchange {
@@ -202,6 +218,13 @@ TEST_CASE("verify: blocks with counts of their own") {
   // Everybody knows everybody's block of an all_gather, so only messages of several blocks are refused.
   CHECK(verify<relays_others_blocks>(3, 0, {.uneven = 1}).what == fault::not_pairwise);
   CHECK(verify<keeps_blocks_in_scratch>(3, 0, {.uneven = 1}).what == fault::uneven_scratch);
+}
+
+TEST_CASE("verify: what is said of schedules that move blocks holds") {
+  CHECK(verify<collx::algo::direct_one_shot::all_gather>(5).ok());
+  CHECK(verify<collx::algo::direct_one_shot::all_to_all>(5).ok());
+  CHECK(verify<blocks_that_go_round>(3).what == fault::more_than_blocks);
+  CHECK(verify<blocks_stored_twice>(3).what == fault::more_than_blocks);
 }
 
 TEST_CASE("verify: steps that are wrong as such") {

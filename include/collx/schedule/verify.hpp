@@ -7,7 +7,8 @@
 // exactly once (in rank order where promised); every receive is matched and no message is left
 // over; nothing is read before it is written, nor overwritten or pushed to while somebody may read
 // it; the schedule finishes with depth(size) messages in flight per pair of ranks; the bits of its
-// reductions depend on rank and chunk no more than its `reproduces` allows; its cost is the documented one.
+// reductions depend on rank and chunk no more than its `reproduces` allows; one that states `moves_blocks`
+// does nothing else; its cost is the documented one.
 // docs/schedules.md explains each finding.
 #pragma once
 
@@ -27,12 +28,29 @@ struct verify_options {
 
 namespace detail {
 
+// Whether a schedule does no more than one that states `moves_blocks` may (schedule/concept.hpp). That it
+// stores each chunk where it belongs, and reads what is there, the symbolic run finds.
+[[nodiscard]] constexpr bool only_moves_blocks(subject const& s) {
+  if (s.chunks != s.blocks) return false;
+  for (rank_t rank = 0; rank < s.size; ++rank)
+    for (std::int32_t i = 0, n = s.step_count(s.of(rank)); i < n; ++i) {
+      primitive const p = s.step(s.of(rank), i);
+      bool const sends = i == 0 && p.from.empty() && !p.store && p.operand.where == place::input &&
+                         p.operand.count == 1;
+      bool const stores = i == 1 && !p.from.empty() && foreign_count(p.to, rank, s.size) == 0 && p.store &&
+                          p.target.where == place::output && p.target.count == 1;
+      if (p.reduce || (!sends && !stores)) return false;
+    }
+  return true;
+}
+
 template <class Watcher = unwatched>
 [[nodiscard]] constexpr verdict verify(subject s, verify_options options, Watcher const& watcher = {}) {
   s.emptied = options.uneven;
   verdict found{.size = s.size, .inner = s.inner, .root = s.root};
   if (!s.supported) found.what = fault::size_not_supported;
   else if (s.chunks <= 0 || s.chunks % s.blocks != 0) found.what = fault::bad_chunk_count;
+  else if (s.moves_blocks && !only_moves_blocks(s)) found.what = fault::more_than_blocks;
   else if (s.emptied != 0 && (s.scratch != 0 || s.chunks != s.blocks)) found.what = fault::uneven_scratch;
   if (!found.ok()) return found;
 

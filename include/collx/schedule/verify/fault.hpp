@@ -19,6 +19,9 @@
   X(region_out_of_range, "a step touches chunks that its buffer does not have")                             \
   X(not_pairwise, "a message carries a block whose count its receiver does not know")                        \
   X(uneven_scratch, "blocks that differ are kept in scratch, which is cut for equal ones")                  \
+  X(more_than_blocks,                                                                                       \
+    "the schedule states moves_blocks, but does more than to send blocks of the input in one step, and to "  \
+    "store what comes in the output in the other")                                                          \
   X(count_mismatch, "operand, target or message of one step differ in their number of chunks")              \
   X(stores_to_input, "a step stores to place::input, which belongs to the caller")                          \
   X(stores_outside_output, "a step stores to chunks that the caller's output buffer does not have")         \

@@ -30,6 +30,7 @@ struct subject {
   bool synchronizes = false;
   bool prefix = false;  // each rank combines the contributions of some ranks only
   bool cost_is_bound = false;
+  bool moves_blocks = false;
   reproducibility level = reproducibility::none;
   known_counts counts = known_counts::equal;
   std::uint32_t emptied = 0;  // not 0: every block has another count, and some, by this seed, have none
@@ -98,6 +99,7 @@ struct erased {
             .synchronizes = contract::synchronizes,
             .prefix = contract::contributors({0, 2, 0}) != 2,
             .cost_is_bound = collx::cost_is_bound<S>(),
+            .moves_blocks = collx::moves_blocks<S>(),
             .level = level_of<S>(),
             .counts = counts_for<S>(),
             .documented = supported ? collx::documented_cost<S>(n, root) : cost{}};
