@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names at which ranks of one host meet where nobody says where: which launchers give one, what tells jobs
 // apart, and connect() with them.
+// thread sanitizer: no, its threads have numbers of their own where a test counts those of processes
 #include "collx/bootstrap/job_socket.hpp"
 
 #include <string>
