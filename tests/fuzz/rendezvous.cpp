@@ -76,7 +76,8 @@ class visit {
       if (!each.socket) continue;
       verdict said{};
       owned_fd got;
-      bool const answered = bootstrap::detail::receive_verdict(each.socket.get(), said, got);
+      bool const answered =
+          bootstrap::detail::receive_verdict(each.socket.get(), said, got) == collx::status::ok;
       require(answered == each.expects.has_value());
       if (answered) require(said == *each.expects && static_cast<bool>(got) == (said == verdict::welcome));
       if (got) require(number_of_file(got.get()) == number_of_file(segment.get()));
@@ -144,7 +145,8 @@ void try_answer(input in) {
   theirs.reset();
   verdict said{};
   owned_fd got;
-  bool const answered = bootstrap::detail::receive_verdict(ours.get(), said, got);
+  bool const answered =
+      bootstrap::detail::receive_verdict(ours.get(), said, got) == collx::status::ok;
   require(answered == (in.left >= sizeof said));
   if (answered) require(static_cast<bool>(got) == (descriptors != 0));
 }
