@@ -24,4 +24,15 @@ template <class Function>
   return cudaSuccess;
 }
 
+// What the driver has of several functions that are of use together only.
+struct entry_points {
+  bool are_all_there = true;
+
+ protected:
+  template <class Function>
+  void get(char const* symbol, unsigned version, Function& function) noexcept {
+    are_all_there = find_entry_point(symbol, version, function) == cudaSuccess && are_all_there;
+  }
+};
+
 }  // namespace collx::inline abi_1::transport::cuda_parts

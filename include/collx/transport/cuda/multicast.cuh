@@ -8,13 +8,12 @@
 
 namespace collx::inline abi_1::transport::cuda_parts {
 
-struct multicast_functions {
+struct multicast_functions : entry_points {
   PFN_cuMulticastGetGranularity_v12010 granularity = nullptr;
   PFN_cuMulticastCreate_v12010 create = nullptr;
   PFN_cuMulticastAddDevice_v12010 add_device = nullptr;
   PFN_cuMulticastBindMem_v12010 bind = nullptr;
   PFN_cuMulticastUnbind_v12010 unbind = nullptr;
-  bool are_all_there = true;
 
   [[nodiscard]] static multicast_functions const& loaded() noexcept {
     static multicast_functions const functions = load();
@@ -22,18 +21,13 @@ struct multicast_functions {
   }
 
  private:
-  template <class Function>
-  void get(char const* symbol, Function& function) noexcept {
-    are_all_there = find_entry_point(symbol, 12010, function) == cudaSuccess && are_all_there;
-  }
-
   [[nodiscard]] static multicast_functions load() noexcept {
     multicast_functions f;
-    f.get("cuMulticastGetGranularity", f.granularity);
-    f.get("cuMulticastCreate", f.create);
-    f.get("cuMulticastAddDevice", f.add_device);
-    f.get("cuMulticastBindMem", f.bind);
-    f.get("cuMulticastUnbind", f.unbind);
+    f.get("cuMulticastGetGranularity", 12010, f.granularity);
+    f.get("cuMulticastCreate", 12010, f.create);
+    f.get("cuMulticastAddDevice", 12010, f.add_device);
+    f.get("cuMulticastBindMem", 12010, f.bind);
+    f.get("cuMulticastUnbind", 12010, f.unbind);
     return f;
   }
 };

@@ -99,14 +99,12 @@ struct multicast_offer {
 template <multicast_driver Driver>
 [[nodiscard]] multicast_extent multicast_extent_of(Driver driver, std::size_t bytes, int device,
                                                    int devices) noexcept {
-  constexpr std::size_t size_max = PTRDIFF_MAX;
   std::size_t of_object = 0, of_memory = 0;
   if (driver.object_unit(bytes, devices, of_object) != 0 || driver.unit(device, false, of_memory) != 0 ||
       of_object == 0 || of_memory == 0)
     return {};
-  std::size_t const unit = std::lcm(of_object, of_memory);
-  if (unit == 0 || unit >= size_max || bytes > size_max - unit) return {};
-  return {(bytes + unit - 1) / unit * unit, of_object};
+  std::size_t const whole = in_units(bytes, std::lcm(of_object, of_memory));
+  return whole == 0 ? multicast_extent{} : multicast_extent{whole, of_object};
 }
 
 // How a group takes these steps.

@@ -11,7 +11,7 @@
 
 namespace collx::inline abi_1::transport::cuda_parts {
 
-struct virtual_memory_functions {
+struct virtual_memory_functions : entry_points {
   PFN_cuDeviceGetAttribute_v2000 attribute = nullptr;
   PFN_cuMemGetAllocationGranularity_v10020 unit = nullptr;
   PFN_cuMemCreate_v10020 create = nullptr;
@@ -23,7 +23,6 @@ struct virtual_memory_functions {
   PFN_cuMemMap_v10020 map = nullptr;
   PFN_cuMemUnmap_v10020 unmap = nullptr;
   PFN_cuMemSetAccess_v10020 grant = nullptr;
-  bool are_all_there = true;
 
   [[nodiscard]] static virtual_memory_functions const& loaded() noexcept {
     static virtual_memory_functions const functions = load();
@@ -31,11 +30,6 @@ struct virtual_memory_functions {
   }
 
  private:
-  template <class Function>
-  void get(char const* symbol, unsigned version, Function& function) noexcept {
-    are_all_there = find_entry_point(symbol, version, function) == cudaSuccess && are_all_there;
-  }
-
   [[nodiscard]] static virtual_memory_functions load() noexcept {
     virtual_memory_functions f;
     f.get("cuDeviceGetAttribute", 2000, f.attribute);

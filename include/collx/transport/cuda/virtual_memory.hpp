@@ -158,17 +158,20 @@ class mapped_memory {
   bool is_reserved_ = false, is_mapped_ = false;
 };
 
+// `bytes` as whole units; 0 if there is no such length.
+[[nodiscard]] constexpr std::size_t in_units(std::size_t bytes, std::size_t unit) noexcept {
+  constexpr std::size_t size_max = PTRDIFF_MAX;
+  return unit != 0 && unit < size_max && bytes <= size_max - unit ? (bytes + unit - 1) / unit * unit : 0;
+}
+
 // `bytes` as whole units of the driver's. `rounded`: 0 where that fails, or so much there is not.
 template <virtual_memory_driver Driver>
 [[nodiscard]] driver_outcome whole_units(Driver driver, std::size_t bytes, int device, bool is_shareable,
                                          std::size_t& rounded) noexcept {
-  constexpr std::size_t size_max = PTRDIFF_MAX;
   std::size_t unit = 0;
-  rounded = 0;
   driver_outcome const met =
       outcome_of("cuMemGetAllocationGranularity", driver.unit(device, is_shareable, unit));
-  if (met && unit != 0 && unit < size_max && bytes <= size_max - unit)
-    rounded = (bytes + unit - 1) / unit * unit;
+  rounded = met ? in_units(bytes, unit) : 0;
   return rounded != 0 || !met ? met : driver_outcome{"cuMemGetAllocationGranularity", driver_out_of_memory};
 }
 
