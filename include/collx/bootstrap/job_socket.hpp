@@ -3,29 +3,15 @@
 // its launcher tells it from others.
 #pragma once
 
-#include <fcntl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "collx/bootstrap/launcher.hpp"
-#include "collx/net/fd.hpp"
+#include "collx/net/descriptor_message.hpp"
+#include "collx/transport/shared_memory/process.hpp"
 
 namespace collx::inline abi_1::bootstrap {
 
 namespace detail {
-
-// 0: none, or not told.
-[[nodiscard]] COLLX_COLD inline pid_t parent_of(pid_t process) noexcept {
-  char path[32], text[512] = {};
-  std::snprintf(path, sizeof path, "/proc/%d/stat", process);
-  net::owned_fd const file(open(path, O_RDONLY | O_CLOEXEC));
-  if (!file || read(file.get(), text, sizeof text - 1) <= 0) return 0;
-  // "NUMBER (NAME) STATE PARENT ...", of which a name may hold anything.
-  char const* const name_end = std::strrchr(text, ')');
-  if (name_end == nullptr || std::strlen(name_end) < 4) return 0;
-  long const parent = std::strtol(name_end + 3, nullptr, 10);
-  return parent > 0 && parent <= INT32_MAX ? static_cast<pid_t>(parent) : 0;
-}
 
 // The process that made the socket which `variable` names, if it is an ancestor of this one; else 0. The
 // number may be that of anything else by now, and what leads to a service of the system would be the same in
@@ -34,13 +20,10 @@ namespace detail {
   char const* const text = std::getenv(variable);
   char* end = nullptr;
   long const fd = text == nullptr ? -1 : std::strtol(text, &end, 10);
-  ucred maker{};
-  socklen_t length = sizeof maker;
-  if (fd < 0 || fd > INT32_MAX || *end != '\0' || end == text ||
-      getsockopt(static_cast<int>(fd), SOL_SOCKET, SO_PEERCRED, &maker, &length) != 0)
-    return 0;
+  if (fd < 0 || fd > INT32_MAX || *end != '\0' || end == text) return 0;
+  pid_t const maker = net::other_end_of(static_cast<int>(fd)).process;
   pid_t ancestor = getppid();
-  while (ancestor > 1 && ancestor != maker.pid) ancestor = parent_of(ancestor);
+  while (ancestor > 1 && ancestor != maker) ancestor = transport::shared_memory::parent_of(ancestor);
   return ancestor > 1 ? ancestor : 0;
 }
 

@@ -19,8 +19,9 @@ struct launcher {
   char const* local_size;  // ranks on this host
   char const* host_count;  // hosts of the job
   char const* job[2];      // a name of the job that no other job has at the same time
-  char const* apart[2];    // what else tells jobs of one host apart, all that are set
-  char const* socket;      // a descriptor that leads to the process which started the ranks of this host
+  char const* apart[2] = {};  // what else tells jobs of one host apart, all that are set
+  // A descriptor that leads to the process which started the ranks of this host.
+  char const* socket = nullptr;
 };
 
 // In the order in which they are asked: who sets RANK means it, mpirun inside a Slurm allocation is Open MPI,
@@ -35,8 +36,7 @@ inline constexpr launcher launchers[] = {
      "LOCAL_WORLD_SIZE",
      nullptr,
      {"TORCHELASTIC_RUN_ID"},
-     {"MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"},
-     nullptr},
+     {"MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"}},
     {"Open MPI",
      "OMPI_COMM_WORLD_RANK",
      nullptr,
@@ -45,8 +45,7 @@ inline constexpr launcher launchers[] = {
      "OMPI_COMM_WORLD_LOCAL_SIZE",
      nullptr,
      {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"},
-     {"PMIX_SERVER_URI2", "OMPI_MCA_orte_hnp_uri"},
-     nullptr},
+     {"PMIX_SERVER_URI2", "OMPI_MCA_orte_hnp_uri"}},
     {"MPICH",
      "PMI_RANK",
      nullptr,
@@ -65,18 +64,8 @@ inline constexpr launcher launchers[] = {
      nullptr,
      "SLURM_STEP_NUM_NODES",
      {"SLURM_JOB_ID"},
-     {"SLURM_STEP_ID", "SLURM_CLUSTER_NAME"},
-     nullptr},
-    {"Kubernetes",
-     "JOB_COMPLETION_INDEX",
-     nullptr,
-     {"WORLD_SIZE"},
-     nullptr,
-     nullptr,
-     nullptr,
-     {},
-     {},
-     nullptr},
+     {"SLURM_STEP_ID", "SLURM_CLUSTER_NAME"}},
+    {"Kubernetes", "JOB_COMPLETION_INDEX", nullptr, {"WORLD_SIZE"}, nullptr, nullptr, nullptr, {}},
 };
 
 // What the environment says about this process.

@@ -83,8 +83,7 @@ class pmix_job : public notice_board {
 
  private:
   // What the table of launchers has for others: words for messages, and no variables.
-  static constexpr launcher row{"PMIx",  "PMIX_RANK", nullptr, {}, "PMIX_RANK",
-                                nullptr, nullptr,     {},      {}, nullptr};
+  static constexpr launcher row{"PMIx", "PMIX_RANK", nullptr, {}, "PMIX_RANK", nullptr, nullptr, {}};
   static constexpr char address_key[] = "collx.rank0";     // of rank 0
   static constexpr char presence_key[] = "collx.present";  // of the others
   static_assert(sizeof pmix_answer::text >= text_bytes_max);

@@ -72,14 +72,6 @@ enum class verdict : std::uint32_t { welcome = 1, wrong_version, wrong_size, ran
   throw_error(code, "rendezvous at %.120s, rank %d of %d: %s", path, rank, size, what);
 }
 
-// Who is at the other end of a socket: this user, or root; false also if the system does not say.
-[[nodiscard]] inline bool is_of_own_user(int fd) noexcept {
-  ucred them{};
-  socklen_t length = sizeof them;
-  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &them, &length) == 0 &&
-         (them.uid == geteuid() || them.uid == 0);
-}
-
 // Rank 0's side: answers until every other rank has been welcomed once.
 class host {
  public:
@@ -133,7 +125,7 @@ class host {
   // One guest: a hello is read within a second or the guest is dropped. True if it was welcomed.
   [[nodiscard]] bool answer(int guest, int segment_fd) {
     // To a path only this user and root can connect (listen_at()).
-    if (is_abstract(path_) && !is_of_own_user(guest)) return false;
+    if (is_abstract(path_) && !net::other_end_of(guest).is_trusted()) return false;
     hello from{};
     std::uint64_t const patience_us = now_us() + 1'000'000;
     if (!ready_before(guest, POLLIN, patience_us < deadline_us_ ? patience_us : deadline_us_)) return false;

@@ -87,9 +87,10 @@ class engine {
   [[nodiscard]] status run_uncounted(Describe const& describe, Make const& make) noexcept {
     if (COLLX_UNLIKELY(failure_.code != status::ok)) return failure_.code;
     auto executor = make(0);
-    if constexpr (Endpoint::is_mapped)
+    if constexpr (Endpoint::is_mapped) {
       if (COLLX_LIKELY(alone())) executor.looks(looks_at_first);
-    executor.in_company(in_flight_ != 0);
+      executor.in_company(in_flight_ != 0);
+    }
     status outcome = at_peers(endpoint_, [&]() noexcept { return executor.advance(); });
     if (COLLX_UNLIKELY(outcome == status::pending))
       outcome = wait_for(executor, &advance_as<decltype(executor), Endpoint>);

@@ -17,9 +17,8 @@
 
 namespace collx::inline abi_1::transport::shared_memory {
 
-// When a process was started, in clock ticks since boot (field 22 of /proc/PID/stat); 0 if it is
-// gone. A pid together with this names a process for good.
-[[nodiscard]] inline std::uint64_t start_time(std::int32_t process) noexcept {
+// A field of /proc/PID/stat behind the name, from 3 on; 0 if the process is gone.
+[[nodiscard]] inline std::uint64_t stat_field(std::int32_t process, int number) noexcept {
   char path[64], text[1024];
   std::snprintf(path, sizeof path, "/proc/%d/stat", process);
   int const fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -30,8 +29,18 @@ namespace collx::inline abi_1::transport::shared_memory {
   text[got] = '\0';
   // The name, field 2, is in parentheses and may hold anything: count fields behind the last one.
   char const* at = std::strrchr(text, ')');
-  for (int field = 2; at != nullptr && field < 22; ++field) at = std::strchr(at + 1, ' ');
+  for (int field = 2; at != nullptr && field < number; ++field) at = std::strchr(at + 1, ' ');
   return at == nullptr ? 0 : std::strtoull(at, nullptr, 10);
+}
+
+// When a process was started, in clock ticks since boot; 0 if it is gone. A pid together with this names a
+// process for good.
+[[nodiscard]] inline std::uint64_t start_time(std::int32_t process) noexcept {
+  return stat_field(process, 22);
+}
+// 0: none, or not told.
+[[nodiscard]] inline std::int32_t parent_of(std::int32_t process) noexcept {
+  return static_cast<std::int32_t>(stat_field(process, 4));
 }
 
 // Watches one process.
