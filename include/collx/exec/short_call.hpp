@@ -200,7 +200,7 @@ class short_call {
     combine(target, sources, step.from.count, step.complete);
     peer = step.from.first;
     for (std::int32_t k = 0; k < step.from.count; ++k, peer = next(step.from, peer))
-      if (peer != where_.rank) endpoint_.consume(lane, peer);
+      if (peer != where_.rank) consume(peer);
     return all_peers;
   }
 
@@ -230,7 +230,7 @@ class short_call {
       transport::arrival message;
       if (!arrived(peer, message)) return k;
       if (step.store) copy(target, message.data);
-      endpoint_.consume(lane, peer);
+      consume(peer);
     }
     return all_peers;
   }
@@ -246,6 +246,12 @@ class short_call {
   [[nodiscard]] bool is_begin_of_block(rank_t peer) noexcept {
     if constexpr (requires { Endpoint::lends_blocks; }) return endpoint_.lent_block_bytes(lane, peer) != 0;
     else return false;
+  }
+
+  // Where all send to all, the next call begins with a letter to the same peer.
+  COLLX_ALWAYS_INLINE void consume(rank_t peer) noexcept {
+    endpoint_.consume(lane, peer);
+    if constexpr (!contract::rooted) endpoint_.prepare_letter(lane, peer);
   }
 
   COLLX_ALWAYS_INLINE void copy(std::byte* to, std::byte const* from) const noexcept {

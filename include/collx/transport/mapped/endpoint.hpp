@@ -169,6 +169,13 @@ class endpoint {
     with.bell->ring_if_asleep();
   }
 
+  // For who will answer the letter just consumed: the line of that answer is fetched for writing while the
+  // rest of the call, and what the program does before its next one, goes on. The peer read it a round ago.
+  COLLX_ALWAYS_INLINE void prepare_letter(int lane, rank_t peer) noexcept {
+    pair const& to = at(lane, peer);
+    device::prefetch_exclusive(to.outbox[to.sent % letters_per_inbox].inlined, 1);
+  }
+
   [[nodiscard]] COLLX_ALWAYS_INLINE bool can_send(int lane, rank_t peer) noexcept {
     pair& to = at(lane, peer);
     return COLLX_LIKELY(to.sent - to.known_consumed < letters_per_inbox) ||
