@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What bench/compile_time measures: a translation unit with one all_reduce over shared memory.
+// The same and all that comes before it and after it: a program of one file, which connects and ends as well.
 #include <atomic>
 #include <span>
 #include <vector>
