@@ -77,6 +77,7 @@ class measurement {
     std::int64_t each_bytes = method_stride_bytes(in_count_ * element_bytes);
     if (!asked.in_place) each_bytes += method_stride_bytes(out_count_ * element_bytes);
     std::int64_t const buffer_count = method_buffers(each_bytes, asked.pool_bytes);
+    world.buffers(asked.symmetric ? collx::memory_kind::symmetric : collx::memory_kind::unshared);
     inputs_.emplace(world, buffer_count, in_count_, asked.symmetric);
     if (!asked.in_place) outputs_.emplace(world, buffer_count, out_count_, asked.symmetric);
     result_.bytes = whole_count_ * element_bytes;

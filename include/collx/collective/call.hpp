@@ -68,8 +68,9 @@ template <class Contract, class T, class Op>
 // What a chooser may know of a call. The memory is that of the buffer which every rank has, whoever is
 // root: ranks must come to the same choice, so they must pass the same kind there.
 template <class Contract, class T, class Op, class Endpoint>
-[[nodiscard]] tune::question question_of(Endpoint& endpoint,
+[[nodiscard]] tune::question question_of(exec::engine<Endpoint>& engine,
                                          invocation<Contract, T, Op> const& args) noexcept {
+  Endpoint& endpoint = engine.endpoint();
   constexpr bool all_have_input = Contract::input({0, 2, 1}).count > 0;
   T const* const everywhere = all_have_input ? args.input : args.output;
   std::size_t const bytes = agreed_count(args) * sizeof(T);
@@ -82,7 +83,8 @@ template <class Contract, class T, class Op, class Endpoint>
           shared ? tune::memory_kind::symmetric : tune::memory_kind::unshared,
           endpoint.depth(),
           endpoint.staging_bytes(),
-          tune::are_all_near(endpoint)};
+          tune::are_all_near(endpoint),
+          engine.buffers()};
 }
 
 // Calls f.template operator()<Algorithm>() with the algorithm asked for, or the chosen one; otherwise()
@@ -93,14 +95,14 @@ template <class Algorithm, class Contract, class T, class Op, class Endpoint, cl
                                   [[maybe_unused]] Otherwise const& otherwise) {
   if constexpr (std::is_same_v<Algorithm, automatic>) {
     return tune::choose<Contract, Endpoint, is_commutative<Op>()>(agreed_count(args) * sizeof(T),
-                                                                  args.at.where.size, f);
+                                                                  args.at.where.size, engine.buffers(), f);
   } else if constexpr (is_reproducible<Algorithm>) {
     return tune::choose_reproducible<Contract, Endpoint, is_commutative<Op>(), Algorithm::level,
                                      is_exact<Op, T>()>(agreed_count(args) * sizeof(T), args.at.where.size,
-                                                        f);
+                                                        engine.buffers(), f);
   } else if constexpr (chooser<Algorithm>) {
     return Algorithm::template choose<Contract, Endpoint, is_commutative<Op>()>(
-        engine.tuning(), question_of(engine.endpoint(), args), f, otherwise);
+        engine.tuning(), question_of(engine, args), f, otherwise);
   } else {
     static_assert(
         algorithm_for<Algorithm, Contract>,

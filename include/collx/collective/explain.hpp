@@ -32,9 +32,9 @@ template <class Contract, class Endpoint, bool Commutative>
 void explain_automatic(question const& q, explanation& e) {
   using rows = table_of<Contract, Endpoint>;
   e.from = source::built_in_table;
-  e.row = first_row<Contract, Commutative>(typename rows::type{}, q).row;
+  e.row = first_row<Contract, Commutative>(typename rows::type{}, q, all_symmetric<Endpoint>(q.buffers)).row;
   e.algorithm = choose<Contract, Endpoint, Commutative>(
-      q.bytes, q.ranks.size, []<class Chosen>() -> char const* { return Chosen::name; });
+      q.bytes, q.ranks.size, q.buffers, []<class Chosen>() -> char const* { return Chosen::name; });
   add_question(e.words, word(Contract::name), q);
   e.words.add("%s, by row %d of the built-in table", e.algorithm, e.row + 1);
 }
@@ -58,7 +58,7 @@ template <class Contract, class Algorithm = default_algorithm, class Transport, 
   auto& engine = comm.engine();
   question const q{bytes, comm.standing().where.shape(), &transport_of<endpoint>, memory,
                    engine.endpoint().depth(), engine.endpoint().staging_bytes(),
-                   are_all_near(engine.endpoint())};
+                   are_all_near(engine.endpoint()), engine.buffers()};
   explanation e;
   if constexpr (std::is_same_v<Algorithm, automatic>) {
     detail::explain_automatic<Contract, endpoint, commutative>(q, e);

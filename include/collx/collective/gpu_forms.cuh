@@ -165,7 +165,8 @@ void put_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args, 
     if (args.count != 0) run_alone_on_gpu(args, where);
   } else if constexpr (std::is_same_v<Algorithm, automatic>) {
     tune::choose_from<Contract, is_commutative<Op>()>(typename tune::gpu_table<Contract>::type{},
-                                                      agreed_count(args) * sizeof(T), gpu.size(), launch);
+                                                      agreed_count(args) * sizeof(T), gpu.size(), false,
+                                                      launch);
   } else {
     launch.template operator()<Algorithm>();
   }

@@ -129,6 +129,7 @@ communicator<Transport> communicator<Transport>::split(std::int32_t color, std::
   }
   engine->checker(engine_->checker());
   engine->tuning(engine_->tuning());
+  engine->buffers(engine_->buffers());
   world_->keep();
   return {world_, engine};
 }

@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "collx/core/memory_kind.hpp"
 #include "collx/core/priority.hpp"
 #include "collx/exec/call.hpp"
 #include "collx/exec/kept_memory.hpp"
@@ -51,6 +52,9 @@ class engine {
   // What the user says about the choice of algorithms (tune/settings.hpp); null: nothing. The user's.
   [[nodiscard]] tune::settings const* tuning() const noexcept { return tuning_; }
   void tuning(tune::settings const* s) noexcept { tuning_ = s; }
+  // What the user says of the memory of all calls.
+  [[nodiscard]] memory_kind buffers() const noexcept { return buffers_; }
+  void buffers(memory_kind said) noexcept { buffers_ = said; }
   [[nodiscard]] std::uint64_t sequence() const noexcept { return sequence_; }
 
   // Runs one collective to its end on lane 0. `make(lane)` returns its executor; `describe()` the call,
@@ -392,6 +396,7 @@ class engine {
   std::uint32_t tests_ = 0;
   check_function checker_ = nullptr;
   tune::settings const* tuning_ = nullptr;
+  memory_kind buffers_ = memory_kind::any;
   // progress() and finish(), set by start(): who starts nothing need not compile them.
   void (*progress_)(engine&) noexcept = nullptr;
   void (*finish_)(engine&, std::uint32_t) noexcept = nullptr;

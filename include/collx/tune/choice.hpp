@@ -25,13 +25,16 @@ struct ring;
 
 namespace collx::inline abi_1::tune {
 
-// Bytes (as question::bytes counts them) and ranks up to which a row applies. Rows do not look at the
-// kind of memory: ranks of a program that was never told about it may call with different kinds.
-template <class Algorithm, std::size_t BytesMax = any_bytes, rank_t SizeMax = any_size>
+// Bytes (as question::bytes counts them) and ranks up to which a row applies. Rows do not look at the memory
+// of a call, since ranks may call with different kinds; those of `symmetric_only` apply where all of it is
+// within reach of peers: with threads, and where the program said so (communicator::buffers).
+inline constexpr bool symmetric_only = true;
+template <class Algorithm, std::size_t BytesMax = any_bytes, rank_t SizeMax = any_size,
+          bool SymmetricOnly = false>
 struct row {
   using algorithm = Algorithm;
-  [[nodiscard]] static constexpr bool applies(std::size_t bytes, rank_t size) {
-    return bytes <= BytesMax && size <= SizeMax;
+  [[nodiscard]] static constexpr bool applies(std::size_t bytes, rank_t size, bool symmetric) {
+    return bytes <= BytesMax && size <= SizeMax && (!SymmetricOnly || symmetric);
   }
 };
 
@@ -47,40 +50,34 @@ struct mapped_table<contract::all_reduce> {
   using type = table<row<algo::direct_one_shot, 16384, 4>, row<algo::direct_one_shot, 4096, 8>,
                      row<algo::direct_two_shot>>;
 };
-// Each rank reads its own block only, and stores it to all outputs. Below, the greeting costs more.
+// Each rank reads its own block only, and stores it to all outputs. Below, the greeting costs more; later
+// where something has to be copied for ranks that cannot be reached.
 template <>
 struct mapped_table<contract::all_gather> {
-  using type = table<row<algo::direct_one_shot, 262144>, row<algo::push_pull>>;
+  using type = table<row<algo::direct_one_shot, 32767>, row<algo::push_pull, any_bytes, 2, symmetric_only>,
+                     row<algo::direct_one_shot, 262144>, row<algo::push_pull>>;
 };
 // Two ranks: each copies a half. Below, the message that it takes costs more than that gains.
 template <>
 struct mapped_table<contract::broadcast> {
-  using type = table<row<algo::direct_one_shot, 65535>, row<algo::push_pull, any_bytes, 2>,
+  using type = table<row<algo::direct_one_shot, 16383>, row<algo::push_pull, any_bytes, 2, symmetric_only>,
+                     row<algo::direct_one_shot, 65535>, row<algo::push_pull, any_bytes, 2>,
                      row<algo::direct_one_shot>>;
 };
+// All ranks take a part of a long one, and store it to the root's output. Where that cannot be reached, the
+// part would be copied once more than in a chain.
 template <>
 struct mapped_table<contract::reduce> {
-  using type = table<row<algo::direct_one_shot, 131072>, row<algo::chain>>;
+  using type =
+      table<row<algo::direct_one_shot, 16383>, row<algo::direct_two_shot, any_bytes, 2, symmetric_only>,
+            row<algo::direct_one_shot, 131072>,
+            row<algo::direct_two_shot, any_bytes, any_size, symmetric_only>, row<algo::chain>>;
 };
 // The last of more than two ranks would read all vectors alone.
 template <>
 struct mapped_table<contract::scan> {
   using type =
       table<row<algo::direct_one_shot, 262144>, row<algo::direct_one_shot, any_bytes, 2>, row<algo::chain>>;
-};
-
-// Where whatever a peer has allocated can be stored to: all ranks take a part of a long reduce, and store it
-// to the root's output. Where only some memory can be, that part would be copied once more than in a chain.
-template <class Contract>
-struct open_table : mapped_table<Contract> {};
-// An all_gather is pushed sooner there, since nothing has to be copied for ranks that cannot be reached.
-template <>
-struct open_table<contract::all_gather> {
-  using type = table<row<algo::direct_one_shot, 32767>, row<algo::push_pull>>;
-};
-template <>
-struct open_table<contract::reduce> {
-  using type = table<row<algo::direct_one_shot, 32767>, row<algo::direct_two_shot>>;
 };
 
 // Of GPUs: lanes do not push what a step only sends (exec/lane_machine.hpp), so to be greeted gains nothing.
@@ -92,6 +89,10 @@ struct gpu_table<contract::all_gather> {
 };
 template <>
 struct gpu_table<contract::broadcast> : gpu_table<contract::all_gather> {};
+template <>
+struct gpu_table<contract::reduce> {
+  using type = table<row<algo::direct_one_shot, 131072>, row<algo::chain>>;
+};
 template <>
 struct gpu_table<contract::scan> : gpu_table<contract::all_gather> {};  // a chain was never measured there
 
@@ -138,34 +139,43 @@ template <class Contract, bool Commutative, class Row>
 }
 
 template <class Contract, bool Commutative, class F, class First, class... Rest>
-[[nodiscard]] auto choose_from(table<First, Rest...>, std::size_t bytes, rank_t size, F const& f) {
+[[nodiscard]] auto choose_from(table<First, Rest...>, std::size_t bytes, rank_t size, bool symmetric,
+                               F const& f) {
   if constexpr (sizeof...(Rest) == 0) {
     static_assert(may_choose<Contract, Commutative, First>(),
                   "collx: the last row of a table must combine in rank order, for operators that need it");
     return f.template operator()<typename First::algorithm>();
   } else {
     if constexpr (may_choose<Contract, Commutative, First>())
-      if (First::applies(bytes, size)) return f.template operator()<typename First::algorithm>();
-    return choose_from<Contract, Commutative>(table<Rest...>{}, bytes, size, f);
+      if (First::applies(bytes, size, symmetric)) return f.template operator()<typename First::algorithm>();
+    return choose_from<Contract, Commutative>(table<Rest...>{}, bytes, size, symmetric, f);
   }
 }
 
 namespace detail {
 template <class Contract, class Endpoint>
 [[nodiscard]] consteval auto find_table() {
-  if constexpr (!Endpoint::is_mapped) return message_table<Contract>{};
-  else if constexpr (requires { requires Endpoint::is_open; }) return open_table<Contract>{};
-  else return mapped_table<Contract>{};
+  if constexpr (Endpoint::is_mapped) return mapped_table<Contract>{};
+  else return message_table<Contract>{};
 }
 }  // namespace detail
 
 template <class Contract, class Endpoint>
 using table_of = decltype(detail::find_table<Contract, Endpoint>());
 
+// Whether all memory that calls are given is within reach of peers, as far as all ranks know it. `buffers`:
+// what the program said of them (communicator::buffers).
+template <class Endpoint>
+[[nodiscard]] constexpr bool all_symmetric(memory_kind buffers) {
+  if constexpr (requires { requires Endpoint::is_open; }) return true;
+  else return buffers == memory_kind::symmetric;
+}
+
 // Calls f.template operator()<Algorithm>() with the first row that applies.
 template <class Contract, class Endpoint, bool Commutative, class F>
-[[nodiscard]] auto choose(std::size_t bytes, rank_t size, F const& f) {
-  return choose_from<Contract, Commutative>(typename table_of<Contract, Endpoint>::type{}, bytes, size, f);
+[[nodiscard]] auto choose(std::size_t bytes, rank_t size, memory_kind buffers, F const& f) {
+  return choose_from<Contract, Commutative>(typename table_of<Contract, Endpoint>::type{}, bytes, size,
+                                            all_symmetric<Endpoint>(buffers), f);
 }
 
 }  // namespace collx::inline abi_1::tune

@@ -3,6 +3,7 @@
 // data, known when compiling or read from a file: the same types serve both.
 #pragma once
 
+#include "collx/core/memory_kind.hpp"
 #include "collx/core/types.hpp"
 
 namespace collx::inline abi_1::tune {
@@ -38,12 +39,7 @@ struct word {
   }
 };
 
-// Where the caller's buffers lie: in memory that peers reach (symmetric; with threads any), or not.
-enum class memory_kind : std::uint8_t { any, unshared, symmetric };
-
-[[nodiscard]] constexpr char const* name(memory_kind kind) {
-  return kind == memory_kind::symmetric ? "symmetric" : kind == memory_kind::unshared ? "private" : "any";
-}
+using abi_1::memory_kind;
 
 // One call, as far as a choice looks at it. Everything in it is the same on all ranks, or the ranks
 // would choose differently and wait for each other: see `memory`.
@@ -55,6 +51,7 @@ struct question {
   std::uint64_t credits = any_bytes;           // messages that the transport lets be in flight
   std::size_t staging_bytes = any_bytes;       // of a lane: half of it is a fragment
   bool all_near = false;                       // of a transport made of two: all messages take the near one
+  memory_kind buffers = memory_kind::any;      // of all calls, as communicator::buffers said
 
   // In how many pieces a block moves.
   [[nodiscard]] constexpr double fragments() const {

@@ -19,11 +19,12 @@ namespace tune {
 namespace detail {
 
 template <class Contract, bool Commutative, class... Rows>
-[[nodiscard]] built_in_row first_row(table<Rows...>, question const& q) noexcept {
+[[nodiscard]] built_in_row first_row(table<Rows...>, question const& q, bool symmetric) noexcept {
   built_in_row found;
   int at = 0;
   auto const look = [&]<class Row>() {
-    if (found.row < 0 && may_choose<Contract, Commutative, Row>() && Row::applies(q.bytes, q.ranks.size))
+    if (found.row < 0 && may_choose<Contract, Commutative, Row>() &&
+        Row::applies(q.bytes, q.ranks.size, symmetric))
       found = {at, word(Row::algorithm::name)};
     ++at;
   };
@@ -35,7 +36,8 @@ template <class Contract, bool Commutative, class... Rows>
 template <class Contract, class Endpoint, bool Commutative>
 [[nodiscard]] built_in_row built_in(question const& q) noexcept {
   if constexpr (Endpoint::is_mapped)
-    return first_row<Contract, Commutative>(typename table_of<Contract, Endpoint>::type{}, q);
+    return first_row<Contract, Commutative>(typename table_of<Contract, Endpoint>::type{}, q,
+                                            all_symmetric<Endpoint>(q.buffers));
   else return {};
 }
 
