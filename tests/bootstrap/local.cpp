@@ -11,6 +11,7 @@
 
 #include "collx/collective/all_reduce.hpp"
 #include "collx/collective/barrier.hpp"
+#include "shared_with_forks.hpp"
 #include "watchdog.hpp"
 
 namespace {
@@ -31,6 +32,22 @@ int triangular(rank_t n) { return n * (n + 1) / 2; }
 
 void require(bool fine, char const* what) {
   if (!fine) throw std::runtime_error(what);
+}
+
+// What this process does when a child ends, until the end of the scope.
+class on_child {
+ public:
+  explicit on_child(void (*handler)(int)) { before_ = signal(SIGCHLD, handler); }
+  on_child(on_child const&) = delete;
+  ~on_child() { signal(SIGCHLD, before_); }
+
+ private:
+  void (*before_)(int);
+};
+
+std::atomic<bool>* reaped = nullptr;
+void reap_any(int) {
+  while (waitpid(-1, nullptr, WNOHANG) > 0) *reaped = true;
 }
 
 template <class F>
@@ -129,6 +146,35 @@ TEST_CASE("processes: exit codes tell exceptions, exits, signals and success apa
   CHECK(codes[3] == 128 + SIGKILL);
   CHECK(codes[4] == 1);
   CHECK(codes[5] == 128 + SIGTERM);
+}
+
+TEST_CASE("processes: how ranks end is told also where the program ignores its children") {
+  on_child const ignored(SIG_IGN);
+  auto const codes = on_processes(3, [](auto& comm) {
+    if (comm.rank() == 1) kill(getpid(), SIGKILL);
+    if (comm.rank() == 2) _exit(7);
+  });
+  CHECK(codes[0] == 0);
+  CHECK(codes[1] == 128 + SIGKILL);
+  CHECK(codes[2] == 7);
+  bool const as_it_was = signal(SIGCHLD, SIG_IGN) == SIG_IGN;
+  CHECK(as_it_was);
+}
+
+TEST_CASE("processes: where somebody else has waited for a rank, nobody says that it ended well") {
+  shared_with_forks<std::atomic<bool>> gone;
+  reaped = &*gone;
+  on_child const handled(&reap_any);
+  try {
+    (void)on_processes(2, [&](auto& comm) {
+      if (comm.rank() == 1) kill(getpid(), SIGKILL);
+      while (!*gone) sched_yield();  // so that this process waits for rank 0 meanwhile
+    });
+    FAIL("no error");
+  } catch (collx::error const& failure) {
+    CHECK(failure.code() == status::system_failure);
+    CHECK(std::string(failure.what()).find("somebody else waited") != std::string::npos);
+  }
 }
 
 TEST_CASE("processes: when one throws, the others end with an error instead of waiting") {

@@ -16,6 +16,24 @@ using exit_codes = array<int>;
 
 namespace detail {
 
+// While it lives the system keeps how this process's children end. Some programs are started by others that
+// ignore SIGCHLD, and inherit that; then it would be forgotten, and a rank that was killed pass for one that
+// ended well.
+class children_are_heard {
+ public:
+  children_are_heard() noexcept {
+    struct sigaction const usual {};  // SIG_DFL
+    sigaction(SIGCHLD, nullptr, &before_);
+    if (before_.sa_handler == SIG_IGN || (before_.sa_flags & SA_NOCLDWAIT) != 0)
+      sigaction(SIGCHLD, &usual, nullptr);
+  }
+  children_are_heard(children_are_heard const&) = delete;
+  ~children_are_heard() { sigaction(SIGCHLD, &before_, nullptr); }
+
+ private:
+  struct sigaction before_ {};
+};
+
 // A forked rank's whole life. `join(rank)` returns its communicator. Never returns into the parent's program.
 template <class Join, class RankMain>
 [[noreturn]] void live_as_rank(rank_t rank, Join const& join, RankMain& rank_main) {
@@ -41,11 +59,30 @@ template <class Join, class RankMain>
   _exit(code);
 }
 
+// Waits for all ranks. Throws error if how one ended is not to be known.
+COLLX_COLD inline exit_codes ends_of(array<pid_t> const& ranks) {
+  exit_codes codes(ranks.size());
+  int unknown = 0;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    int how = 0;
+    pid_t ended = -1;
+    do ended = waitpid(ranks[i], &how, 0);
+    while (ended < 0 && errno == EINTR);
+    if (ended < 0) unknown = errno;
+    codes[i] = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+  }
+  if (unknown == 0) return codes;
+  errno = unknown;
+  transport::shared_memory::throw_system(
+      "waitpid", "somebody else waited for a rank; let nobody wait for children that are not his own");
+}
+
 // Forks `size` processes; each joins and calls rank_main(communicator&). Returns how they ended. `forked()`
 // is called here when all have been.
 template <class Join, class RankMain, class Forked>
 exit_codes fork_ranks(rank_t size, Join const& join, RankMain& rank_main, Forked const& forked) {
   std::fflush(nullptr);  // or every child prints what is still buffered
+  children_are_heard const heard;
   array<pid_t> ranks(static_cast<std::size_t>(size));
   pid_t const parent = getpid();
   for (rank_t r = 0; r < size; ++r) {
@@ -65,13 +102,7 @@ exit_codes fork_ranks(rank_t size, Join const& join, RankMain& rank_main, Forked
     ranks[static_cast<std::size_t>(r)] = child;
   }
   forked();
-  exit_codes codes(static_cast<std::size_t>(size));
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    int how = 0;
-    while (waitpid(ranks[i], &how, 0) < 0 && errno == EINTR) {}
-    codes[i] = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
-  }
-  return codes;
+  return ends_of(ranks);
 }
 
 COLLX_COLD inline void require_local_size(rank_t size) {
