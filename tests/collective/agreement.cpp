@@ -53,6 +53,14 @@ void check_found(std::string const& differs_in, std::string const& one, std::str
   CHECK(std::count(codes.begin(), codes.end(), status::mismatch) >= 1);
 }
 
+// Two algorithms with names such as those have that are made of others.
+struct by_the_ring : collx::algo::ring::all_reduce {
+  static constexpr char const* name = "two_levels<recursive_halving_doubling, ring>";
+};
+struct by_doubling : collx::algo::recursive_doubling::all_reduce {
+  static constexpr char const* name = "two_levels<recursive_halving_doubling, recursive_doubling>";
+};
+
 template <class T>
 void sum(communicator& comm, std::size_t count = 10) {
   std::vector<T> v(count);
@@ -119,6 +127,7 @@ TEST_CASE("another algorithm is found") {
   };
   check_found("algorithm", "ring", "recursive_doubling", by(collx::algo::ring{}),
               by(collx::algo::recursive_doubling{}));
+  check_found("algorithm", "...ing>", "...ecursive_doubling>", by(by_the_ring{}), by(by_doubling{}));
 }
 
 TEST_CASE("started collectives are compared as well") {

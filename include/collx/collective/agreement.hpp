@@ -11,14 +11,18 @@ namespace collx::inline abi_1 {
 
 namespace detail {
 
-// What the ranks compare. Fixed size, no pointers. Types have numbers; names are for people.
+// What the ranks compare. Fixed size, no pointers. Types have numbers; names are for people. Those of
+// algorithms that are made of others are long, and begin alike (algo/composed_name.hpp).
 struct agreement_record {
-  char collective[32], algorithm[32], op[32];
+  char collective[32], op[32], algorithm[96];
   std::uint64_t element_type, op_type, count;
   std::int64_t root;
 };
 
-inline void copy_name(char (&to)[32], char const* from) noexcept { std::snprintf(to, sizeof to, "%s", from); }
+template <std::size_t Size>
+void copy_name(char (&to)[Size], char const* from) noexcept {
+  std::snprintf(to, Size, "%s", from);
+}
 
 [[nodiscard]] inline agreement_record record_of(exec::call const& what) noexcept {
   agreement_record record{};
@@ -38,8 +42,13 @@ inline void copy_name(char (&to)[32], char const* from) noexcept { std::snprintf
                                  failure_report& report) noexcept {
   auto const names = [&](char const* argument, char const* here, char const* there) {
     report.differs_in = argument;
-    std::snprintf(report.here, sizeof report.here, "%s", here);
-    std::snprintf(report.there, sizeof report.there, "%s", there);
+    // Where there is no room for one, both are shown from where they differ.
+    std::size_t alike = 0;
+    if (std::strlen(here) >= sizeof report.here || std::strlen(there) >= sizeof report.there)
+      while (here[alike] == there[alike]) ++alike;
+    char const* const cut = alike == 0 ? "" : "...";
+    std::snprintf(report.here, sizeof report.here, "%s%s", cut, here + alike);
+    std::snprintf(report.there, sizeof report.there, "%s%s", cut, there + alike);
     return true;
   };
   auto const numbers = [&](char const* argument, auto here, auto there) {
