@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
-#include <limits>
 
 #include "method.h"
 #include "names.hpp"
@@ -14,13 +13,10 @@
 namespace perf {
 namespace {
 
-std::int64_t parse_count(char const* flag, std::string const& text) {
-  std::int64_t value = 0;
-  auto const [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc{} || end != text.data() + text.size() || value < 0)
-    throw usage_error(std::string(flag) + " wants a whole number, 0 or more, and got '" + text + "'");
-  return value;
-}
+constexpr std::int64_t ranks_most = 1024;
+constexpr std::int64_t sizes_most = 10'000;
+// More is a mistake. Times as many bytes as --maxbytes may say, or microseconds, it fits 64 bits.
+constexpr std::int64_t plenty = 1'000'000;
 
 std::vector<std::string> split(std::string const& text) {
   std::vector<std::string> parts;
@@ -77,17 +73,17 @@ constexpr flag flags[] = {
     {"-i", "--stepbytes", "BYTES", "add this much from size to size",
      [](options& o, char const* n, std::string const& v) { o.step_bytes = parse_bytes(n, v); }},
     {"-f", "--stepfactor", "FACTOR", "multiply by this from size to size (4)",
-     [](options& o, char const* n, std::string const& v) { o.step_factor = parse_count(n, v); }},
+     [](options& o, char const* n, std::string const& v) { o.step_factor = parse_count(n, v, 0, plenty); }},
     {"", "--bytes", "A,B,C", "exactly these sizes instead of a range",
      [](options& o, char const* n, std::string const& v) {
        for (std::string const& part : split(v)) o.bytes.push_back(parse_bytes(n, part));
      }},
     {"-n", "--iters", "COUNT", "calls in a batch (0: chosen by size)",
-     [](options& o, char const* n, std::string const& v) { o.iterations = parse_count(n, v); }},
+     [](options& o, char const* n, std::string const& v) { o.iterations = parse_count(n, v, 0, plenty); }},
     {"", "--batches", "COUNT", "batches, each of which is one sample (0: chosen by size)",
-     [](options& o, char const* n, std::string const& v) { o.batches = parse_count(n, v); }},
+     [](options& o, char const* n, std::string const& v) { o.batches = parse_count(n, v, 0, plenty); }},
     {"-w", "--warmup_iters", "COUNT", "calls before the rotation is walked once, untimed (20)",
-     [](options& o, char const* n, std::string const& v) { o.warmup = parse_count(n, v); }},
+     [](options& o, char const* n, std::string const& v) { o.warmup = parse_count(n, v, 0, plenty); }},
     {"-c", "--check", "0|1", "compare every element with a reference (1)",
      [](options& o, char const* n, std::string const& v) {
        o.check = one_of(n, v, {"0", "1"}) == "1";
@@ -99,9 +95,13 @@ constexpr flag flags[] = {
        o.operators = one_or_all(n, v, names_of<operators>());
      }},
     {"-r", "--root", "RANK", "root of broadcast, reduce, gather and scatter (0)",
-     [](options& o, char const* n, std::string const& v) { o.root = static_cast<int>(parse_count(n, v)); }},
+     [](options& o, char const* n, std::string const& v) {
+       o.root = static_cast<int>(parse_count(n, v, 0, ranks_most - 1));
+     }},
     {"", "--ranks", "COUNT", "how many ranks to start on this machine (2)",
-     [](options& o, char const* n, std::string const& v) { o.ranks = static_cast<int>(parse_count(n, v)); }},
+     [](options& o, char const* n, std::string const& v) {
+       o.ranks = static_cast<int>(parse_count(n, v, 1, ranks_most));
+     }},
     {"", "--transport", "NAME", transports_help,
      [](options& o, char const* n, std::string const& v) { o.transport = one_of(n, v, transports()); }},
     {"", "--algorithm", "NAME|auto|all",
@@ -126,7 +126,9 @@ constexpr flag flags[] = {
        o.pin = one_of(n, v, {"auto", "on", "off"});
      }},
     {"-T", "--timeout", "SECONDS", "give up on a call that takes longer (30)",
-     [](options& o, char const* n, std::string const& v) { o.timeout_seconds = parse_count(n, v); }},
+     [](options& o, char const* n, std::string const& v) {
+       o.timeout_seconds = parse_count(n, v, 1, plenty);
+     }},
     {"-J", "--json", "FILE", "write every point to FILE too",
      [](options& o, char const*, std::string const& v) { o.json_path = v; }},
 };
@@ -200,20 +202,18 @@ void check_operators(options& o) {
 }
 
 void check_ranges(options const& o) {
-  constexpr int ranks_most = 1024;
-  if (o.ranks < 1 || o.ranks > ranks_most)
-    throw usage_error("--ranks wants 1 to " + std::to_string(ranks_most) +
-                      "; these are started on this machine");
   if (o.root >= o.ranks)
     throw usage_error("--root " + std::to_string(o.root) + " is not a rank; with --ranks " +
                       std::to_string(o.ranks) + " say 0 to " + std::to_string(o.ranks - 1));
-  if (o.timeout_seconds == 0) throw usage_error("--timeout wants at least 1 second");
   if (!o.bytes.empty()) return;
   if (o.min_bytes > o.max_bytes) throw usage_error("--minbytes is above --maxbytes; swap them");
   if (o.step_bytes == 0 && o.step_factor < 2 && o.min_bytes != o.max_bytes)
     throw usage_error("--stepfactor wants 2 or more, or use --stepbytes");
   if (o.step_bytes == 0 && o.min_bytes == 0 && o.max_bytes != 0)
     throw usage_error("--minbytes 0 times a factor stays 0; use --stepbytes, or --bytes 0,8,...");
+  if (o.step_bytes > 0 && (o.max_bytes - o.min_bytes) / o.step_bytes >= sizes_most)
+    throw usage_error("--stepbytes " + std::to_string(o.step_bytes) + " makes more than " +
+                      std::to_string(sizes_most) + " sizes of this range; use a larger one, or --stepfactor");
 }
 
 void fill_sizes(options& o) {
@@ -226,6 +226,15 @@ void fill_sizes(options& o) {
 }
 
 }  // namespace
+
+std::int64_t parse_count(char const* flag, std::string const& text, std::int64_t low, std::int64_t high) {
+  std::int64_t value = 0;
+  auto const [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc{} || end != text.data() + text.size() || value < low || value > high)
+    throw usage_error(std::string(flag) + " wants a whole number from " + std::to_string(low) + " to " +
+                      std::to_string(high) + ", and got '" + text + "'");
+  return value;
+}
 
 std::int64_t parse_bytes(char const* flag, std::string const& text) {
   std::int64_t value = 0;

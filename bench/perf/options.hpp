@@ -40,6 +40,10 @@ struct options {
 // Throws usage_error. Checks everything that needs no communicator.
 [[nodiscard]] options parse(int argc, char const* const* argv);
 
+// A whole number from `low` to `high`. Throws usage_error that names `flag`.
+[[nodiscard]] std::int64_t parse_count(char const* flag, std::string const& text, std::int64_t low,
+                                       std::int64_t high);
+
 // "4096", "32K", "1M", "2G" (binary multiples). Throws usage_error that names `flag`.
 [[nodiscard]] std::int64_t parse_bytes(char const* flag, std::string const& text);
 

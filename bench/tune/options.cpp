@@ -3,7 +3,6 @@
 #include "options.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 
@@ -14,6 +13,7 @@
 namespace tuning {
 namespace {
 
+using perf::parse_count;
 using perf::usage_error;
 
 std::vector<std::string> split(std::string const& text) {
@@ -34,15 +34,6 @@ std::vector<std::string> some_of(char const* flag, std::string const& text,
       throw usage_error(std::string(flag) + " does not know '" + part +
                         "'; say some of: " + perf::joined(known));
   return parts;
-}
-
-std::int64_t count(char const* flag, std::string const& text, std::int64_t low, std::int64_t high) {
-  std::int64_t value = 0;
-  auto const [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc{} || end != text.data() + text.size() || value < low || value > high)
-    throw usage_error(std::string(flag) + " wants a whole number from " + std::to_string(low) + " to " +
-                      std::to_string(high) + ", and got '" + text + "'");
-  return value;
 }
 
 struct flag {
@@ -72,7 +63,8 @@ constexpr flag flags[] = {
     {"--ranks", "A,B,C", "numbers of ranks to start on this machine (2)",
      [](options& o, name_of_flag n, text_of_flag v) {
        o.ranks.clear();
-       for (std::string const& part : split(v)) o.ranks.push_back(static_cast<int>(count(n, part, 2, 1024)));
+       for (std::string const& part : split(v))
+         o.ranks.push_back(static_cast<int>(parse_count(n, part, 2, 1024)));
        std::sort(o.ranks.begin(), o.ranks.end());
      }},
     {"--minbytes", "BYTES", "smallest block (8); a block is a vector, or one rank's part of a sharded one",
@@ -80,25 +72,29 @@ constexpr flag flags[] = {
     {"--maxbytes", "BYTES", "largest block (2M)",
      [](options& o, name_of_flag n, text_of_flag v) { o.max_bytes = perf::parse_bytes(n, v); }},
     {"--stepfactor", "FACTOR", "from size to size (2)",
-     [](options& o, name_of_flag n, text_of_flag v) { o.factor = count(n, v, 2, plenty); }},
+     [](options& o, name_of_flag n, text_of_flag v) { o.factor = parse_count(n, v, 2, plenty); }},
     {"--between", "", "sizes between those instead: for --check",
      [](options& o, name_of_flag, text_of_flag) { o.between = true; }},
     {"--rounds", "COUNT", "how often every algorithm has its turn at a size (5)",
-     [](options& o, name_of_flag n, text_of_flag v) { o.rounds = static_cast<int>(count(n, v, 1, 1000)); }},
+     [](options& o, name_of_flag n, text_of_flag v) {
+       o.rounds = static_cast<int>(parse_count(n, v, 1, 1000));
+     }},
     {"--more", "COUNT", "how often again those have theirs that are within a quarter of the best (10)",
-     [](options& o, name_of_flag n, text_of_flag v) { o.more = static_cast<int>(count(n, v, 0, 1000)); }},
+     [](options& o, name_of_flag n, text_of_flag v) {
+       o.more = static_cast<int>(parse_count(n, v, 0, 1000));
+     }},
     {"--batches", "COUNT", "samples in a turn (10)",
-     [](options& o, name_of_flag n, text_of_flag v) { o.batches = count(n, v, 1, plenty); }},
+     [](options& o, name_of_flag n, text_of_flag v) { o.batches = parse_count(n, v, 1, plenty); }},
     {"--iters", "COUNT", "calls in a sample (0: chosen by size)",
-     [](options& o, name_of_flag n, text_of_flag v) { o.iterations = count(n, v, 0, plenty); }},
+     [](options& o, name_of_flag n, text_of_flag v) { o.iterations = parse_count(n, v, 0, plenty); }},
     {"--pool", "BYTES", "size of the pool of buffers (twice the level-2 cache)",
      [](options& o, name_of_flag n, text_of_flag v) { o.pool_bytes = perf::parse_bytes(n, v); }},
     {"--resume", "", "go on where an earlier run stopped (it left OUT.jsonl)",
      [](options& o, name_of_flag, text_of_flag) { o.resume = true; }},
     {"--limit", "SECONDS", "stop measuring after so long, to go on with --resume (0: never)",
-     [](options& o, name_of_flag n, text_of_flag v) { o.limit_seconds = count(n, v, 0, plenty); }},
+     [](options& o, name_of_flag n, text_of_flag v) { o.limit_seconds = parse_count(n, v, 0, plenty); }},
     {"--timeout", "SECONDS", "give up on a call that takes longer (30)",
-     [](options& o, name_of_flag n, text_of_flag v) { o.timeout_seconds = count(n, v, 1, plenty); }},
+     [](options& o, name_of_flag n, text_of_flag v) { o.timeout_seconds = parse_count(n, v, 1, plenty); }},
     {"--out", "PREFIX", "writes PREFIX.json, .hpp, .jsonl and a plot per setting (collx_tuning)",
      [](options& o, name_of_flag, text_of_flag v) { o.out = v; }},
     {"--name", "NAME", "of the type in the C++ header (my_tuning)",
