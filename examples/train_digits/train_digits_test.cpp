@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What train_digits does with bad files and bad command lines, and the arithmetic that its equality
 // of models rests on. Training itself is tested by running the program (examples/CMakeLists.txt).
+#include <cmath>
 #include <cstdio>
 #include <limits>
 #include <string>
@@ -9,6 +10,7 @@
 #include <doctest/doctest.h>
 
 #include "options.hpp"
+#include "report.hpp"
 
 using namespace train_digits;
 
@@ -147,6 +149,28 @@ TEST_CASE("fixed-point sums have the same bits in any order, and clip what they 
     CHECK(fixed_point_sum::value(sum) == fixed_point_sum::value_max);
     fixed_point_sum::add(sum, -v);
     CHECK(sum.steps == 0);
+  }
+}
+
+TEST_CASE("a model that differs from that of one rank by more than the sum promises is a failure") {
+  outcome one;
+  one.parameters = initial_parameters(3);
+  one.same_on_every_rank = true;
+  CHECK(print_comparison<fixed_point_sum>(one, one));
+  CHECK(print_comparison<float_sum>(one, one));
+
+  outcome last_bit = one;
+  last_bit.parameters[7] = std::nextafter(one.parameters[7], 1.0f);
+  CHECK_FALSE(print_comparison<fixed_point_sum>(last_bit, one));
+  CHECK(print_comparison<float_sum>(last_bit, one));
+
+  outcome another = one, diverse = one, no_number = one;
+  another.parameters = initial_parameters(4);
+  diverse.same_on_every_rank = false;
+  no_number.parameters[7] = std::nanf("");
+  for (outcome const* each : {&another, &diverse, &no_number}) {
+    CHECK_FALSE(print_comparison<fixed_point_sum>(*each, one));
+    CHECK_FALSE(print_comparison<float_sum>(*each, one));
   }
 }
 
