@@ -98,6 +98,20 @@ TEST_CASE("what a level promises holds for what the library chooses, small and l
     }
 }
 
+TEST_CASE("of a table, a level keeps the rows of the algorithms that have it") {
+  using collx::tune::row, collx::tune::table;
+  using ring = row<collx::algo::ring>;
+  using direct = row<collx::algo::direct_one_shot, 4096>;
+  using rows = table<ring, direct, ring>;
+  constexpr auto kept = []<reproducibility Level>() {
+    return collx::tune::detail::keep_rows<collx::contract::all_reduce, Level>(rows{});
+  };
+  using anywhere = decltype(kept.operator()<reproducibility::any_transport>());
+  using again = decltype(kept.operator()<reproducibility::run_to_run>());
+  CHECK(std::is_same_v<anywhere, table<direct>>);
+  CHECK(std::is_same_v<again, rows>);
+}
+
 TEST_CASE("integers have every level") {
   for (rank_t const size : {1, 2, 3, 5})
     watched::on_threads(size, [](collx::communicator<collx::transport::threads>& comm) {
