@@ -12,9 +12,13 @@
 #include "collx/collective/all_gather_v.hpp"
 #include "collx/collective/all_reduce_fixed_tree.hpp"
 #include "collx/collective/all_to_all_v.hpp"
+#include "collx/collective/gather_v.hpp"
 #include "collx/collective/group.hpp"
 #include "collx/collective/neighbour_all_gather.hpp"
+#include "collx/collective/neighbour_all_to_all.hpp"
 #include "collx/collective/reduce_scatter_v.hpp"
+#include "collx/collective/scatter_v.hpp"
+#include "collx/collective/send_receive.hpp"
 #include "exec/counted_calls.hpp"
 #include "sample.hpp"
 #include "watched.hpp"
@@ -86,6 +90,11 @@ void count_allocations_of_lists(collx::communicator<Transport>& comm) {
     collx::start::all_gather_v(comm, given.first(of_mine[0]), everybodys).wait();
     collx::all_to_all_v(comm, sent, mine);
     collx::reduce_scatter_v(comm, sent, std::span(out).first(of_mine[0]), oracle::add);
+    collx::gather_v(comm, given.first(of_mine[0]), everybodys, 1);
+    collx::scatter_v(comm, sent, std::span(out).first(of_mine[0]), 1);
+    if (comm.rank() == 0) collx::send(comm, in, 1);
+    if (comm.rank() == 1) collx::receive(comm, std::span(out).first(in.size()), 0);
+    collx::neighbour_all_to_all(comm, edges, given.first(20'000), std::span(out).first(20'000));
     collx::neighbour_all_gather(comm, edges, in, out);
     collx::start::neighbour_all_gather(comm, edges, in, out).wait();
     together.all_reduce(some, oracle::add);
