@@ -36,7 +36,11 @@ class Built:
 
 def prepare(asked):
     folder = os.path.abspath(asked.build or os.path.join(ROOT, "build", "bench"))
-    os.makedirs(folder, exist_ok=True)
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as problem:
+        raise Missing(f"cannot make {folder}: {problem.strerror}; give --build a folder that can be "
+                      "written to") from None
     built = Built(folder)
     for peer in asked.peers:
         if is_installed(peer):

@@ -189,6 +189,10 @@ class Programs(unittest.TestCase):
     def test_a_barrier_has_no_limit(self):
         self.assertNotIn("limit", self.commands(collectives=["barrier"]))
 
+    def test_a_folder_that_cannot_be_made_is_named(self):
+        with self.assertRaisesRegex(builds.Missing, "cannot make /proc/nowhere: .*--build"):
+            builds.prepare(SimpleNamespace(build="/proc/nowhere"))
+
     def test_an_absent_peer_is_left_out_with_advice_unless_it_was_named(self):
         installed, own = builds.is_installed, builds.build_own
         builds.is_installed, builds.build_own = lambda peer: False, lambda folder, targets, over_tcp: None
