@@ -14,6 +14,7 @@
 #include "collx/core/random.hpp"
 #include "collx/net/caller.hpp"
 #include "net/reserved_port.hpp"
+#include "transport/without_descriptors.hpp"
 
 namespace {
 std::size_t allocations = 0;
@@ -258,6 +259,57 @@ TEST_CASE("looking allocates nothing") {
   }
   CHECK(allocations == before);
   CHECK(in == 3);
+}
+
+TEST_CASE("without a descriptor for who knocks a gate keeps nobody awake, and lets him in when there is one") {
+  gate door = open_gate();
+  caller one = call(door.where(), 1);
+  CHECK(one.progress() == status::pending);
+  REQUIRE(ready_before(door.fd(), POLLIN, now_us() + long_us));
+  guest who;
+  {
+    without_descriptors const none;
+    for (int look = 0; look < 3; ++look) {
+      CHECK_FALSE(door.poll(who));
+      CHECK_FALSE(ready_before(door.fd(), POLLIN, now_us() + 1));
+      REQUIRE(door.will_be_due());
+      while (now_us() < door.due_us()) poll(nullptr, 0, 1);
+    }
+  }
+  CHECK(let_in(door, one, who) == status::ok);
+  CHECK_FALSE(door.will_be_due());
+}
+
+TEST_CASE("without a descriptor for who knocks the one who has been there longest leaves") {
+  gate door = open_gate();
+  owned_fd const silent = stranger(door.where());
+  guest who;
+  while (door.in_handshake() == 0) CHECK_FALSE(door.poll(who));
+  caller one = call(door.where(), 1);
+  CHECK(one.progress() == status::pending);
+  REQUIRE(ready_before(door.fd(), POLLIN, now_us() + long_us));
+  {
+    without_descriptors const none;
+    while (door.count().pushed_out == 0) CHECK_FALSE(door.poll(who));
+  }
+  CHECK(is_closed(silent));
+  CHECK(let_in(door, one, who) == status::ok);
+}
+
+// What does not fit into the queue the system drops, and sends again after a second.
+TEST_CASE("more callers than the queue of a gate holds come in, each when there is room") {
+  gate door(listen_at(address::loopback(0), {}, 1), keys(), expectation{0, 100, mask_of(purpose::link), 4});
+  std::vector<caller> callers;
+  for (rank_t r = 1; r <= 6; ++r) callers.push_back(call(door.where(), r));
+  for (caller& one : callers) CHECK(one.progress() == status::pending);
+  guest who;
+  std::size_t in = 0;
+  for (std::uint64_t const until = now_us() + long_us; in < callers.size() && now_us() < until;) {
+    in += door.poll(who);
+    for (caller& one : callers) (void)one.progress();
+    poll(nullptr, 0, 1);
+  }
+  CHECK(in == callers.size());
 }
 
 TEST_CASE("who has another secret, job, or version is told so at once") {

@@ -65,10 +65,12 @@ class gate {
 
   // When poll() should be called even if the descriptor is silent: somebody may be late then, or age.
   [[nodiscard]] std::uint64_t due_us() const noexcept {
-    if (open_ == 0) return never;
+    if (open_ == 0) return opens_us_;
     std::uint64_t const next_look_us = looked_us_ + patience_us_ / 4;
     return next_look_us < due_us_ ? next_look_us : due_us_;
   }
+
+  [[nodiscard]] bool will_be_due() const noexcept { return open_ != 0 || opens_us_ != never; }
 
   // Goes on with handshakes as far as that is possible without waiting. True if one has ended well: `out` is
   // its guest, and there may be more, so call again.
@@ -79,6 +81,7 @@ class gate {
     // quarter of the patience.
     if (now - looked_us_ > patience_us_ / 4) grant(now - looked_us_ - patience_us_ / 4);
     looked_us_ = now;
+    if (now >= opens_us_ && set_.add(listening_.get(), guests_max)) opens_us_ = never;
     bool knock = false;
     for (epoll_event const& each : set_.ready<steps_max>()) {
       std::uint64_t const which = each.data.u64;
@@ -95,6 +98,7 @@ class gate {
   void close() noexcept {
     for (slot& each : slots_) each.socket.reset();
     open_ = 0;
+    opens_us_ = never;
     listening_.reset();
     set_ = poller();
   }
@@ -150,9 +154,9 @@ class gate {
     for (int accepted = 0; accepted < accepts_max; ++accepted) {
       owned_fd socket(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!socket) {
-        // Out of descriptors: somebody must leave, or the one at the door would knock for ever.
-        if ((errno == EMFILE || errno == ENFILE) && open_ != 0) dismiss(oldest(), count_.pushed_out);
-        if (errno == EAGAIN || errno == EMFILE || errno == ENFILE) return;
+        if (errno == EAGAIN) return;
+        bool const lacks = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+        if (lacks) return make_room(now);
         continue;  // this one has left again
       }
       std::byte nonce[conversation::nonce_bytes];
@@ -167,6 +171,14 @@ class gate {
       slots_[which].talk = listening_side(expected_, nonce);
       if (open_++ == 0 || now + patience_us_ < due_us_) due_us_ = now + patience_us_;
     }
+  }
+
+  // Out of descriptors, or of memory: somebody must leave. If nobody is there, nobody listens to the one at
+  // the door for a while: he would keep awake whoever sleeps here.
+  void make_room(std::uint64_t now) noexcept {
+    if (open_ != 0) return dismiss(oldest(), count_.pushed_out);
+    set_.remove(listening_.get());
+    opens_us_ = now + rest_us;
   }
 
   [[nodiscard]] slot& oldest() noexcept {
@@ -190,7 +202,7 @@ class gate {
     if (due_us_ != never) due_us_ += more_us;
   }
 
-  static constexpr std::uint64_t never = ~std::uint64_t{0};
+  static constexpr std::uint64_t never = ~std::uint64_t{0}, rest_us = 20'000;
 
   owned_fd listening_;
   poller set_;
@@ -201,6 +213,7 @@ class gate {
   expectation expected_;
   socket_settings chosen_;
   std::uint64_t patience_us_ = 0, looked_us_ = 0, due_us_ = never;
+  std::uint64_t opens_us_ = never;  // when it is listened to the door again
 };
 
 }  // namespace collx::inline abi_1::net
