@@ -26,11 +26,9 @@ namespace net = collx::net;
 // Two ranks' connectors; each gives up who does not answer after `timeout_us`.
 struct two {
   explicit two(std::uint64_t timeout_us, net::protection protects = net::protection::none) {
-    constexpr char secret[] = "the secret of these tests";
-    net::credentials const keys(net::secret::of(std::span(secret, sizeof secret - 1)), 1);
     net::owned_fd doors[2];
     for (net::owned_fd& door : doors) door = net::listen_at(net::address::loopback(0), {});
-    net::address const at[2] = {net::local_address(doors[0].get()), net::local_address(doors[1].get())};
+    for (rank_t r = 0; r < 2; ++r) at[r] = net::local_address(doors[r].get());
     for (rank_t r = 0; r < 2; ++r) {
       collx::array<net::address> known(2);
       known[0] = at[0], known[1] = at[1];
@@ -51,6 +49,9 @@ struct two {
     return true;
   }
 
+  static constexpr char secret[] = "the secret of these tests";
+  net::credentials const keys{net::secret::of(std::span(secret, sizeof secret - 1)), 1};
+  net::address at[2];
   std::unique_ptr<network_connector> all[2];
 };
 
@@ -101,6 +102,49 @@ TEST_CASE("tcp: who computes in the middle of TLS's handshake is not given up by
     CHECK(has[0]);
     CHECK(has[1]);
   }
+}
+
+TEST_CASE("tcp: who stalls in the middle of TLS's handshake is shut out at the time-out, and not lost") {
+  watchdog dog;
+  two ranks(100'000, net::protection::tls);
+  network_connector& one = *ranks.all[1];
+  net::introduction const zero{net::purpose::link, 0, 1, 2, 0, net::protection::tls};
+  net::caller call(ranks.at[1], zero, ranks.keys, {}, collx::now_us() + 60'000'000);
+  connection none;
+  while (call.progress() == status::pending) REQUIRE_FALSE(one.poll(none));
+  REQUIRE(call.progress() == status::ok);
+  net::owned_fd const stalls = call.take();
+  while (one.guests().welcomed == 0) REQUIRE_FALSE(one.poll(none));
+  // Who sleeps need not look up for him: word of him comes, and the end of his time is told.
+  CHECK_FALSE(one.is_dialling());
+  CHECK_FALSE(net::ready_before(one.fd(), POLLIN, collx::now_us() + 1'000));
+  char c = 0;
+  std::uint64_t const until_us = collx::now_us() + 30'000'000;
+  while (recv(stalls.get(), &c, 1, MSG_DONTWAIT) != 0 && collx::now_us() < until_us)
+    if (one.is_due()) REQUIRE_FALSE(one.poll(none));
+  CHECK(collx::now_us() < until_us);
+  CHECK_FALSE(one.is_due());
+  CHECK(one.outlook(0) == status::ok);
+  ranks.all[0]->dial(1, 0, 1);
+  CHECK(ranks.connects());
+}
+
+TEST_CASE("tcp: who listens with TLS and sleeps is told of every word of the handshake") {
+  watchdog dog;
+  two ranks(60'000'000, net::protection::tls);
+  ranks.all[0]->dial(1, 0, 1);
+  connection got[2];
+  bool has[2] = {};
+  while (!(has[0] && has[1])) {
+    has[0] = has[0] || ranks.all[0]->poll(got[0]);
+    if (!has[1] && net::ready_before(ranks.all[1]->fd(), POLLIN, collx::now_us() + 1'000))
+      has[1] = ranks.all[1]->poll(got[1]);
+  }
+  // What is handed over is watched by somebody else.
+  char const word = 1;
+  CHECK(send(got[0].fd.get(), &word, 1, MSG_NOSIGNAL) == 1);
+  CHECK(net::ready_before(got[1].fd.get(), POLLIN, collx::now_us() + 30'000'000));
+  CHECK_FALSE(net::ready_before(ranks.all[1]->fd(), POLLIN, collx::now_us() + 1'000));
 }
 
 TEST_CASE("tcp: who dials and looks gives up at the time-out, or when he was told to") {

@@ -29,7 +29,7 @@ class tls_stream : public secured_stream {
   // OpenSSL had the memory.
   COLLX_COLD tls_stream(SSL_CTX* context, int fd, tls_side side, digest const& key,
                         std::uint64_t records_per_key) noexcept
-      : fd_(fd), key_(key), records_per_key_(records_per_key), ssl_(SSL_new(context)) {
+      : fd_(fd), side_(side), key_(key), records_per_key_(records_per_key), ssl_(SSL_new(context)) {
     BIO* inner = nullptr;
     if (ssl_ == nullptr || BIO_new_bio_pair(&inner, sealed_bytes_max, &wire_, sealed_bytes_max) != 1) return;
     SSL_set_bio(ssl_, inner, inner);
@@ -51,8 +51,9 @@ class tls_stream : public secured_stream {
 
   [[nodiscard]] bool is_made() const noexcept { return made_; }
 
-  // Goes on with TLS's own handshake, without waiting. pending; ok: both sides have proved to have the key;
-  // peer_lost: the connection has ended, or whoever is there has another key or speaks no TLS.
+  // Goes on with TLS's own handshake, without waiting. pending; ok: both sides have proved to have the key, and
+  // the one that listens does not give up any more; peer_lost: the connection has ended, or whoever is there has
+  // another key or speaks no TLS.
   [[nodiscard]] COLLX_COLD status greet() noexcept {
     for (;;) {
       if (shake_hands()) return status::ok;
@@ -62,6 +63,9 @@ class tls_stream : public secured_stream {
       if (got <= 0) return status::peer_lost;
     }
   }
+
+  // Whether what came is no TLS with this key; if not, and greet() says peer_lost, the connection has ended.
+  [[nodiscard]] bool has_failed() const noexcept { return failed_; }
 
   // Once greet() has returned ok, and so for all below.
   [[nodiscard]] ssize_t send(iovec const* parts, std::size_t count) noexcept override {
@@ -118,12 +122,21 @@ class tls_stream : public secured_stream {
   // path can do that. "Reused" is what OpenSSL calls a session that began with a key.
   [[nodiscard]] bool shake_hands() noexcept {
     ERR_clear_error();
-    int const outcome = SSL_do_handshake(ssl_);
+    int outcome = SSL_do_handshake(ssl_);
+    if (outcome == 1 && SSL_session_reused(ssl_) != 1) failed_ = true;
+    else if (outcome == 1) outcome = confirm();
     if (outcome != 1) judge(outcome);
-    else if (SSL_session_reused(ssl_) != 1) failed_ = true;
-    else finish_greeting();
+    else if (!failed_) finish_greeting();
     (void)flush();  // a new connection has room for it
     return established_;
+  }
+  // TLS lets the dialler speak first, and be done without a word of whether that was still heard: the other side
+  // may have lost its patience meanwhile. So it answers with a byte, behind which everything else follows.
+  [[nodiscard]] int confirm() noexcept {
+    unsigned char word = 0;
+    std::size_t moved = 0;
+    return side_ == tls_side::listens ? SSL_write_ex(ssl_, &word, 1, &moved)
+                                      : SSL_read_ex(ssl_, &word, 1, &moved);
   }
   // OpenSSL has made its own keys, and asks for this one no more.
   void finish_greeting() noexcept {
@@ -280,6 +293,7 @@ class tls_stream : public secured_stream {
   static constexpr unsigned char key_name[] = {'c', 'o', 'l', 'l', 'x'};
 
   int fd_;
+  tls_side side_;
   secret_digest key_;
   std::uint64_t records_per_key_, records_ = 0;
   sealed_record sealed_[records_per_send];

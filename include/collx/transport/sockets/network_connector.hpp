@@ -26,10 +26,11 @@ class network_connector : public connector {
         gate_(static_cast<net::gate&&>(gate)),
         mine_(mine),
         chosen_(chosen),
+        first_timeout_us_(timeout_us),
         timeout_us_(timeout_us),
         protects_(protects) {
     net::require_secret(protects, mine.has_secret());
-    if (protects == net::protection::tls) tls_ = net::tls_context::create();
+    if (protects == net::protection::tls) prepare_tls();
     find_distances();
   }
   ~network_connector() override {
@@ -39,20 +40,7 @@ class network_connector : public connector {
 
   COLLX_COLD void dial(rank_t peer, int first, int end) noexcept override {
     forgive_pause();
-    for (int f = end - 1; f >= first; --f) {
-      net::introduction const me{net::purpose::link,
-                                 rank_,
-                                 peer,
-                                 static_cast<rank_t>(addresses_.size()),
-                                 static_cast<std::uint32_t>(f),
-                                 protects_};
-      auto* const call = new (std::nothrow)
-          one_call{net::caller(addresses_[static_cast<std::size_t>(peer)], me, mine_, chosen_,
-                               now_us() + timeout_us_, net::unanswered::means_lost),
-                   calls_};
-      if (call == nullptr) failed_[static_cast<std::size_t>(peer)] = status::out_of_memory;
-      else calls_ = call;
-    }
+    for (int f = end - 1; f >= first; --f) call(peer, f);
   }
 
   [[nodiscard]] bool poll(connection& next) noexcept override {
@@ -63,12 +51,14 @@ class network_connector : public connector {
   // Who has come to this rank's gate, and what became of them.
   [[nodiscard]] net::gate::counters const& guests() const noexcept { return gate_.count(); }
 
-  [[nodiscard]] int fd() const noexcept override { return gate_.fd(); }
-  [[nodiscard]] bool is_dialling() const noexcept override {
-    return calls_ != nullptr || greetings_ != nullptr;
-  }
+  [[nodiscard]] int fd() const noexcept override { return tls_ ? watched_.fd() : gate_.fd(); }
+  // Not who greets: fd() tells when he says something.
+  [[nodiscard]] bool is_dialling() const noexcept override { return calls_ != nullptr; }
   [[nodiscard]] bool is_due() const noexcept override {
-    return gate_.in_handshake() != 0 && now_us() >= gate_.due_us();
+    if (!gate_.will_be_due() && greetings_ == nullptr) return false;
+    std::uint64_t const now = now_us();
+    // A deadline of a greeting is looked at often enough that the time in between is no pause of this rank's.
+    return now >= gate_.due_us() || (greetings_ != nullptr && now - looked_us_ >= timeout_us_ / 8);
   }
   COLLX_COLD void be_patient(std::uint64_t us) noexcept override {
     if (us <= timeout_us_) return;
@@ -83,6 +73,12 @@ class network_connector : public connector {
   }
 
  private:
+  COLLX_COLD void prepare_tls() {
+    tls_ = net::tls_context::create();
+    watched_ = net::poller::create();
+    (void)watched_.add(gate_.fd(), gate_tag);
+  }
+
   COLLX_COLD void find_distances() {
     auto const own = [] {
       try {
@@ -99,16 +95,35 @@ class network_connector : public connector {
 
   struct one_call {
     net::caller talk;
+    std::uint64_t begun_us;
     one_call* next;
   };
   // A connection whose sides know each other, in TLS's handshake.
   struct greeting {
     connection with;
-    net::tls_stream* stream;    // with.secured is its owner
-    std::uint64_t deadline_us;  // never: see begin_greeting()
+    net::tls_stream* stream;  // with.secured is its owner
+    net::tls_side side;
+    std::uint64_t begun_us;  // when the one who dials did
+    std::uint64_t deadline_us;
     greeting* next;
   };
-  static constexpr std::uint64_t never = ~std::uint64_t{0};
+  static constexpr std::uint64_t gate_tag = 0, greeting_tag = 1;
+
+  COLLX_COLD void call(rank_t peer, int flow) noexcept {
+    std::uint64_t const now = now_us();
+    net::introduction const me{net::purpose::link,
+                               rank_,
+                               peer,
+                               static_cast<rank_t>(addresses_.size()),
+                               static_cast<std::uint32_t>(flow),
+                               protects_};
+    auto* const made = new (std::nothrow)
+        one_call{net::caller(addresses_[static_cast<std::size_t>(peer)], me, mine_, chosen_,
+                             now + timeout_us_, net::unanswered::means_lost),
+                 now, calls_};
+    if (made == nullptr) failed_[static_cast<std::size_t>(peer)] = status::out_of_memory;
+    else calls_ = made;
+  }
 
   // Who was dialled while this rank looked at nothing, because it computed, is not late: from one look to the
   // next nobody's time gets shorter by more than a quarter of the whole.
@@ -119,8 +134,7 @@ class network_connector : public connector {
   }
   void extend(std::uint64_t more_us) noexcept {
     for (one_call* each = calls_; each != nullptr; each = each->next) each->talk.extend(more_us);
-    for (greeting* each = greetings_; each != nullptr; each = each->next)
-      if (each->deadline_us != never) each->deadline_us += more_us;
+    for (greeting* each = greetings_; each != nullptr; each = each->next) each->deadline_us += more_us;
   }
 
   // Those that this rank has dialled. True: `next` stands.
@@ -136,9 +150,10 @@ class network_connector : public connector {
       next = {who.to, static_cast<int>(who.flow), done->talk.take(), {}};
       net::secret_digest key;
       bool const agreed = outcome == status::ok && (!tls_ || done->talk.session_key(key));
+      std::uint64_t const begun_us = done->begun_us;
       delete done;
       if (agreed && !tls_) return true;
-      if (!agreed || !begin_greeting(next, net::tls_side::dials, key))
+      if (!agreed || !begin_greeting(next, net::tls_side::dials, key, begun_us))
         failed_[static_cast<std::size_t>(who.to)] = outcome == status::ok ? status::system_failure : outcome;
     }
     return false;
@@ -149,22 +164,19 @@ class network_connector : public connector {
     for (net::guest in; gate_.poll(in);) {
       next = {in.who.from, static_cast<int>(in.who.flow), static_cast<net::owned_fd&&>(in.socket), {}};
       if (!tls_) return true;
-      (void)begin_greeting(next, net::tls_side::listens, in.key);
+      (void)begin_greeting(next, net::tls_side::listens, in.key, now_us());
     }
     return false;
   }
 
-  // Who has dialled has shown that he is a rank, and may have gone to compute since: only he knows how much
-  // of his own time that takes. Whoever waits for him has a deadline of his own, and if he ends, so does the
-  // connection. False: there is no memory.
-  [[nodiscard]] COLLX_COLD bool begin_greeting(connection& next, net::tls_side side,
-                                               net::digest const& key) noexcept {
+  // False: there is no memory, or the system has none.
+  [[nodiscard]] COLLX_COLD bool begin_greeting(connection& next, net::tls_side side, net::digest const& key,
+                                               std::uint64_t begun_us) noexcept {
     auto* const stream = tls_.stream_over(next.fd.get(), side, key);
     next.secured.reset(stream);
-    if (stream == nullptr) return false;
-    std::uint64_t const deadline_us = side == net::tls_side::dials ? now_us() + timeout_us_ : never;
-    auto* const made =
-        new (std::nothrow) greeting{static_cast<connection&&>(next), stream, deadline_us, greetings_};
+    if (stream == nullptr || !watched_.add(next.fd.get(), greeting_tag)) return false;
+    auto* const made = new (std::nothrow) greeting{
+        static_cast<connection&&>(next), stream, side, begun_us, now_us() + timeout_us_, greetings_};
     if (made == nullptr) return false;
     greetings_ = made;
     return true;
@@ -179,13 +191,26 @@ class network_connector : public connector {
         at = &one.next;
         continue;
       }
-      next = static_cast<connection&&>(one.with);
+      watched_.remove(one.with.fd.get());
+      if (outcome == status::ok) next = static_cast<connection&&>(one.with);
+      else part(one, outcome);
       delete std::exchange(*at, one.next);
       if (outcome == status::ok) return true;
-      // Whoever it was that failed, the peer itself or somebody on the path: nobody dials again.
-      failed_[static_cast<std::size_t>(next.peer)] = outcome;
     }
     return false;
+  }
+
+  // Who has dialled has shown that he is a rank, and may have gone to compute since. So who listens ends a
+  // greeting at the time-out and blames nobody: whoever waits for that rank has a deadline of his own. And
+  // who dials and finds it ended after so long dials again. All else is final, be it the peer himself that
+  // failed or somebody on the path.
+  COLLX_COLD void part(greeting const& one, status outcome) noexcept {
+    bool const dialled = one.side == net::tls_side::dials;
+    if (!dialled && outcome == status::timeout) return;
+    bool const may_be_late = now_us() - one.begun_us >= first_timeout_us_;
+    if (dialled && outcome == status::peer_lost && !one.stream->has_failed() && may_be_late)
+      return call(one.with.peer, one.with.flow);
+    failed_[static_cast<std::size_t>(one.with.peer)] = outcome;
   }
 
   rank_t rank_;
@@ -195,9 +220,11 @@ class network_connector : public connector {
   net::gate gate_;
   net::credentials mine_;
   net::socket_settings chosen_;
+  std::uint64_t first_timeout_us_;  // that of all ranks
   std::uint64_t timeout_us_, looked_us_ = now_us();
   net::protection protects_;
   net::tls_context tls_;  // none: bytes travel as they are
+  net::poller watched_;   // with it: the gate, and who greets
   one_call* calls_ = nullptr;
   greeting* greetings_ = nullptr;
 };
