@@ -145,6 +145,11 @@ class switchboard {
 
   // ---- the end -------------------------------------------------------------------------------------
 
+  // Whether a connection of the ring for control is still to come: it is on its way, or the peer has not
+  // looked yet.
+  [[nodiscard]] COLLX_COLD bool awaits_neighbours() noexcept {
+    return awaits((rank_ + 1) % size()) || awaits((rank_ + size() - 1) % size());
+  }
   [[nodiscard]] COLLX_COLD bool has_more_to_write() noexcept {
     for (link* l = pending_; l != nullptr; l = l->next_pending)
       if (!l->is_over()) return true;
@@ -169,6 +174,11 @@ class switchboard {
   }
 
  private:
+  [[nodiscard]] bool awaits(rank_t peer) noexcept {
+    return peer != rank_ && at(peer).at(0).state() == flow_state::closed &&
+           connector_->outlook(peer) == status::ok;
+  }
+
   static constexpr std::uint64_t connector_mark = ~std::uint64_t{0};
   static constexpr int events_max = 32;
   // Can be added to times.

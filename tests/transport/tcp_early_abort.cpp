@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank gives up before it is connected with anybody, and leaves: the others are told.
+// component: tcp
+// thread sanitizer: no, each rank is a process of one thread
+#include <cstdlib>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "collx/collx.hpp"
+#include "watched_tcp.hpp"
+
+namespace {
+
+using collx::rank_t;
+using collx::status;
+using communicator = collx::communicator<collx::transport::tcp>;
+
+// What the others' exit codes say: 0: told who gave up; else 1 and the status they ended with, or 99.
+collx::bootstrap::exit_codes abort_at_once(rank_t size, rank_t who, bool tls) {
+  collx::transport::tcp_settings chosen;
+  chosen.common.timeout_us = 20'000'000;
+  chosen.tls = tls;
+  return watched::on_tcp_processes(
+      size,
+      [&](communicator& comm) {
+        if (comm.rank() == who) return comm.abort(), 0;
+        std::vector<int> values(1000);
+        try {
+          collx::all_reduce(comm, std::span(values));
+        } catch (collx::error const& failure) {
+          collx::failure_report const& how = failure.report();
+          bool const is_told = how.code == status::aborted && how.reported_by == who;
+          return is_told ? 0 : 1 + static_cast<int>(how.code);
+        }
+        return 99;
+      },
+      chosen);
+}
+
+}  // namespace
+
+TEST_CASE("tcp: a rank that gives up before it is connected with anybody tells the others") {
+  setenv("COLLX_SECRET", "the secret of these tests", 1);
+  for (bool const tls : {false, true})
+    for (rank_t const size : {2, 4})
+      for (rank_t who = 0; who < size; ++who) {
+        CAPTURE(tls);
+        CAPTURE(size);
+        CAPTURE(who);
+        for (int const code : abort_at_once(size, who, tls)) CHECK(code == 0);
+      }
+  unsetenv("COLLX_SECRET");
+}
+
+TEST_CASE("tcp: who gives up and leaves does not wait for long for a neighbour that looks at nothing") {
+  collx::transport::tcp_settings chosen;
+  chosen.common.timeout_us = 80'000'000;
+  auto const codes = watched::on_tcp_processes(
+      2,
+      [](communicator& comm) {
+        if (comm.rank() == 1) return poll(nullptr, 0, 3'000), 0;  // longer than the other one stays
+        comm.abort();
+        std::uint64_t const before_us = collx::now_us();
+        { communicator const leaves = std::move(comm); }
+        return collx::now_us() - before_us < 40'000'000 ? 0 : 1;
+      },
+      chosen);
+  for (int const code : codes) CHECK(code == 0);
+}
