@@ -6,8 +6,10 @@
 
 #include <atomic>
 
+#include <unistd.h>
+
 #include "collx/core/mutex.hpp"
-#include "collx/transport/mapped/alarm.hpp"
+#include "collx/transport/sockets/alarm_frame.hpp"
 #include "collx/transport/sockets/left_groups.hpp"
 #include "collx/transport/sockets/suspicion.hpp"
 #include "collx/transport/sockets/switchboard.hpp"
@@ -68,6 +70,7 @@ class tcp_world {
     std::uint64_t const deadline_us = now_us() + chosen().timeout_us;
     for (;;) {
       posix_lock const held(mutex_);
+      if (is_copy()) return forget(group);
       look_at_all();
       board_.pump_pending();
       if (!group.has_more_to_say() || alarm_.raised() || now_us() >= deadline_us) {
@@ -174,6 +177,7 @@ class tcp_world {
   // lost with the connection.
   COLLX_COLD ~tcp_world() {
     posix_lock const held(mutex_);
+    if (is_copy()) return;
     std::uint64_t const patience_us = alarm_.raised() ? patience_after_failure_us : chosen().timeout_us;
     std::uint64_t const deadline_us = now_us() + patience_us;
     // Or neighbours that are not connected yet would find nobody here, and not know why.
@@ -192,6 +196,10 @@ class tcp_world {
     board_.hang_up();
     while (board_.has_bytes_on_their_way() && now_us() < deadline_us) sched_yield();
   }
+
+  // In a child that was forked since: the rank is its parent, whose connections these are, too. Whatever were
+  // read from them, or said, would be missing there, or the rank's goodbye.
+  [[nodiscard]] COLLX_COLD bool is_copy() const noexcept { return getpid() != process_; }
 
   // ok, or why no message will come from a peer.
   [[nodiscard]] status outlook_of(rank_t peer) noexcept {
@@ -312,7 +320,7 @@ class tcp_world {
           read(l, index, sink);
         },
         [&](link& l, int index) noexcept {
-          if (index == 0 && alarm_.raised()) l.tell_alarm(alarm_frame());
+          if (index == 0 && alarm_.raised()) l.tell_alarm(sockets::frame_of(alarm_.read()));
           board_.pump(l);
           // With the end of a handshake the first frames may have come, to where epoll does not see them.
           reader sink{*this, l, index == 0};
@@ -321,26 +329,10 @@ class tcp_world {
         });
   }
 
-  [[nodiscard]] sockets::frame alarm_frame() const noexcept {
-    mapped::first_failure const first = alarm_.read();
-    sockets::frame what;
-    what.kind = sockets::frame_kind::alarm;
-    what.message = static_cast<std::uint32_t>(first.code);
-    what.offset = static_cast<std::uint32_t>(first.reporter);
-    what.consumed = static_cast<std::uint32_t>(first.culprit);
-    return what;
-  }
-
   [[nodiscard]] sockets::flow::answer hear_alarm(sockets::frame const& what) noexcept {
-    auto const in_world = [&](std::uint32_t r) noexcept {
-      return static_cast<rank_t>(r) == no_rank || r < static_cast<std::uint32_t>(size());
-    };
-    if (what.message == 0 || what.message > static_cast<std::uint32_t>(status::system_failure) ||
-        !in_world(what.offset) || !in_world(what.consumed))
-      return sockets::flow::answer::refuse;
-    if (!alarm_.raised())
-      spread_alarm({static_cast<status>(what.message), static_cast<rank_t>(what.offset),
-                    static_cast<rank_t>(what.consumed)});
+    mapped::first_failure first;
+    if (!sockets::failure_of(what, size(), first)) return sockets::flow::answer::refuse;
+    if (!alarm_.raised()) spread_alarm(first);
     return sockets::flow::answer::take;
   }
 
@@ -362,7 +354,7 @@ class tcp_world {
     alarm_.raise(what);
     board_.abandon_data();
     board_.for_each_within_call([&](link& l) noexcept {
-      l.tell_alarm(alarm_frame());
+      l.tell_alarm(sockets::frame_of(alarm_.read()));
       board_.pump(l);
     });
     wake_all();
@@ -382,6 +374,7 @@ class tcp_world {
 
   rank_t rank_;
   rank_t ranks_here_;
+  pid_t process_ = getpid();
   tcp_settings chosen_;
   sockets::switchboard board_;
   sockets::left_groups left_;

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank forks: the child, which has copies of everything, leaves the connections as they are when it ends.
+// component: tcp
+// thread sanitizer: no, each rank is a process of one thread
+#include <optional>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+
+#include "collx/collx.hpp"
+#include "watched_tcp.hpp"
+
+namespace {
+using communicator = collx::communicator<collx::transport::tcp>;
+}
+
+TEST_CASE("tcp: a child that a rank forks says nothing for it, and takes nothing from it") {
+  auto const codes = watched::on_tcp_processes(2, [](communicator& comm) {
+    std::vector<int> values(5000, comm.rank() + 1);
+    collx::all_reduce(comm, std::span(values));
+    if (comm.rank() == 0) {
+      std::optional<communicator> all(std::move(comm));
+      pid_t const child = fork();
+      if (child == 0) {
+        all.reset();
+        _exit(0);
+      }
+      int how = -1;
+      if (waitpid(child, &how, 0) != child || how != 0) return 1;
+      comm = std::move(*all);
+    }
+    collx::all_reduce(comm, std::span(values));
+    return values.front() == 6 && values.back() == 6 ? 0 : 2;
+  });
+  for (int const code : codes) CHECK(code == 0);
+}
+
+TEST_CASE("tcp: a child that a rank forks takes nothing that has come for it") {
+  auto const codes = watched::on_tcp_processes(2, [](communicator& comm) {
+    int value = comm.rank(), word = 0;
+    collx::all_reduce(comm, std::span(&value, 1));
+    if (comm.rank() == 1) {
+      collx::send(comm, std::span<int const>(&value, 1), 0);
+      collx::receive(comm, std::span(&word, 1), 0);
+      return word == 7 ? 0 : 1;
+    }
+    poll(nullptr, 0, 100);  // the message is here by then, or the test shows nothing
+    pid_t const child = fork();
+    if (child == 0) {
+      { communicator const copy = std::move(comm); }
+      _exit(0);
+    }
+    int how = -1;
+    if (waitpid(child, &how, 0) != child || how != 0) return 2;
+    collx::receive(comm, std::span(&word, 1), 1);
+    if (word != 1) return 3;
+    word = 7;
+    collx::send(comm, std::span<int const>(&word, 1), 1);
+    return 0;
+  });
+  for (int const code : codes) CHECK(code == 0);
+}
