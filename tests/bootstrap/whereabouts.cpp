@@ -3,10 +3,15 @@
 // which nobody may know.
 #include "collx/bootstrap/whereabouts.hpp"
 
+#include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 
 #include <doctest/doctest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "bootstrap/folder.hpp"
 #include "net/silent_names.hpp"
@@ -71,6 +76,96 @@ TEST_CASE("a name that nobody knows yet: rank 0 listens all the same, if strange
   where.has_secret = false;
   CHECK_THROWS_WITH_AS((void)where.listen(),
                        doctest::Contains("\"pod-0.job\", which is no name this host knows"), error);
+}
+
+// Debian's /etc/hosts has the host's own name at 127.0.1.1, where no other host gets.
+TEST_CASE("a name that is this host only on this host: rank 0 listens at all addresses for others") {
+  auto const as_debian_says = [](char const*, std::uint16_t port, int) {
+    net::known_addresses known;
+    net::address own = net::address::loopback(port);
+    own.bytes[2] = 1;
+    known.all.add(own);
+    return known;
+  };
+  bootstrap::meeting_place place = named("node1:1");
+  place.at.port = 0;
+  net::socket_settings const sockets;
+  for (int const hosts : {1, 2}) {
+    CAPTURE(hosts);
+    bootstrap::launch me;
+    me.rank = 0;
+    me.size = 2;
+    me.host_count = hosts;
+    bootstrap::whereabouts const where{me,   place, nullptr, sockets,
+                                       true, now_us() + 60'000'000, as_debian_says};
+    net::owned_fd const open = where.listen();
+    net::address const at = net::local_address(open.get());
+    CHECK(at.is_any() == (hosts == 2));
+    if (hosts == 1) CHECK(std::string(net::address_text(at.with_port(7)).text) == "127.0.1.1:7");
+    // The ranks of node1 get there by that address, and those of other hosts must not be told it.
+    std::uint64_t token = 0;
+    char const* why = "";
+    CHECK(where.look(token, why).at[0].is_loopback());
+    bool const has_network =
+        net::choose_interface(net::local_interfaces(), nullptr, true).version != 0;
+    CHECK(where.own(net::address::loopback(5)).is_loopback() == (hosts == 1 || !has_network));
+  }
+}
+
+TEST_CASE("a link-local IPv6 address is none to give to ranks of other hosts") {
+  bootstrap::meeting_place const place = named("[fe80::1]:29500");
+  net::socket_settings const sockets;
+  net::address towards;
+  towards.version = 6;
+  towards.port = 7;
+  towards.scope = 2;
+  towards.bytes[0] = 0xfe, towards.bytes[1] = 0x80, towards.bytes[15] = 2;
+  bootstrap::launch me;
+  me.rank = 1;
+  me.size = 2;
+  bootstrap::whereabouts const where{me, place, nullptr, sockets, true, now_us() + 60'000'000};
+  me.host_count = 1;
+  CHECK(where.own(towards) == towards.with_port(0));
+  me.host_count = 2;
+  net::address found;
+  try {
+    found = where.own(towards);  // another one of this host
+  } catch (error const& none) {
+    CHECK(none.code() == status::bad_argument);
+    CHECK(std::string(none.what()).find("no address but [fe80::2%2]") != std::string::npos);
+  }
+  CHECK_FALSE(found.is_link_local());
+}
+
+// Where a bridge of containers comes first: peers who were told its address would look for rank 0 at home.
+TEST_CASE("of several addresses that nobody chose between, peers are told that of the default route") {
+  pid_t const elsewhere = fork();
+  if (elsewhere == 0) {
+    constexpr char network[] =
+        "ip link set lo up && ip addr add 172.17.0.1/16 dev lo && ip addr add 10.0.0.5/24 dev lo && "
+        "ip route add default dev lo src 10.0.0.5";
+    if (unshare(CLONE_NEWNET) != 0 || std::system(network) != 0) _exit(77);
+    bootstrap::launch me;
+    me.size = 2;
+    me.host_count = 2;
+    bootstrap::meeting_place place;
+    place.file = "somewhere";
+    net::socket_settings const sockets;
+    auto const own = [&](char const* interfaces) {
+      bootstrap::whereabouts const where{me, place, interfaces, sockets, true, now_us() + 60'000'000};
+      return std::string(net::address_text(where.own(net::address::loopback(0))).text);
+    };
+    bool const right = own(nullptr) == "10.0.0.5:0" && own("lo") == "127.0.0.1:0";
+    if (std::system("ip route del default") != 0) _exit(77);
+    _exit(right && own(nullptr) == "172.17.0.1:0" ? 0 : 1);
+  }
+  int how = 0;
+  REQUIRE(waitpid(elsewhere, &how, 0) == elsewhere);
+  if (WEXITSTATUS(how) == 77) {
+    MESSAGE("SKIPPED: it takes ip, and the right to make a network of its own");
+    return;
+  }
+  CHECK(how == 0);
 }
 
 TEST_CASE("a name of which nobody says anything ends the meeting at the deadline, and is named") {

@@ -152,7 +152,11 @@ TEST_CASE("an interface is chosen by name, by its beginning, in order of prefere
                                {"eth0", "2001:db8::5"},
                                {"eth1", "10.0.1.5"},
                                {"eth10", "10.0.10.5"},
-                               {"ib0", "10.9.0.5"}});
+                               {"ib0", "10.9.0.5"},
+                               {"enp1", "169.254.7.5"},
+                               {"enp1", "fe80::7"},
+                               {"enp2", "169.254.8.5"},
+                               {"enp2", "10.0.8.5"}});
   auto const chosen = [&](char const* wanted, bool spans = true, std::uint8_t version = 4) {
     std::string text(address_text(collx::net::choose_interface(all, wanted, spans, version)).text);
     return text.substr(0, text.rfind(":0"));
@@ -165,6 +169,10 @@ TEST_CASE("an interface is chosen by name, by its beginning, in order of prefere
   CHECK(chosen("eth10") == "10.0.10.5");
   CHECK(chosen("ib") == "10.9.0.5");
   CHECK(chosen("ib,eth") == "10.9.0.5");
+  CHECK(chosen("enp1") == "169.254.7.5");
+  CHECK(chosen("enp1", true, 6) == "169.254.7.5");
+  CHECK(chosen("enp2") == "10.0.8.5");
+  CHECK(chosen("enp") == "10.0.8.5");
   CHECK(chosen("wlan,eth1") == "10.0.1.5");
   CHECK(chosen("lo") == "127.0.0.1");
   CHECK(chosen("eth0", true, 6) == "[2001:db8::5]");

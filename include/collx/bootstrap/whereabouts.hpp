@@ -88,16 +88,22 @@ struct whereabouts {
   }
 
   // The address, with port 0, under which peers reach this rank; `towards_store` is its own end of its
-  // connection to rank 0 (at rank 0: where the store listens). Throws error (bad_argument).
+  // connection to rank 0 (at rank 0: where the store listens). Throws error: bad_argument if there is none, or
+  // it may not be used.
   [[nodiscard]] COLLX_COLD net::address own(net::address const& towards_store) const {
     net::address found = towards_store.with_port(0);
-    bool const is_vague = found.is_any() || found.is_loopback();
+    bool const is_of_link = found.version == 6 && found.is_link_local();  // on other hosts it means another
+    bool const is_vague = found.is_any() || found.is_loopback() || is_of_link;
     if (interfaces != nullptr || (is_vague && spans_hosts()) || found.is_any()) {
       array<net::interface_address> const all = net::local_interfaces();
-      net::address const chosen = net::choose_interface(all, interfaces, spans_hosts(),
-                                                        found.is_any() ? std::uint8_t{4} : found.version);
+      std::uint8_t const version = found.is_any() ? std::uint8_t{4} : found.version;
+      // Of several that nobody chose between, bridges of containers perhaps, others know that of the way out.
+      net::address chosen;
+      if (interfaces == nullptr && spans_hosts()) chosen = net::outward_address(version);
+      if (chosen.version == 0) chosen = net::choose_interface(all, interfaces, spans_hosts(), version);
       if (chosen.version != 0) found = chosen;
       else if (interfaces != nullptr) throw_interfaces(all);
+      else if (is_of_link) throw_link(found);
       else found = net::address::loopback(0);
     }
     if (!has_secret && !found.is_loopback()) throw_secret(net::address_text(found).text);
@@ -181,11 +187,20 @@ struct whereabouts {
     throw error(status::bad_argument, text);
   }
 
+  [[noreturn]] COLLX_COLD static void throw_link(net::address const& found) {
+    char text[300];
+    std::snprintf(text, sizeof text,
+                  "this host has no address but %s, which means nothing to other hosts: link-local IPv6 "
+                  "addresses are not used; give the interface another address",
+                  net::address_text(found).text);
+    throw error(status::bad_argument, text);
+  }
+
   [[noreturn]] COLLX_COLD void throw_interfaces(array<net::interface_address> const& all) const {
     char text[500];
     int used = std::snprintf(text, sizeof text,
-                             "COLLX_INTERFACE is \"%.100s\", and no interface of this host that has an "
-                             "address begins so; it has",
+                             "COLLX_INTERFACE is \"%.100s\", and no interface of this host that is up and has "
+                             "an address (not a link-local IPv6 one) begins so; it has",
                              interfaces);
     // One entry for each address: an interface that has several is named once.
     for (std::size_t i = 0; i < all.size(); ++i) {

@@ -7,6 +7,7 @@
 
 #include "collx/core/array.hpp"
 #include "collx/net/address.hpp"
+#include "collx/net/fd.hpp"
 
 namespace collx::inline abi_1::net {
 
@@ -74,9 +75,11 @@ struct interface_address {
   address best;
   int best_grade = 0;
   auto const consider = [&](interface_address const& each, int grade) {
-    // Link-local addresses mean nothing to a peer, who has other interfaces.
-    if (each.at.is_link_local()) return;
-    grade = 2 * grade + (each.at.version == version);
+    // Link-local IPv6 addresses mean nothing to a peer, who has other interfaces. Those of IPv4 do, where a
+    // cable joins two hosts and nobody gave them others; who means that one says so.
+    bool const is_of_link = each.at.is_link_local();
+    if (is_of_link && (each.at.version == 6 || wanted == nullptr)) return;
+    grade = is_of_link ? 1 : 2 * grade + (each.at.version == version);
     if (grade > best_grade) best = each.at, best_grade = grade;
   };
   if (wanted == nullptr) {
@@ -92,6 +95,23 @@ struct interface_address {
     wanted += length + (wanted[length] == ',');
   }
   return best;
+}
+
+// The address that this host shows to the outside: that of its default route, of the internet protocol
+// `version`. Version 0: it has none. Nothing is sent: a datagram socket only looks up the way.
+[[nodiscard]] COLLX_COLD inline address outward_address(std::uint8_t version) noexcept {
+  address far = address::any(9, version);  // of a network for examples, which is nobody's
+  constexpr std::uint8_t four[] = {198, 51, 100, 1}, six[] = {0x20, 0x01, 0x0d, 0xb8};
+  std::memcpy(far.bytes, version == 4 ? four : six, 4);
+  owned_fd const fd(socket(version == 4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_storage at;
+  socklen_t length = far.to_system(at);
+  auto* const where = reinterpret_cast<sockaddr*>(&at);
+  if (!fd || ::connect(fd.get(), where, length) != 0) return {};
+  length = sizeof at;
+  if (getsockname(fd.get(), where, &length) != 0) return {};
+  address const own = address::from_system(where).with_port(0);
+  return own.is_loopback() || own.is_link_local() ? address{} : own;
 }
 
 }  // namespace collx::inline abi_1::net
