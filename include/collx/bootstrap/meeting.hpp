@@ -371,11 +371,11 @@ class meeting {
       throw_meeting(how,
                     "no socket for rank %d at %s: %s; raise the limit on descriptors, or choose another "
                     "COLLX_TCP_CONGESTION",
-                    whom, at.text, std::strerror(call.why()));
+                    whom, at.text, call.reason());
     throw_meeting(how,
                   "rank %d at %s does not answer (%s); start it with the same settings, or raise "
                   "COLLX_TIMEOUT_US",
-                  whom, at.text, call.why() == 0 ? "it closes the connection" : std::strerror(call.why()));
+                  whom, at.text, call.reason());
   }
 
   static constexpr std::uint64_t grace_us = 2'000'000;

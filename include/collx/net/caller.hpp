@@ -32,7 +32,10 @@ class caller {
       bool const goes_on = state_ == state::pause ? dial() : state_ == state::connect ? greet() : talk();
       if (!goes_on) break;
     }
-    if (outcome_ == status::pending && now_us() >= deadline_us_) finish(status::timeout);
+    if (outcome_ == status::pending && now_us() >= deadline_us_) {
+      if (state_ != state::pause) why_ = state_ == state::connect ? ETIMEDOUT : ETIME;
+      finish(status::timeout);
+    }
     return outcome_;
   }
 
@@ -60,8 +63,16 @@ class caller {
   // The address of this attempt, or of the last one.
   [[nodiscard]] address const& whom() const noexcept { return whom_.at[turn_]; }
   [[nodiscard]] introduction const& who() const noexcept { return who_; }
-  // Why the last attempt failed, as errno; 0: the connection was closed during the handshake.
+  // Why the last attempt failed, as errno; 0: the connection was closed during the handshake; ETIME: it stood,
+  // and nothing was said.
   [[nodiscard]] int why() const noexcept { return why_; }
+  // The same in words.
+  [[nodiscard]] COLLX_COLD char const* reason() const noexcept {
+    return why_ == 0           ? "it closes the connection"
+           : why_ == ETIME     ? "it takes the connection and says nothing"
+           : why_ == ETIMEDOUT ? "nothing comes back, not even a refusal: a firewall, perhaps"
+                               : std::strerror(why_);
+  }
   [[nodiscard]] std::uint32_t attempts() const noexcept { return attempts_; }
 
  private:
@@ -75,8 +86,9 @@ class caller {
     ++attempts_;
     socket_ = begin_connect(whom(), chosen_);
     if (!socket_) {
-      bool const ours = errno == EMFILE || errno == ENFILE || errno == ENOENT;
-      return ours ? finish(status::system_failure) : again(errno);
+      why_ = errno;
+      bool const ours = why_ == EMFILE || why_ == ENFILE || why_ == ENOENT;
+      return ours ? finish(status::system_failure) : again(why_);
     }
     state_ = state::connect;
     wake_us_ = now + connect_patience_us;
