@@ -224,6 +224,21 @@ TEST_CASE("a socket that listens and one that connects know each other's address
   }
 }
 
+TEST_CASE("a port whose last connection has just ended can be listened at again") {
+  collx::net::socket_settings const chosen;
+  auto first = collx::net::listen_at(address::loopback(0), chosen);
+  address const at = collx::net::local_address(first.get());
+  auto const dialled = collx::net::begin_connect(at, chosen);
+  REQUIRE(collx::net::ready_before(first.get(), POLLIN, collx::now_us() + long_us));
+  collx::net::owned_fd accepted(accept4(first.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  REQUIRE(accepted);
+  // Who ends it first is the one whose system remembers it, for a minute.
+  accepted.reset();
+  first.reset();
+  REQUIRE(collx::net::ready_before(dialled.get(), POLLIN, collx::now_us() + long_us));
+  CHECK(collx::net::try_listen_at(at, chosen));
+}
+
 TEST_CASE("a port where nobody listens, and one that is taken, are errors that say so") {
   collx::net::socket_settings chosen;
   reserved_port const port;
