@@ -10,6 +10,7 @@
 
 #include "collective/group_mixture.hpp"
 #include "collx/bootstrap/local.hpp"
+#include "transport/counting.hpp"
 #include "watched.hpp"
 
 namespace {
@@ -19,27 +20,13 @@ using collx::status;
 using collx::transport::threads;
 using mixtures::require;
 
-// Counts messages.
-struct counting_endpoint : threads::endpoint {
-  using threads::endpoint::endpoint;
-  void send(int lane, rank_t peer, std::byte const* payload, std::size_t bytes,
-            collx::transport::handover how) noexcept {
-    ++messages;
-    threads::endpoint::send(lane, peer, payload, bytes, how);
-  }
-  std::size_t messages = 0;
-};
-struct counting {
-  using world = threads::world;
-  using endpoint = counting_endpoint;
-  using membership = threads::membership_of<counting>;
-};
+using transport = counting<threads>;
 
 template <class F>
-std::size_t messages_of(collx::communicator<counting>& comm, F const& f) {
-  std::size_t const before = comm.engine().endpoint().messages;
+std::uint64_t messages_of(collx::communicator<transport>& comm, F const& f) {
+  std::uint64_t const before = comm.engine().endpoint().messages();
   f();
-  return comm.engine().endpoint().messages - before;
+  return comm.engine().endpoint().messages() - before;
 }
 
 }  // namespace
@@ -52,7 +39,7 @@ TEST_CASE("group: what the calls give one by one, in packed buffers of any size"
 
 TEST_CASE("group: sixteen all_reduces are one, in messages") {
   for (rank_t size = 2; size <= 5; ++size)
-    watched::on_threads<counting>(size, [](collx::communicator<counting>& comm) {
+    watched::on_threads<transport>(size, [](collx::communicator<transport>& comm) {
       std::vector<std::vector<float>> values(16, std::vector<float>(2, 1.0f));
       std::vector<float> all(32, 1.0f);
       collx::group g(comm);

@@ -16,6 +16,7 @@
 #include "collx/collective/broadcast.hpp"
 #include "collx/collective/multi_lane.hpp"
 #include "collx/collective/reduce.hpp"
+#include "transport/counting.hpp"
 #include "watched.hpp"
 
 namespace {
@@ -23,32 +24,12 @@ namespace {
 using collx::rank_t;
 using collx::algo::direct_two_shot;
 using collx::algo::push_pull;
-using collx::transport::handover;
-
-// Counts what a rank says that it has stored.
-template <class Endpoint>
-struct counting_endpoint : Endpoint {
-  using Endpoint::Endpoint;
-  void send(int lane, rank_t peer, std::byte const* payload, std::size_t bytes, handover how) noexcept {
-    pushed += how == handover::pushed;
-    posted += how == handover::posted;
-    Endpoint::send(lane, peer, payload, bytes, how);
-  }
-  int pushed = 0, posted = 0;
-};
-
-template <class Transport>
-struct counting {
-  using world = typename Transport::world;
-  using endpoint = counting_endpoint<typename Transport::endpoint>;
-  using membership = typename Transport::template membership_of<counting>;
-};
 
 // One fragment, of which every rank's part is worth pushing.
 constexpr std::size_t count = 3000;
 
-void require(int is, int should, char const* what) {
-  if (is != should)
+void require(std::uint64_t is, rank_t should, char const* what) {
+  if (is != static_cast<std::uint64_t>(should))
     throw std::runtime_error(std::string(what) + ": " + std::to_string(is) + ", not " +
                              std::to_string(should));
 }
@@ -63,11 +44,11 @@ TEST_CASE("pushing: ranks that are threads store every result that a schedule sa
       bool const is_root = comm.rank() == root;
       auto const n = static_cast<std::size_t>(comm.size());
       std::vector<int> in(count, 1), out(count), all(n * count);
-      int& pushed = comm.engine().endpoint().pushed;
-      auto const stores = [&](char const* what, int should, auto const& call) {
-        pushed = 0;
+      auto const& endpoint = comm.engine().endpoint();
+      auto const stores = [&](char const* what, rank_t should, auto const& call) {
+        std::uint64_t const before = endpoint.pushed();
         call();
-        require(pushed, should, what);
+        require(endpoint.pushed() - before, should, what);
       };
       stores("all_reduce", others, [&] { collx::all_reduce<direct_two_shot>(comm, in, out, collx::sum); });
       stores("all_reduce in place", others, [&] { collx::all_reduce<direct_two_shot>(comm, out); });
@@ -91,9 +72,9 @@ TEST_CASE("pushing: of two processes, each has the system store to the other's p
         // Each has said by then whether it can.
         collx::all_reduce<direct_two_shot>(comm, in, out, collx::sum);
         if (!endpoint.fetchable(reinterpret_cast<std::byte*>(in.data()), 4 * count, 4 * count)) return 0;
-        endpoint.posted = 0;
+        std::uint64_t const before = endpoint.posted();
         collx::all_reduce<direct_two_shot>(comm, in, out, collx::sum);
-        require(endpoint.posted, 1, "all_reduce");
+        require(endpoint.posted() - before, 1, "all_reduce");
         return 0;
       },
       chosen);

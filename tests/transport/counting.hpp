@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decorates a transport: counts what every rank sends.
+// Decorates a transport: counts what every rank sends, and of it what it, or the system, has stored already.
 #pragma once
 
 #include "collx/transport/concept.hpp"
@@ -15,14 +15,18 @@ class counting_endpoint : public Endpoint {
             collx::transport::handover how) noexcept {
     ++messages_;
     bytes_ += bytes;
+    pushed_ += how == collx::transport::handover::pushed;
+    posted_ += how == collx::transport::handover::posted;
     Endpoint::send(lane, peer, payload, bytes, how);
   }
 
   [[nodiscard]] std::uint64_t messages() const noexcept { return messages_; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] std::uint64_t pushed() const noexcept { return pushed_; }
+  [[nodiscard]] std::uint64_t posted() const noexcept { return posted_; }
 
  private:
-  std::uint64_t messages_ = 0, bytes_ = 0;
+  std::uint64_t messages_ = 0, bytes_ = 0, pushed_ = 0, posted_ = 0;
 };
 
 }  // namespace counting_detail
