@@ -3,7 +3,7 @@
 // where some ranks are in place, and an error where ranks have blocks of different lengths.
 #include "collx/exec/lent_blocks.hpp"
 
-#include <stdexcept>
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -15,86 +15,62 @@
 #include "collx/collective/all_to_all.hpp"
 #include "collx/collective/barrier.hpp"
 #include "collx/transport/threads.hpp"
-#include "../transport/fetching.hpp"
+#include "exec/lent_calls.hpp"
+#include "transport/counting.hpp"
+#include "transport/fetching.hpp"
 #include "watched.hpp"
 
 namespace {
 
 using collx::rank_t;
 using collx::algo::direct_one_shot;
-using collx::transport::handover;
+using lent::block;
+using lent::require;
+using lent::small_staging;
+using transport = counting<collx::transport::threads>;
 
-// Counts what a rank sends.
-template <class Endpoint>
-struct counting_endpoint : Endpoint {
-  using Endpoint::Endpoint;
-  void send(int lane, rank_t peer, std::byte const* payload, std::size_t bytes, handover how) noexcept {
-    ++sent;
-    Endpoint::send(lane, peer, payload, bytes, how);
-  }
-  int sent = 0;
-};
-
-struct counting {
-  using world = collx::transport::threads::world;
-  using endpoint = counting_endpoint<collx::transport::threads::endpoint>;
-  using membership = collx::transport::threads::membership_of<counting>;
-};
-
-// A block is then of 7 fragments and more.
-collx::transport::settings const small_staging{.staging_bytes = 64 * 1024, .single_copy_bytes = 1024};
-constexpr std::size_t block = 57'001;
-
-void require(bool holds, std::string const& what) {
-  if (!holds) throw std::runtime_error(what);
-}
-
-// What rank `from` has for rank `to` at `i`; of an all_gather for everybody.
-int value(rank_t from, rank_t to, std::size_t i) {
-  return from * 7919 + to * 101 + static_cast<int>(i % 4099);
+// The block of a rank in a vector of blocks.
+std::span<int> block_of(std::span<int> all, rank_t rank) {
+  return all.subspan(static_cast<std::size_t>(rank) * block, block);
 }
 
 template <class Communicator>
 void transpose(Communicator& comm, bool in_place) {
   auto const size = static_cast<std::size_t>(comm.size());
   std::vector<int> in(size * block), out(in_place ? 0 : size * block);
-  for (std::size_t i = 0; i < in.size(); ++i)
-    in[i] = value(comm.rank(), static_cast<rank_t>(i / block), i % block);
+  for (rank_t r = 0; r < comm.size(); ++r) lent::fill(block_of(in, r), comm.rank(), r);
   if (in_place) collx::all_to_all<direct_one_shot>(comm, in, in);
   else collx::all_to_all<direct_one_shot>(comm, in, out);
-  std::vector<int> const& result = in_place ? in : out;
-  for (std::size_t i = 0; i < result.size(); ++i)
-    require(result[i] == value(static_cast<rank_t>(i / block), comm.rank(), i % block),
-            "all_to_all, element " + std::to_string(i));
+  for (rank_t r = 0; r < comm.size(); ++r)
+    lent::check(block_of(in_place ? in : out, r), r, comm.rank(), "all_to_all");
 }
 
 template <class Communicator>
 void gather_all(Communicator& comm, bool in_place) {
-  auto const size = static_cast<std::size_t>(comm.size());
-  std::vector<int> own(block), out(size * block);
-  auto const mine = std::span(out).subspan(static_cast<std::size_t>(comm.rank()) * block, block);
-  std::span<int> const in = in_place ? mine : std::span(own);
-  for (std::size_t i = 0; i < block; ++i) in[i] = value(comm.rank(), 0, i);
+  std::vector<int> own(block), out(static_cast<std::size_t>(comm.size()) * block);
+  std::span<int> const in = in_place ? block_of(out, comm.rank()) : std::span(own);
+  lent::fill(in, comm.rank(), 0);
   collx::all_gather<direct_one_shot>(comm, in, out);
-  for (std::size_t i = 0; i < out.size(); ++i)
-    require(out[i] == value(static_cast<rank_t>(i / block), 0, i % block),
-            "all_gather, element " + std::to_string(i));
+  for (rank_t r = 0; r < comm.size(); ++r) lent::check(block_of(out, r), r, 0, "all_gather");
 }
 
 }  // namespace
 
 TEST_CASE("lent blocks: one message for each") {
-  for (rank_t const size : {2, 3, 5})
-    watched::on_threads<counting>(
+  for (rank_t const size : {2, 3, 4, 5})
+    watched::on_threads<transport>(
         size,
-        [](collx::communicator<counting>& comm) {
-          int& sent = comm.engine().endpoint().sent;
-          for (bool const gathers : {false, true}) {
-            sent = 0;
-            gathers ? gather_all(comm, false) : transpose(comm, false);
-            std::string const what = gathers ? "messages of all_gather: " : "messages of all_to_all: ";
-            require(sent == comm.size() - 1, what + std::to_string(sent));
-          }
+        [](collx::communicator<transport>& comm) {
+          auto const sends = [&](char const* what, rank_t should, auto const& call) {
+            std::uint64_t const before = comm.engine().endpoint().messages();
+            call();
+            std::uint64_t const sent = comm.engine().endpoint().messages() - before;
+            require(sent == static_cast<std::uint64_t>(should),
+                    std::string(what) + ": " + std::to_string(sent) + " messages");
+          };
+          rank_t const others = comm.size() - 1;
+          sends("all_gather", others, [&] { gather_all(comm, false); });
+          sends("all_to_all", others, [&] { transpose(comm, false); });
         },
         small_staging);
 }
@@ -102,9 +78,9 @@ TEST_CASE("lent blocks: one message for each") {
 TEST_CASE("lent blocks: ranks in place and others fit together") {
   for (rank_t const size : {2, 3, 5})
     for (int const which : {0b00001, 0b00010, 0b10101, 0b11111})
-      watched::on_threads<counting>(
+      watched::on_threads<transport>(
           size,
-          [&](collx::communicator<counting>& comm) {
+          [&](collx::communicator<transport>& comm) {
             bool const in_place = (which >> comm.rank() & 1) != 0;
             gather_all(comm, in_place);
             transpose(comm, in_place);
@@ -132,44 +108,53 @@ TEST_CASE("lent blocks: of processes, each is copied once, and all at once") {
 
 TEST_CASE("lent blocks: where ranks call in different orders, nothing is stored behind an output") {
   constexpr std::size_t fragment = 64 * 1024 / 2 / sizeof(int);
-  auto const codes = watched::on_processes(
-      2,
-      [](collx::communicator<collx::transport::shm>& comm) {
-        // Rank 0 lends; rank 1 stages, since nobody can reach its memory, two fragments, of which rank 0
-        // takes the first for a call of its own.
-        bool const lends = comm.rank() == 0;
-        auto const shared = comm.allocate<int>(2 * 2 * fragment);
-        std::vector<int> own(2 * 2 * fragment, 1), out(2 * 2 * fragment + fragment, -1);
-        std::span<int> const in = lends ? shared.span() : std::span(own);
-        auto const call = [&](std::size_t each) {
-          collx::all_to_all<direct_one_shot>(comm, in.first(2 * each), std::span(out).first(2 * each));
-        };
-        std::string said;
-        try {
-          call(lends ? fragment : 2 * fragment);
-          call(lends ? 2 * fragment : fragment);
-        } catch (collx::error const& e) {
-          said = e.what();
-        }
-        for (std::size_t i = 2 * 2 * fragment; i < out.size(); ++i)
-          require(out[i] == -1, "stored behind the output");
-        require(said.find(lends ? "collx" : "mismatch") != std::string::npos, "no error, but: " + said);
-        return 0;
-      },
-      {.staging_bytes = 64 * 1024, .single_copy_bytes = 0});
-  for (int const code : codes) CHECK(code == 0);
+  // What each calls, in fragments. Rank 1 lends; rank 0 stages, since nobody can reach its memory. While
+  // rank 0 is in the middle of a call, rank 1 lends a block: of more fragments than are left of it, and of as
+  // many.
+  struct orders {
+    std::vector<std::size_t> of[2];
+  };
+  for (orders const& calls : {orders{{{2, 1}, {1, 2}}}, orders{{{3}, {1, 2}}}}) {
+    auto const codes = watched::on_processes(
+        2,
+        [&](collx::communicator<collx::transport::shm>& comm) {
+          bool const lends = comm.rank() == 1;
+          constexpr std::size_t most = 3 * fragment;
+          auto const shared = comm.allocate<int>(2 * most);
+          std::vector<int> own(2 * most, 1), out(2 * most + fragment, -1);
+          std::span<int> const in = lends ? shared.span() : std::span(own);
+          std::string said;
+          std::size_t largest = 0;
+          try {
+            for (std::size_t const fragments : calls.of[comm.rank()]) {
+              largest = std::max(largest, fragments);
+              auto const elements = 2 * fragments * fragment;
+              collx::all_to_all<direct_one_shot>(comm, in.first(elements), std::span(out).first(elements));
+            }
+          } catch (collx::error const& e) {
+            said = e.what();
+          }
+          for (std::size_t i = 2 * largest * fragment; i < out.size(); ++i)
+            require(out[i] == -1, "stored behind the output");
+          require(said.find(lends ? "collx" : "mismatch") != std::string::npos, "no error, but: " + said);
+          return 0;
+        },
+        {.staging_bytes = 64 * 1024, .single_copy_bytes = 0});
+    for (int const code : codes) CHECK(code == 0);
+  }
 }
 
 TEST_CASE("lent blocks: not by calls that begin while others are in flight") {
-  watched::on_threads<counting>(
+  watched::on_threads<transport>(
       3,
-      [](collx::communicator<counting>& comm) {
-        int& sent = comm.engine().endpoint().sent;
+      [](collx::communicator<transport>& comm) {
+        auto const& endpoint = comm.engine().endpoint();
         std::vector<int> in(3 * block, comm.rank()), out(3 * block), first(1000), all(3000);
         // The first is in flight on this rank until it is waited for.
         auto request = collx::start::all_gather<direct_one_shot>(comm, first, all);
-        sent = 0;
+        std::uint64_t const before = endpoint.messages();
         collx::all_to_all<direct_one_shot>(comm, in, out);
+        std::uint64_t const sent = endpoint.messages() - before;
         require(sent > 2 * 2 + 2, "messages beside another request: " + std::to_string(sent));
         request.wait();
         for (std::size_t i = 0; i < out.size(); ++i)
@@ -182,9 +167,9 @@ TEST_CASE("lent blocks: of other lengths are an error, also where the first frag
   // Half of the staging memory: what a fragment of the one block that is sent may take.
   constexpr std::size_t fragment = 64 * 1024 / 2 / sizeof(int);
   std::vector<std::string> said(2);
-  watched::on_threads<counting>(
+  watched::on_threads<transport>(
       2,
-      [&](collx::communicator<counting>& comm) {
+      [&](collx::communicator<transport>& comm) {
         std::size_t const each = comm.rank() == 0 ? 3 * fragment : fragment;
         std::vector<int> in(2 * each), out(2 * each);
         try {

@@ -238,12 +238,13 @@ class step_machine : public sending<Endpoint> {
                                        transport::arrival const& message) noexcept {
     std::size_t const bytes = blocks_.lent_bytes(endpoint_, lane_, peer);
     if (bytes == 0) return status::not_supported;
-    // Ranks that call in different orders may send blocks where others are in the middle of one.
-    std::size_t const before = blocks_.is_held(k_) ? 0 : memory_.bytes_before(fragment_);
-    std::size_t const rest = memory_.block_bytes() - before;
-    if (bytes != rest) {
+    // Ranks that call in different orders may lend blocks where others are in the middle of one, of which they
+    // expect a fragment, which is less.
+    bool const begins = fragment_ == 0 || blocks_.is_held(k_);
+    std::size_t const expected = begins ? memory_.block_bytes() : target.bytes;
+    if (bytes != expected) {
       waits_for_ = peer;
-      bytes_ = rest;
+      bytes_ = expected;
       peer_bytes_ = bytes;
       return status::mismatch;
     }
