@@ -10,10 +10,13 @@
 #include <doctest/doctest.h>
 
 #include "collx/algo/direct.hpp"
+#include "collx/algo/pairwise.hpp"
 #include "collx/bootstrap/processes.hpp"
 #include "collx/collective/all_gather.hpp"
 #include "collx/collective/all_to_all.hpp"
 #include "collx/collective/barrier.hpp"
+#include "collx/collective/gather.hpp"
+#include "collx/collective/scatter.hpp"
 #include "collx/transport/threads.hpp"
 #include "exec/lent_calls.hpp"
 #include "transport/counting.hpp"
@@ -24,6 +27,7 @@ namespace {
 
 using collx::rank_t;
 using collx::algo::direct_one_shot;
+using collx::algo::pairwise;
 using lent::block;
 using lent::require;
 using lent::small_staging;
@@ -34,13 +38,13 @@ std::span<int> block_of(std::span<int> all, rank_t rank) {
   return all.subspan(static_cast<std::size_t>(rank) * block, block);
 }
 
-template <class Communicator>
+template <class Algorithm = direct_one_shot, class Communicator>
 void transpose(Communicator& comm, bool in_place) {
   auto const size = static_cast<std::size_t>(comm.size());
   std::vector<int> in(size * block), out(in_place ? 0 : size * block);
   for (rank_t r = 0; r < comm.size(); ++r) lent::fill(block_of(in, r), comm.rank(), r);
-  if (in_place) collx::all_to_all<direct_one_shot>(comm, in, in);
-  else collx::all_to_all<direct_one_shot>(comm, in, out);
+  if (in_place) collx::all_to_all<Algorithm>(comm, in, in);
+  else collx::all_to_all<Algorithm>(comm, in, out);
   for (rank_t r = 0; r < comm.size(); ++r)
     lent::check(block_of(in_place ? in : out, r), r, comm.rank(), "all_to_all");
 }
@@ -52,6 +56,26 @@ void gather_all(Communicator& comm, bool in_place) {
   lent::fill(in, comm.rank(), 0);
   collx::all_gather<direct_one_shot>(comm, in, out);
   for (rank_t r = 0; r < comm.size(); ++r) lent::check(block_of(out, r), r, 0, "all_gather");
+}
+
+template <class Communicator>
+void gather_at(Communicator& comm, rank_t root, bool in_place) {
+  bool const is_root = comm.rank() == root;
+  std::vector<int> own(block), out(is_root ? static_cast<std::size_t>(comm.size()) * block : 0);
+  std::span<int> const in = is_root && in_place ? block_of(out, root) : std::span(own);
+  lent::fill(in, comm.rank(), root);
+  collx::gather<direct_one_shot>(comm, in, out, root);
+  for (rank_t r = 0; is_root && r < comm.size(); ++r) lent::check(block_of(out, r), r, root, "gather");
+}
+
+template <class Communicator>
+void scatter_from(Communicator& comm, rank_t root, bool in_place) {
+  bool const is_root = comm.rank() == root;
+  std::vector<int> in(is_root ? static_cast<std::size_t>(comm.size()) * block : 0), own(block);
+  for (rank_t r = 0; is_root && r < comm.size(); ++r) lent::fill(block_of(in, r), root, r);
+  std::span<int> const out = is_root && in_place ? block_of(in, root) : std::span(own);
+  collx::scatter<direct_one_shot>(comm, in, out, root);
+  lent::check(out, root, comm.rank(), "scatter");
 }
 
 }  // namespace
@@ -68,9 +92,15 @@ TEST_CASE("lent blocks: one message for each") {
             require(sent == static_cast<std::uint64_t>(should),
                     std::string(what) + ": " + std::to_string(sent) + " messages");
           };
-          rank_t const others = comm.size() - 1;
+          rank_t const others = comm.size() - 1, root = others;
+          bool const is_root = comm.rank() == root;
           sends("all_gather", others, [&] { gather_all(comm, false); });
           sends("all_to_all", others, [&] { transpose(comm, false); });
+          sends("all_to_all, pairwise", others, [&] { transpose<pairwise>(comm, false); });
+          sends("gather", !is_root, [&] { gather_at(comm, root, false); });
+          sends("gather in place", !is_root, [&] { gather_at(comm, root, true); });
+          sends("scatter", is_root ? others : 0, [&] { scatter_from(comm, root, false); });
+          sends("scatter in place", is_root ? others : 0, [&] { scatter_from(comm, root, true); });
         },
         small_staging);
 }
@@ -84,6 +114,7 @@ TEST_CASE("lent blocks: ranks in place and others fit together") {
             bool const in_place = (which >> comm.rank() & 1) != 0;
             gather_all(comm, in_place);
             transpose(comm, in_place);
+            transpose<pairwise>(comm, in_place);
             gather_all(comm, !in_place);
           },
           small_staging);
@@ -100,6 +131,7 @@ TEST_CASE("lent blocks: of processes, each is copied once, and all at once") {
         require(!permitted || endpoint.fetched == comm.size() - 1,
                 "fetched " + std::to_string(endpoint.fetched));
         transpose(comm, comm.rank() == 1);
+        transpose<pairwise>(comm, comm.rank() == 1);
         return 0;
       },
       small_staging);

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "collx/algo/direct.hpp"
+#include "collx/algo/pairwise.hpp"
 #include "collx/algo/ring.hpp"
 #include "collx/schedule/verify.hpp"
 #include "exchange.hpp"
@@ -178,14 +179,30 @@ struct blocks_that_go_round : collx::algo::ring::all_gather {
   static constexpr bool moves_blocks = true;
 };
 struct blocks_stored_twice : collx::algo::direct_one_shot::all_gather {
+  static constexpr std::int32_t step_count(problem) { return 3; }
   static constexpr primitive step(problem p, std::int32_t s) {
-    primitive each = collx::algo::direct_one_shot::all_gather::step(p, s);
-    if (s == 0) {
-      each.store = true;
-      each.target = {place::output, p.rank, 1};
-    }
+    if (s == 0)
+      return {.operand = {place::input, p.rank, 1}, .target = {place::output, p.rank, 1}, .store = true};
+    return collx::algo::direct_one_shot::all_gather::step(p, s - 1);
+  }
+};
+
+// One that does everything twice, one whose peers are counted on an axis, and one that stores what it sends.
+struct blocks_sent_again : collx::algo::direct_one_shot::all_gather {
+  static constexpr std::int32_t step_count(problem) { return 4; }
+  static constexpr primitive step(problem p, std::int32_t s) {
+    return collx::algo::direct_one_shot::all_gather::step(p, s % 2);
+  }
+};
+struct blocks_along_an_axis : collx::algo::direct_one_shot::gather {
+  static constexpr primitive step(problem p, std::int32_t s) {
+    primitive each = collx::algo::direct_one_shot::gather::step(p, s);
+    (each.from.empty() ? each.to : each.from).along = {0, 1, p.size};
     return each;
   }
+};
+struct blocks_stored_as_sent : collx::algo::direct_one_shot::broadcast {
+  static constexpr bool moves_blocks = true;
 };
 
 // ---- costs ---------------------------------------------------------------------------------------
@@ -221,8 +238,19 @@ TEST_CASE("verify: blocks with counts of their own") {
 }
 
 TEST_CASE("verify: what is said of schedules that move blocks holds") {
-  CHECK(verify<collx::algo::direct_one_shot::all_gather>(5).ok());
-  CHECK(verify<collx::algo::direct_one_shot::all_to_all>(5).ok());
+  auto const holds = []<class S>(S) {
+    static_assert(S::moves_blocks);
+    for (rank_t size = 1; size <= 6; ++size)
+      for (std::uint32_t const uneven : {0, 1}) CHECK(verify<S>(size, size / 2, {.uneven = uneven}).ok());
+  };
+  holds(collx::algo::direct_one_shot::all_gather{});
+  holds(collx::algo::direct_one_shot::all_to_all{});
+  holds(collx::algo::direct_one_shot::gather{});
+  holds(collx::algo::direct_one_shot::scatter{});
+  holds(collx::algo::pairwise::all_to_all{});
+  CHECK(verify<blocks_sent_again>(3, 0, {.cost = false}).what == fault::more_than_blocks);
+  CHECK(verify<blocks_along_an_axis>(3).what == fault::more_than_blocks);
+  CHECK(verify<blocks_stored_as_sent>(3).what == fault::more_than_blocks);
   CHECK(verify<blocks_that_go_round>(3).what == fault::more_than_blocks);
   CHECK(verify<blocks_stored_twice>(3).what == fault::more_than_blocks);
 }

@@ -134,6 +134,7 @@ struct direct_one_shot {
 
   struct gather : detail::direct_base {
     using contract = contract::gather;
+    static constexpr bool moves_blocks = true;
     static constexpr known_counts counts = known_counts::pairwise;
     static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n; }
     static constexpr COLLX_HD std::int32_t step_count(problem) { return 1; }
@@ -146,6 +147,7 @@ struct direct_one_shot {
 
   struct scatter : detail::direct_base {
     using contract = contract::scatter;
+    static constexpr bool moves_blocks = true;
     static constexpr known_counts counts = known_counts::pairwise;
     static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n; }
     static constexpr COLLX_HD std::int32_t step_count(problem p) { return p.rank == p.root ? 2 : 1; }

@@ -106,6 +106,11 @@ class chunk_map {
     return find_part(r, k, fragment);
   }
 
+  // Bytes of a block, in schedules whose chunks are blocks.
+  [[nodiscard]] COLLX_HD std::size_t block_bytes(place where, std::int32_t block) const noexcept {
+    return COLLX_UNLIKELY(uneven_) ? count_of(where, block) * element_bytes_ : block_bytes_;
+  }
+
   // The i-th chunk of a run, whether or not the run is one piece.
   [[nodiscard]] COLLX_HD piece chunk(run const& r, region const& of, std::int32_t i,
                                      std::size_t fragment) const noexcept {
@@ -193,13 +198,20 @@ class chunk_map {
   // The same where every block has a count of its own. Chunks are then blocks.
   [[nodiscard]] COLLX_HD COLLX_HOST_NEVER_INLINE extent place_uneven(place where, std::size_t fragment,
                                                                      std::int32_t block) const noexcept {
-    bool const is_input = where == place::input;
-    block_table const& table = is_input ? user_.input_table : user_.output_table;
-    block_window const& window = is_input ? user_.input_window : user_.output_window;
-    auto const at = static_cast<std::size_t>(table.offsets != nullptr ? window.position(block) : block);
-    extent e = cut_.part_of_block(fragment, table.counts[at]);
-    if (table.offsets != nullptr) e.begin += table.offsets[at];
+    block_table const& table = table_of(where);
+    extent e = cut_.part_of_block(fragment, count_of(where, block));
+    if (table.offsets != nullptr) e.begin += table.offsets[entry_of(where, block)];
     return e;
+  }
+  [[nodiscard]] COLLX_HD block_table const& table_of(place where) const noexcept {
+    return where == place::input ? user_.input_table : user_.output_table;
+  }
+  [[nodiscard]] COLLX_HD std::size_t entry_of(place where, std::int32_t block) const noexcept {
+    block_window const& window = where == place::input ? user_.input_window : user_.output_window;
+    return static_cast<std::size_t>(table_of(where).offsets != nullptr ? window.position(block) : block);
+  }
+  [[nodiscard]] COLLX_HD std::size_t count_of(place where, std::int32_t block) const noexcept {
+    return table_of(where).counts[entry_of(where, block)];
   }
 };
 

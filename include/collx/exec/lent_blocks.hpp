@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks that are lent whole, with the message of their first fragment: no others follow it. So ranks do not
 // wait for each other once per fragment, and what the system copies, it copies at once. Of schedules that
-// move blocks (schedule/concept.hpp), whose one step sends and whose other one receives, on endpoints that
-// can say so in a message. Used by the step machine only.
+// move blocks (schedule/concept.hpp), in which a rank sends to every peer at most once and receives from it
+// at most once, on endpoints that can say so in a message. Used by the step machine only.
 #pragma once
 
 #include "collx/exec/memory_map.hpp"
@@ -19,26 +19,28 @@ struct lent_part {
 template <class Endpoint>
 class lent_blocks {
  public:
-  // Whether the k-th peer of a step needs no message in this fragment: it gave, or had, all of its block.
-  [[nodiscard]] bool is_done(std::int32_t step, std::int32_t k) const noexcept {
-    if constexpr (possible) return has(done_[step & 1], k);
-    else return false;
+  // `size`: ranks of the group.
+  explicit lent_blocks(rank_t size) noexcept : size_(size) {}
+
+  // Whether the k-th peer of a step needs no message in this fragment: it had, or gave, all of its block.
+  [[nodiscard]] bool is_sent(peer_set const& to, std::int32_t k) const noexcept { return has(sent_, to, k); }
+  [[nodiscard]] bool is_taken(peer_set const& from, std::int32_t k) const noexcept {
+    return has(taken_, from, k);
   }
   // Whether a part of the k-th peer's block was taken, and its message is still there.
-  [[nodiscard]] bool is_held(std::int32_t k) const noexcept {
-    if constexpr (possible) return has(held_, k);
-    else return false;
+  [[nodiscard]] bool is_held(peer_set const& from, std::int32_t k) const noexcept {
+    return has(held_, from, k);
   }
 
   // Sends the first fragment of a block of so many bytes to the k-th peer.
   template <class Send>
-  void lend(Endpoint& endpoint, int lane, std::int32_t step, std::int32_t k, std::size_t block_bytes,
+  void lend(Endpoint& endpoint, int lane, peer_set const& to, std::int32_t k, std::size_t block_bytes,
             Send const& send) noexcept {
     if constexpr (possible) endpoint.lends_block(lane, block_bytes);
     send();
     if constexpr (possible) {
       endpoint.lends_block(lane, 0);
-      done_[step & 1] |= bit(k);
+      sent_ |= bit(to, k);
     }
   }
 
@@ -49,18 +51,19 @@ class lent_blocks {
   }
 
   // All of it at once; but a fragment where blocks that are still to be sent may lie behind.
-  [[nodiscard]] lent_part part(memory_map const& memory, std::size_t fragment,
-                               run const& target) const noexcept {
+  [[nodiscard]] static lent_part part(memory_map const& memory, std::size_t fragment, run const& target,
+                                      std::size_t block_bytes) noexcept {
     return {memory.bytes_before(fragment),
-            {target.data, memory.takes_blocks_whole() ? memory.block_bytes() : target.bytes}};
+            {target.data, memory.takes_blocks_whole() ? block_bytes : target.bytes}};
   }
 
   // Returns whether it was the last of the block.
-  [[nodiscard]] bool took(std::int32_t step, std::int32_t k, lent_part const& part,
+  [[nodiscard]] bool took(peer_set const& from, std::int32_t k, lent_part const& part,
                           std::size_t block_bytes) noexcept {
-    held_ |= bit(k);
+    std::uint64_t const peer = bit(from, k);
     bool const last = part.at + part.to.bytes >= block_bytes;
-    if (last) done_[step & 1] |= bit(k);
+    held_ = last ? held_ & ~peer : held_ | peer;
+    if (last) taken_ |= peer;
     return last;
   }
 
@@ -70,14 +73,19 @@ class lent_blocks {
     else return false;
   }();
 
-  // memory_map::lends_blocks() sees to it that there are no more peers than bits.
-  [[nodiscard]] static constexpr std::uint64_t bit(std::int32_t k) noexcept { return std::uint64_t{1} << k; }
-  [[nodiscard]] static bool has(std::uint64_t bits, std::int32_t k) noexcept {
-    return COLLX_UNLIKELY(bits != 0) && (bits & bit(k)) != 0;
+  // One for each rank of the group, wherever that lies: memory_map::moves_blocks() sees to it that there are
+  // enough, and the proof that the sets of schedules that move blocks count in the group.
+  [[nodiscard]] std::uint64_t bit(peer_set const& set, std::int32_t k) const noexcept {
+    peer_set const in_group{set.first, set.stride, set.count};
+    return std::uint64_t{1} << in_group.member(k, size_);
+  }
+  [[nodiscard]] bool has(std::uint64_t bits, peer_set const& set, std::int32_t k) const noexcept {
+    if constexpr (possible) return COLLX_UNLIKELY(bits != 0) && (bits & bit(set, k)) != 0;
+    else return false;
   }
 
-  std::uint64_t done_[2] = {};  // of the two steps
-  std::uint64_t held_ = 0;      // of the one that receives
+  rank_t size_;
+  std::uint64_t sent_ = 0, taken_ = 0, held_ = 0;
 };
 
 }  // namespace collx::inline abi_1::exec

@@ -65,21 +65,22 @@ class memory_map : public chunk_map {
   [[nodiscard]] std::size_t worth(run const& payload) const noexcept {
     return worth(lets_post() ? block_bytes_ : payload.bytes);
   }
-  // Whether a block may be lent whole, with its first fragment: receivers then take all of it at once, and
-  // ranks do not wait for each other once per fragment. Not so large that what is urgent would wait long.
-  [[nodiscard]] bool lends_blocks() const noexcept {
-    return moves_blocks() && cut_.fragments() > 1 && block_bytes_ <= device::fetched_bytes_max();
+  // Whether blocks may be lent whole, with their first fragments: receivers then take all of one at once, and
+  // ranks do not wait for each other once per fragment.
+  [[nodiscard]] bool lends_blocks() const noexcept { return moves_blocks() && cut_.fragments() > 1; }
+  // Whether that holds of a block of so many bytes, of which the first fragment has so many.
+  [[nodiscard]] static bool lends_block(std::size_t bytes, std::size_t first_bytes) noexcept {
+    return bytes > first_bytes && bytes <= device::fetched_bytes_max();
   }
   // Whether others may do so: they know other counts, perhaps.
   [[nodiscard]] bool moves_blocks() const noexcept {
-    return user_.moves_blocks && !uneven_ && problem_.size <= lending_ranks_max;
+    return user_.moves_blocks && problem_.size <= lending_ranks_max;
   }
   // Whether nothing that this rank has yet to send lies where others' blocks go.
   [[nodiscard]] bool takes_blocks_whole() const noexcept {
-    return !user_.in_place || user_.input_window.count == 1;
+    return !user_.in_place || user_.input_window.count <= 1;
   }
-  [[nodiscard]] std::size_t block_bytes() const noexcept { return block_bytes_; }
-  // Bytes of a block before a fragment.
+  // Bytes of a block before a fragment that it has.
   [[nodiscard]] std::size_t bytes_before(std::size_t fragment) const noexcept {
     return elements(fragment).begin * element_bytes_;
   }

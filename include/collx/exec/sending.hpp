@@ -15,7 +15,8 @@ class sending : public resumable<Endpoint> {
 
  protected:
   template <class Map>
-  sending(Endpoint& endpoint, int lane, Map const& map) noexcept : base(endpoint, lane), memory_(map()) {}
+  sending(Endpoint& endpoint, int lane, Map const& map) noexcept
+      : base(endpoint, lane), memory_(map()), blocks_(memory_.where().size) {}
 
   using base::bytes_, base::endpoint_, base::fragment_, base::k_, base::lane_, base::step_, base::waits_for_;
   using base::in_company_, base::waits_for_message_, base::yields_;
@@ -47,10 +48,14 @@ class sending : public resumable<Endpoint> {
   [[nodiscard]] COLLX_NEVER_INLINE bool may_lend_block(run const& first, place where,
                                                        primitive const& step) const noexcept {
     if (fragment_ != 0 || yields_ || in_company_ || first.bytes < lend_bytes_min) return false;
-    return direct({first.data, memory_.block_bytes(), first.first, first.whole}, where, step);
+    std::size_t const bytes = memory_.block_bytes(where, first.first);
+    return memory_.lends_block(bytes, first.bytes) &&
+           direct({first.data, bytes, first.first, first.whole}, where, step);
   }
-  COLLX_NEVER_INLINE void lend_block(rank_t peer, run const& first) noexcept {
-    blocks_.lend(endpoint_, lane_, step_, k_, memory_.block_bytes(), [&]() noexcept { lend(peer, first); });
+  COLLX_NEVER_INLINE void lend_block(peer_set const& to, rank_t peer, run const& first,
+                                     place where) noexcept {
+    blocks_.lend(endpoint_, lane_, to, k_, memory_.block_bytes(where, first.first),
+                 [&]() noexcept { lend(peer, first); });
   }
 
   [[nodiscard]] COLLX_NEVER_INLINE bool stage(std::size_t bytes) noexcept {

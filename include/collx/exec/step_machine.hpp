@@ -91,7 +91,7 @@ class step_machine : public sending<Endpoint> {
     for (; k_ < step.to.count; ++k_) {
       rank_t const peer = step.to.member(k_, size());
       if (peer == rank()) continue;
-      if (blocks_.is_done(step_, k_)) continue;
+      if (blocks_.is_sent(step.to, k_)) continue;
       run const operand = find(sent, k_);
       if (skips(operand)) continue;
       if (!may_send(peer, operand.bytes)) return status::pending;
@@ -103,7 +103,7 @@ class step_machine : public sending<Endpoint> {
           continue;
         }
       if (COLLX_UNLIKELY(memory_.lends_blocks()) && !own && may_lend_block(operand, sent.where, step)) {
-        lend_block(peer, operand);
+        lend_block(step.to, peer, operand, sent.where);
         continue;
       }
       if (!own && direct(operand, sent.where, step)) {
@@ -200,14 +200,14 @@ class step_machine : public sending<Endpoint> {
         continue;
       }
       if (skips(target)) continue;
-      if (blocks_.is_done(step_, k_)) continue;
+      if (blocks_.is_taken(step.from, k_)) continue;
       transport::arrival message;
       // One that is taken by parts lies there until the last of them.
       std::size_t const expected =
-          blocks_.is_held(k_) ? memory_.find(step.target, k_, 0).bytes : target.bytes;
+          blocks_.is_held(step.from, k_) ? memory_.find(step.target, k_, 0).bytes : target.bytes;
       if (status const outcome = receive(peer, expected, message); outcome != status::ok) return outcome;
       if (COLLX_UNLIKELY(memory_.moves_blocks())) {
-        status const outcome = take_block(peer, target, message);
+        status const outcome = take_block(step, peer, target, message);
         if (outcome == status::ok) continue;
         if (outcome != status::not_supported) return outcome;
       }
@@ -234,26 +234,27 @@ class step_machine : public sending<Endpoint> {
   }
 
   // Takes what a message is the begin of, if a block was lent. not_supported: none was.
-  COLLX_NEVER_INLINE status take_block(rank_t peer, run const& target,
+  COLLX_NEVER_INLINE status take_block(primitive const& step, rank_t peer, run const& target,
                                        transport::arrival const& message) noexcept {
     std::size_t const bytes = blocks_.lent_bytes(endpoint_, lane_, peer);
     if (bytes == 0) return status::not_supported;
     // Ranks that call in different orders may lend blocks where others are in the middle of one, of which they
     // expect a fragment, which is less.
-    bool const begins = fragment_ == 0 || blocks_.is_held(k_);
-    std::size_t const expected = begins ? memory_.block_bytes() : target.bytes;
+    bool const begins = fragment_ == 0 || blocks_.is_held(step.from, k_);
+    std::size_t const expected =
+        begins ? memory_.block_bytes(step.target.where, target.first) : target.bytes;
     if (bytes != expected) {
       waits_for_ = peer;
       bytes_ = expected;
       peer_bytes_ = bytes;
       return status::mismatch;
     }
-    lent_part const part = blocks_.part(memory_, fragment_, target);
+    lent_part const part = blocks_.part(memory_, fragment_, target, bytes);
     auto const take = [&](auto& from) noexcept { return from.fetch(peer, part.at, part.to); };
     if (message.data != nullptr)
       device::copy(part.to.data, message.data + part.at, part.to.bytes, memory_.streams());
     else if (status const outcome = fetch(take); outcome != status::ok) return outcome;
-    if (blocks_.took(step_, k_, part, bytes)) endpoint_.consume(lane_, peer);
+    if (blocks_.took(step.from, k_, part, bytes)) endpoint_.consume(lane_, peer);
     return status::ok;
   }
 

@@ -51,8 +51,9 @@ struct cost {
 // no rank's cost is above the documented one, which may be that of no rank), `reproduces` (what can be relied
 // on of the bits of reductions, see reproducibility; default none), `shares_copying(size)` (true: whoever
 // sends a large payload has as much to copy at that time as its receiver: the system may copy it, once),
-// `moves_blocks` (true: chunks are blocks; one step sends from the input, the other stores what comes, each
-// from every peer at most once, and nothing else touches the places it stores to, in any fragment).
+// `moves_blocks` (true: chunks are blocks; steps send blocks of the input, to every peer at most one, or
+// store what comes, from every peer at most once, or own blocks; and nothing else touches the places they
+// store to, in any fragment).
 //
 // What depends on how ranks lie, and not only on how many there are, takes a shape in place of the
 // size (and reads problem::inner): hierarchical algorithms do.

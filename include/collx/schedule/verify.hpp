@@ -12,6 +12,7 @@
 // docs/schedules.md explains each finding.
 #pragma once
 
+#include "collx/schedule/verify/moved_blocks.hpp"
 #include "collx/schedule/verify/run.hpp"
 
 namespace collx::inline abi_1 {
@@ -28,35 +29,19 @@ struct verify_options {
 
 namespace detail {
 
-// Whether a schedule does no more than one that states `moves_blocks` may (schedule/concept.hpp). That it
-// stores each chunk where it belongs, and reads what is there, the symbolic run finds.
-[[nodiscard]] constexpr bool only_moves_blocks(subject const& s) {
-  if (s.chunks != s.blocks) return false;
-  for (rank_t rank = 0; rank < s.size; ++rank)
-    for (std::int32_t i = 0, n = s.step_count(s.of(rank)); i < n; ++i) {
-      primitive const p = s.step(s.of(rank), i);
-      bool const sends = i == 0 && p.from.empty() && !p.store && p.operand.where == place::input &&
-                         p.operand.count == 1;
-      bool const stores = i == 1 && !p.from.empty() && foreign_count(p.to, rank, s.size) == 0 && p.store &&
-                          p.target.where == place::output && p.target.count == 1;
-      if (p.reduce || (!sends && !stores)) return false;
-    }
-  return true;
-}
-
 template <class Watcher = unwatched>
 [[nodiscard]] constexpr verdict verify(subject s, verify_options options, Watcher const& watcher = {}) {
   s.emptied = options.uneven;
   verdict found{.size = s.size, .inner = s.inner, .root = s.root};
   if (!s.supported) found.what = fault::size_not_supported;
   else if (s.chunks <= 0 || s.chunks % s.blocks != 0) found.what = fault::bad_chunk_count;
-  else if (s.moves_blocks && !only_moves_blocks(s)) found.what = fault::more_than_blocks;
   else if (s.emptied != 0 && (s.scratch != 0 || s.chunks != s.blocks)) found.what = fault::uneven_scratch;
   if (!found.ok()) return found;
 
   std::int32_t const depth = options.depth > 0 ? options.depth : s.depth;
   if (options.separate) found = symbolic_run(s, depth, false, watcher).execute();
   if (found.ok() && options.in_place) found = symbolic_run(s, depth, true, watcher).execute();
+  if (found.ok() && s.moves_blocks && !only_moves_blocks(s)) found.what = fault::more_than_blocks;
   if (found.ok() && found.level < s.level) found.what = fault::wrong_level;
   if (!found.ok() || !options.cost || s.emptied != 0) return found;
 

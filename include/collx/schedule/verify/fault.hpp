@@ -20,8 +20,8 @@
   X(not_pairwise, "a message carries a block whose count its receiver does not know")                        \
   X(uneven_scratch, "blocks that differ are kept in scratch, which is cut for equal ones")                  \
   X(more_than_blocks,                                                                                       \
-    "the schedule states moves_blocks, but does more than to send blocks of the input in one step, and to "  \
-    "store what comes in the output in the other")                                                          \
+    "the schedule states moves_blocks, but does more than to send blocks of the input, to each rank one at " \
+    "most, and to store what comes, and own blocks, in the output, each block once")                        \
   X(count_mismatch, "operand, target or message of one step differ in their number of chunks")              \
   X(stores_to_input, "a step stores to place::input, which belongs to the caller")                          \
   X(stores_outside_output, "a step stores to chunks that the caller's output buffer does not have")         \
