@@ -127,9 +127,8 @@ class engine {
     std::uint32_t index = next_slot_++ % request_count;
     flight_type& slot = flights_[index];
     if (slot.occupied) (void)finish(index);
-    static_assert(Endpoint::lane_count >= 3, "collx: lanes for blocking, started and urgent collectives");
+    static_assert(Endpoint::lane_count >= 3, "collx: lanes for blocking, started and, the last, urgent ones");
     std::uint32_t& started = what.at.started != nullptr ? *what.at.started : started_;
-    // The last lane is that of urgent ones.
     int const lane = how == priority::urgent ? Endpoint::lane_count - 1
                                              : 1 + static_cast<int>(started++ % (Endpoint::lane_count - 2));
     ++slot.generation;
@@ -264,6 +263,7 @@ class engine {
         if (cursor const now = executor.where(); !now.same_place(last_seen)) {
           last_seen = now;
           patience.restart();
+          if (now.waits_for == no_rank) continue;  // it has only let the others have their turns
         }
       }
       if (moves_ != moves) patience.stay_awake();

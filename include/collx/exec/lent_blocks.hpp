@@ -50,11 +50,15 @@ class lent_blocks {
     else return 0;
   }
 
-  // All of it at once; but a fragment where blocks that are still to be sent may lie behind.
+  // Whether a part of any peer's block was taken.
+  [[nodiscard]] bool holds() const noexcept { return held_ != 0; }
+
+  // All of it at once, unless others want their turns; but a fragment where blocks that are still to be sent
+  // may lie behind.
   [[nodiscard]] static lent_part part(memory_map const& memory, std::size_t fragment, run const& target,
-                                      std::size_t block_bytes) noexcept {
-    return {memory.bytes_before(fragment),
-            {target.data, memory.takes_blocks_whole() ? block_bytes : target.bytes}};
+                                      std::size_t block_bytes, bool at_once) noexcept {
+    bool const whole = at_once && memory.takes_blocks_whole();
+    return {memory.bytes_before(fragment), {target.data, whole ? block_bytes : target.bytes}};
   }
 
   // Returns whether it was the last of the block.

@@ -43,11 +43,13 @@ class sending : public resumable<Endpoint> {
     lent_ = lent_ || payload.bytes > Endpoint::inline_bytes;
   }
 
-  // Whether the block that this payload is the first fragment of may be lent whole: not where other requests
-  // want their turns.
+  // Whether other requests want their turns.
+  [[nodiscard]] bool shares_turns() const noexcept { return yields_ || in_company_; }
+
+  // Whether the block that this payload is the first fragment of may be lent whole.
   [[nodiscard]] COLLX_NEVER_INLINE bool may_lend_block(run const& first, place where,
                                                        primitive const& step) const noexcept {
-    if (fragment_ != 0 || yields_ || in_company_ || first.bytes < lend_bytes_min) return false;
+    if (fragment_ != 0 || shares_turns() || first.bytes < lend_bytes_min) return false;
     std::size_t const bytes = memory_.block_bytes(where, first.first);
     return memory_.lends_block(bytes, first.bytes) &&
            direct({first.data, bytes, first.first, first.whole}, where, step);

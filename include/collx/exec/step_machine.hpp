@@ -52,7 +52,8 @@ class step_machine : public sending<Endpoint> {
     endpoint_.end_fragment(lane_);
     step_ = 0;
     ++fragment_;
-    return yields_ && in_call();
+    // A block that is lent is there with all its fragments: nothing else would end this turn.
+    return (yields_ || COLLX_UNLIKELY(in_company_ && blocks_.holds())) && in_call();
   }
 
   // Does the current step, or as much of it as can be done without waiting (pending).
@@ -70,7 +71,7 @@ class step_machine : public sending<Endpoint> {
   using base::bytes_, base::endpoint_, base::fragment_, base::lane_, base::looks_, base::peer_bytes_;
   using base::k_, base::step_, base::step_count_, base::waits_for_, base::waits_for_message_, base::yields_;
   using base::blocks_, base::direct, base::find, base::forward, base::lend, base::lend_block, base::lent_;
-  using base::may_lend_block;
+  using base::in_company_, base::may_lend_block, base::shares_turns;
   using base::may_send, base::may_send_to_all, base::memory_, base::plan_forward, base::pushed_target;
   using base::pushes, base::pushes_to, base::rank, base::size, base::skips, base::stage, base::staged_;
 
@@ -238,8 +239,8 @@ class step_machine : public sending<Endpoint> {
                                        transport::arrival const& message) noexcept {
     std::size_t const bytes = blocks_.lent_bytes(endpoint_, lane_, peer);
     if (bytes == 0) return status::not_supported;
-    // Ranks that call in different orders may lend blocks where others are in the middle of one, of which they
-    // expect a fragment, which is less.
+    // Ranks that call in different orders may lend blocks where others are in the middle of one, of which
+    // they expect a fragment, which is less.
     bool const begins = fragment_ == 0 || blocks_.is_held(step.from, k_);
     std::size_t const expected =
         begins ? memory_.block_bytes(step.target.where, target.first) : target.bytes;
@@ -249,7 +250,7 @@ class step_machine : public sending<Endpoint> {
       peer_bytes_ = bytes;
       return status::mismatch;
     }
-    lent_part const part = blocks_.part(memory_, fragment_, target, bytes);
+    lent_part const part = blocks_.part(memory_, fragment_, target, bytes, !shares_turns());
     auto const take = [&](auto& from) noexcept { return from.fetch(peer, part.at, part.to); };
     if (message.data != nullptr)
       device::copy(part.to.data, message.data + part.at, part.to.bytes, memory_.streams());
