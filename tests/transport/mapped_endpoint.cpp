@@ -42,6 +42,9 @@ struct two_ends {
   std::vector<endpoint*> ends;
 };
 
+// Letters of one line that may be in flight.
+std::uint64_t letters_max(int lane) { return mapped::lines_taken_max(lane) + 1; }
+
 std::vector<std::byte> bytes_of(std::uint64_t seed, std::size_t count) {
   collx::replayable_random random(seed);
   std::vector<std::byte> all(count);
@@ -73,7 +76,7 @@ TEST_CASE("mapped: letters arrive in order, of every size, many times around the
       to.consume(0, 0);
       ++received;
     } else {
-      REQUIRE(sent - received <= mapped::letters_per_inbox);
+      REQUIRE(sent - received <= letters_max(0));
     }
   }
 }
@@ -85,7 +88,7 @@ TEST_CASE("mapped: a letter says what its sender has consumed, read or not") {
   arrival what;
   // The busy one only sends; the peer answers each letter, and never says otherwise that it has read it.
   std::uint64_t unread = 0;
-  while (unread < mapped::letters_per_inbox) {
+  while (unread < letters_max(0)) {
     REQUIRE(busy.can_send(0, 1));
     busy.send(0, 1, payload, sizeof payload, handover::staged);
     REQUIRE(peer.arrived(0, 0, what));
@@ -95,7 +98,7 @@ TEST_CASE("mapped: a letter says what its sender has consumed, read or not") {
     ++unread;
   }
   // All of its letters are known to be read, so that a whole inbox is free.
-  for (std::uint64_t i = 0; i < mapped::letters_per_inbox; ++i) {
+  for (std::uint64_t i = 0; i < letters_max(0); ++i) {
     REQUIRE(busy.can_send(0, 1));
     busy.send(0, 1, payload, sizeof payload, handover::staged);
   }
@@ -118,7 +121,7 @@ TEST_CASE("mapped: credits run out when nobody reads, and come back") {
       from.send(0, 1, reinterpret_cast<std::byte const*>(&value), sizeof value, handover::staged);
     // A schedule may count on this many, whatever came before.
     CHECK(sent >= mapped::depth);
-    CHECK(sent <= mapped::letters_per_inbox);
+    CHECK(sent <= letters_max(0));
     CHECK_FALSE(from.can_send(0, 1));
     arrival what;
     for (; sent > 0; --sent) {
@@ -130,6 +133,28 @@ TEST_CASE("mapped: credits run out when nobody reads, and come back") {
     }
     CHECK_FALSE(to.arrived(0, 0, what));
     CHECK(from.can_send(0, 1));
+  }
+}
+
+TEST_CASE(
+    "mapped: a sender of small payloads is far ahead, one of long letters as far as schedules may rely on") {
+  std::byte const payload[endpoint::short_bytes] = {};
+  for (std::size_t const bytes :
+       {std::size_t{1}, endpoint::inline_bytes, endpoint::inline_bytes + 1, sizeof payload}) {
+    two_ends pair;
+    endpoint &from = *pair.ends[0], &to = *pair.ends[1];
+    std::uint64_t ahead = 0, least = ~std::uint64_t{0};
+    arrival what;
+    // Whatever the place in the ring, and whatever was told of what has been read.
+    for (std::uint64_t i = 0; i < 3 * mapped::lines_in(0); ++i) {
+      for (; from.can_send(0, 1); ++ahead) from.send(0, 1, payload, bytes, handover::in_place);
+      if (ahead < least) least = ahead;
+      REQUIRE(to.arrived(0, 0, what));
+      to.consume(0, 0);
+      --ahead;
+    }
+    CHECK(least >= mapped::depth);
+    if (bytes <= endpoint::inline_bytes) CHECK(least >= 30);
   }
 }
 
@@ -161,7 +186,7 @@ TEST_CASE("mapped: payloads of every size that letters hold, whatever lay in the
   endpoint &from = *pair.ends[0], &to = *pair.ends[1];
   collx::replayable_random random(2);
   arrival what;
-  for (std::size_t round = 0; round < 3 * mapped::letters_per_inbox; ++round)
+  for (std::size_t round = 0; round < 3 * mapped::lines_in(0); ++round)
     for (std::size_t bytes = 0; bytes <= endpoint::short_bytes + 1; ++bytes) {
       std::vector<std::byte> const sent = bytes_of(random.next(), bytes);
       std::vector<std::byte> passing = sent;
@@ -181,19 +206,28 @@ TEST_CASE("mapped: a letter is not there before all of its lines are") {
   two_ends pair;
   endpoint &from = *pair.ends[0], &to = *pair.ends[1];
   auto* const lines =
-      reinterpret_cast<mapped::further_line*>(pair.world.blocks()[1] + pair.world.layout().further(0));
+      reinterpret_cast<mapped::further_line*>(pair.world.blocks()[1] + pair.world.layout().inbox(0, 0));
+  std::byte const small{7};
   arrival what;
-  for (std::uint64_t number = 1; number <= 3 * mapped::letters_per_inbox; ++number) {
+  for (std::uint64_t number = 0; number < 4 * mapped::lines_in(0);) {
+    // In every place of the ring, also where the letter goes on at its begin.
+    if (number % mapped::lines_in(0) == 0 && number != 0) {
+      from.send(0, 1, &small, 1, handover::in_place);
+      REQUIRE(to.arrived(0, 0, what));
+      to.consume(0, 0);
+      ++number;
+    }
     std::vector<std::byte> const sent = bytes_of(number, endpoint::short_bytes);
     from.send(0, 1, sent.data(), sent.size(), handover::in_place);
-    auto* const first = lines + (number - 1) % mapped::letters_per_inbox * mapped::further_lines;
-    for (std::size_t late = 0; late < mapped::further_lines; ++late) {
+    ++number;
+    for (std::size_t late = 0; late < mapped::further_lines; ++late, ++number) {
       // What an earlier letter has left there.
-      std::uint64_t const before =
-          number > mapped::letters_per_inbox ? number - mapped::letters_per_inbox : 0;
-      first[late].sequence.store(before);
+      std::uint64_t const before = number + 1 > mapped::lines_in(0) ? number + 1 - mapped::lines_in(0) : 0;
+      mapped::further_line& line = lines[number % mapped::lines_in(0)];
+      REQUIRE(line.sequence.load() == number + 1);
+      line.sequence.store(before);
       CHECK_FALSE(to.arrived(0, 0, what));
-      first[late].sequence.store(number);
+      line.sequence.store(number + 1);
     }
     REQUIRE(to.arrived(0, 0, what));
     CHECK(std::memcmp(what.data, sent.data(), sent.size()) == 0);

@@ -130,7 +130,7 @@ class endpoint {
   void lends_block(int lane, std::size_t bytes) noexcept { lent_block_bytes_[lane] = bytes; }
   // Of the message that has arrived.
   [[nodiscard]] std::size_t lent_block_bytes(int lane, rank_t peer) noexcept {
-    letter const& here = at(lane, peer).inbox[at(lane, peer).received % letters_per_inbox];
+    letter const& here = *at(lane, peer).inbox;
     return here.payload == 0 ? 0 : here.lent_block_bytes();
   }
 
@@ -138,7 +138,7 @@ class endpoint {
 
   [[nodiscard]] COLLX_ALWAYS_INLINE bool arrived(int lane, rank_t peer, arrival& what) noexcept {
     pair& with = at(lane, peer);
-    letter const& next = with.inbox[with.received % letters_per_inbox];
+    letter const& next = *with.inbox;
     // Acquire: pairs with the release in send(), so that the letter and the payload it points to
     // are seen as the sender wrote them.
     if (next.sequence.load(std::memory_order_acquire) != with.received + 1) return false;
@@ -146,7 +146,7 @@ class endpoint {
     with.owes_receipt = next.payload != 0;
     if (next.payload == 0) {
       what.data = next.inlined;
-      return COLLX_LIKELY(what.bytes <= inline_bytes) || further_arrived(with, next, what);
+      return COLLX_LIKELY(what.bytes <= inline_bytes) || further_arrived(with, what);
     }
     what.data = fetches && COLLX_UNLIKELY(next.payload >= in_receiver) ? in_private(next.payload)
                                                                        : space_->at(next.payload);
@@ -158,11 +158,13 @@ class endpoint {
 
   COLLX_ALWAYS_INLINE void consume(int lane, rank_t peer) noexcept {
     pair& with = at(lane, peer);
-    learn(with, with.inbox[with.received % letters_per_inbox]);
-    ++with.received;
+    learn(with, *with.inbox);
+    std::uint64_t const lines = with.inbox->lines();
+    with.received += lines;
+    with.inbox.advance(lines);
     // The sender waits for its staging or its user's memory to be free. Of small letters it only
     // needs to know often enough never to run out of credit.
-    if (!with.owes_receipt && with.received - with.acknowledged < letters_per_receipt) return;
+    if (!with.owes_receipt && with.received - with.acknowledged < lines_per_receipt(lane)) return;
     with.acknowledged = with.received;
     // Release: everything read from the payload is read before the sender may overwrite it.
     with.receipts->consumed.store(with.received, std::memory_order_release);
@@ -178,8 +180,8 @@ class endpoint {
 
   [[nodiscard]] COLLX_ALWAYS_INLINE bool can_send(int lane, rank_t peer) noexcept {
     pair& to = at(lane, peer);
-    return COLLX_LIKELY(to.sent - to.known_consumed < letters_per_inbox) ||
-           acknowledged(to, to.sent - letters_per_inbox + 1);
+    return COLLX_LIKELY(to.sent - to.known_consumed <= lines_taken_max(lane)) ||
+           acknowledged(to, to.sent - lines_taken_max(lane));
   }
 
   [[nodiscard]] bool reachable(std::byte const* payload, std::size_t bytes) const noexcept {
@@ -197,7 +199,7 @@ class endpoint {
   [[nodiscard]] COLLX_NEVER_INLINE status fetch(int lane, rank_t peer, std::size_t from, std::byte* to,
                                                 std::size_t bytes) noexcept {
     pair const& with = at(lane, peer);
-    letter const& here = with.inbox[with.received % letters_per_inbox];
+    letter const& here = *with.inbox;
     return space_->read_private(world_rank(peer), (here.payload & ~in_sender) + from, to, bytes);
   }
 
@@ -238,13 +240,13 @@ class endpoint {
     to.bell->ring_if_asleep();
     // One of a stream: the next follows before this one has arrived, and need not wait for its line. Where
     // letters alternate with the peer's there is time enough.
-    if (unanswered) device::prefetch_exclusive(to.outbox[to.sent % letters_per_inbox].inlined, 1);
+    if (unanswered) device::prefetch_exclusive(to.outbox->inlined, 1);
   }
 
   COLLX_NEVER_INLINE void send_where_it_lies(int lane, rank_t peer, std::byte const* payload,
                                              std::size_t bytes, handover how) noexcept {
     pair& to = at(lane, peer);
-    letter& next = to.outbox[to.sent % letters_per_inbox];
+    letter& next = *to.outbox;
     next.bytes = static_cast<std::uint32_t>(bytes);
     next.consumed = static_cast<std::uint32_t>(to.acknowledged = to.received);
     // Of a greeting, any address will do that is one.
@@ -265,6 +267,7 @@ class endpoint {
     if (hint && bytes <= demoted_bytes_max) device::demote(payload, bytes);
     // Release: the letter and the payload are written before the receiver can see the number.
     next.sequence.store(++to.sent, std::memory_order_release);
+    to.outbox.advance();
     to.bell->ring_if_asleep();
     if (hint) {
       // The receivers read the ring's next lines a round ago; take them back while they are busy.
@@ -327,19 +330,17 @@ class endpoint {
   void attach(int lane, rank_t peer, std::byte* const* blocks) noexcept {
     pair& with = at(lane, peer);
     std::byte* const theirs = blocks[peer];
-    with.inbox = reinterpret_cast<letter*>(own_block_ + layout_.inbox(lane, peer));
-    with.outbox = reinterpret_cast<letter*>(theirs + layout_.inbox(lane, rank_));
+    with.block = theirs;
+    with.inbox = ring_place(own_block_ + layout_.inbox(lane, peer), lane);
+    with.outbox = ring_place(theirs + layout_.inbox(lane, rank_), lane);
     with.bell = &space_->bell(world_rank(peer));
     with.receipts = reinterpret_cast<acknowledgement*>(own_block_ + layout_.acknowledgement_of(lane, peer));
     with.returned =
         reinterpret_cast<acknowledgement const*>(theirs + layout_.acknowledgement_of(lane, rank_));
-    if (lane != 0) return;
-    with.further_inbox = reinterpret_cast<further_line*>(own_block_ + layout_.further(peer));
-    with.further_outbox = reinterpret_cast<further_line*>(theirs + layout_.further(rank_));
   }
 
   [[nodiscard]] std::byte* block_of(rank_t peer) noexcept {
-    return reinterpret_cast<std::byte*>(at(0, peer).outbox) - layout_.inbox(0, rank_);
+    return at(0, peer).block;
   }
   [[nodiscard]] presence& presence_in(std::byte* block) const noexcept {
     return *reinterpret_cast<presence*>(block + layout_.presence());
@@ -353,34 +354,6 @@ class endpoint {
   // A payload that lies in private memory: null, if it is in the sender's.
   [[nodiscard]] static std::byte const* in_private(std::uint64_t payload) noexcept {
     return (payload & in_sender) != 0 ? nullptr : reinterpret_cast<std::byte const*>(payload & ~in_receiver);
-  }
-
-  // Whether the peer has consumed the first `count` letters. Looks at shared memory only when the
-  // last look does not answer.
-  [[nodiscard]] static bool acknowledged(pair& with, std::uint64_t count) noexcept {
-    return COLLX_LIKELY(with.known_consumed >= count) || look_for_receipt(with) >= count;
-  }
-
-  // Kept out of line: it is rare, and what calls it is on the path of every message.
-  COLLX_NEVER_INLINE static std::uint64_t look_for_receipt(pair& with) noexcept {
-    // Acquire: pairs with consume(); what the receiver read, it read before we overwrite it.
-    std::uint64_t const told = with.returned->consumed.load(std::memory_order_acquire);
-    if (told > with.known_consumed) with.known_consumed = told;
-    // What the peer has said in a letter it does not say again.
-    for (std::uint64_t n = with.received; n < with.received + letters_per_inbox; ++n) {
-      letter const& next = with.inbox[n % letters_per_inbox];
-      // Acquire: as in arrived(); and what the sender had read by then, it read before we overwrite it.
-      if (next.sequence.load(std::memory_order_acquire) != n + 1) break;
-      learn(with, next);
-    }
-    return with.known_consumed;
-  }
-
-  // A letter says how many of ours its sender had consumed: of those in flight, so that 32 bits will do.
-  static void learn(pair& with, letter const& from_peer) noexcept {
-    auto const more =
-        static_cast<std::int32_t>(from_peer.consumed - static_cast<std::uint32_t>(with.known_consumed));
-    if (more > 0) with.known_consumed += static_cast<std::uint64_t>(more);
   }
 
   Space* space_;

@@ -14,18 +14,33 @@ namespace collx::inline abi_1::transport::mapped {
 inline constexpr std::size_t line_bytes = 64;
 // Independent streams per pair of ranks: lane 0 for blocking calls, the others for started requests.
 inline constexpr int lane_count = 4;
-// Letters in flight per pair and lane. Schedules declare how many they need; the rest pays for
-// acknowledging small letters in batches (an acknowledgement costs both sides a cache miss).
-inline constexpr std::uint64_t letters_per_inbox = 16;
-inline constexpr std::uint64_t letters_per_receipt = 8;
-// What a schedule may rely on: letters it may have in flight before the first is acknowledged.
-inline constexpr std::uint64_t depth = letters_per_inbox - letters_per_receipt + 1;
 inline constexpr std::size_t inline_bytes = 32;
 // Letters of blocking calls go on in further lines, which hold so much each: 40 to 144 bytes take 0.6 to 0.8
 // of the time that they take by way of staging. (A third line would gain less than it takes of memory.)
 inline constexpr std::size_t further_bytes = 56;
 inline constexpr std::size_t further_lines = 2;
 inline constexpr std::size_t short_bytes = inline_bytes + further_lines * further_bytes;
+
+// An inbox is a ring of lines, in which letters lie one behind the other. Schedules declare how many letters
+// they need in flight; the rest pays for acknowledging small letters in batches (an acknowledgement costs
+// both sides a cache miss). In lane 0 there is room for 16 letters of three lines, and so for three times as
+// many of one: a root is that far ahead, and ranks that share processors change places less often.
+[[nodiscard]] constexpr std::uint64_t lines_in(int lane) { return lane == 0 ? 48 : 16; }
+[[nodiscard]] constexpr std::uint64_t lines_per_receipt(int lane) { return lane == 0 ? 16 : 8; }
+[[nodiscard]] constexpr std::uint64_t longest_letter(int lane) { return lane == 0 ? 1 + further_lines : 1; }
+// Lines in flight with which one more letter may be sent, however long it is.
+[[nodiscard]] constexpr std::uint64_t lines_taken_max(int lane) {
+  return lines_in(lane) - longest_letter(lane);
+}
+// Letters of the longest kind that may be in flight before the first is acknowledged: as many lines as make
+// no receipt are perhaps read, and taken all the same.
+[[nodiscard]] constexpr std::uint64_t depth_of(int lane) {
+  return (lines_taken_max(lane) - (lines_per_receipt(lane) - 1)) / longest_letter(lane) + 1;
+}
+// What a schedule may rely on.
+inline constexpr std::uint64_t depth = depth_of(1);
+static_assert(depth == 9 && depth_of(0) >= depth);
+
 // What is to be combined with other data is fetched piece by piece: as much of each of that many ranks'
 // data as stays in a second-level cache together.
 inline constexpr std::size_t landing_bytes = 96 * 1024;
@@ -36,18 +51,29 @@ inline constexpr rank_t fetched_ranks_max = 32;
 inline constexpr std::uint64_t in_sender = std::uint64_t{1} << 63;
 inline constexpr std::uint64_t in_receiver = std::uint64_t{1} << 62;
 
+// What a letter takes of a ring, if its payload is in it.
+[[nodiscard]] constexpr std::uint64_t lines_for(std::size_t bytes) {
+  return bytes <= inline_bytes ? 1 : 1 + (bytes - inline_bytes + further_bytes - 1) / further_bytes;
+}
+static_assert(lines_for(short_bytes) == longest_letter(0));
+
 // One message from one rank to another: a single cache line, written by the sender, read by the
 // receiver, who owns the memory. Small payloads travel in the line itself.
 struct alignas(line_bytes) letter {
-  // The number of the letter that lies here, counted from 1 per pair and lane; stored last.
+  // The number of the line that lies here, counted from 1 per pair and lane; stored last.
   atomic_word<std::uint64_t> sequence;
   std::uint64_t payload;  // shared address, or a mark and an address there; 0: the payload is `inlined`
   std::uint64_t target;   // with a payload: the sender's output, shared or marked in_sender; 0: not reachable
   std::uint32_t bytes;
-  std::uint32_t consumed;           // letters of the receiver that the sender has consumed, modulo 2^32
+  std::uint32_t consumed;  // lines of the receiver that the sender has consumed, modulo 2^32
   // Of a payload elsewhere two std::size_t: the bytes at `target`, and those of the block that begins with
   // the payload and is lent whole, or 0.
   std::byte inlined[inline_bytes];
+
+  // What it takes of its ring.
+  [[nodiscard]] COLLX_ALWAYS_INLINE std::uint64_t lines() const noexcept {
+    return COLLX_LIKELY(bytes <= inline_bytes || payload != 0) ? 1 : lines_for(bytes);
+  }
 
   void say_bytes(std::size_t at_target, std::size_t of_block) noexcept {
     std::size_t const both[] = {at_target, of_block};
@@ -61,16 +87,16 @@ struct alignas(line_bytes) letter {
 };
 static_assert(sizeof(letter) == line_bytes);
 
-// What of a small payload does not fit its letter. Each line tells by itself that it is there: all of them
-// travel at once, and none is waited for before the next is written.
+// What of a small payload does not fit its letter: the lines behind it. Each tells by itself that it is
+// there: all of them travel at once, and none is waited for before the next is written.
 struct alignas(line_bytes) further_line {
-  atomic_word<std::uint64_t> sequence;  // the letter's; stored last
+  atomic_word<std::uint64_t> sequence;  // as of a letter
   std::byte inlined[further_bytes];
 };
 static_assert(sizeof(further_line) == line_bytes);
 
-// Written by the receiver only, after it has read a payload; polled by the sender when it runs out
-// of credit. On its own line: it must not share one with letters, which the sender writes.
+// Lines that were consumed. Written by the receiver only, after it has read a payload; polled by the sender
+// when it runs out of credit. On its own line: it must not share one with letters, which the sender writes.
 struct alignas(line_bytes) acknowledgement {
   atomic_word<std::uint64_t> consumed;
 };
@@ -95,19 +121,14 @@ struct block_layout {
   std::size_t taken_bytes = 0;    // of a block that was taken for more ranks than there are; else 0
 
   [[nodiscard]] constexpr std::size_t inbox(int lane, rank_t sender) const {
-    return (static_cast<std::size_t>(lane) * static_cast<std::size_t>(size) +
-            static_cast<std::size_t>(sender)) *
-           (letters_per_inbox + 1) * line_bytes;
+    std::size_t const before =
+        lane == 0 ? 0 : mail_bytes(0) + static_cast<std::size_t>(lane - 1) * mail_bytes(1);
+    return before * static_cast<std::size_t>(size) + static_cast<std::size_t>(sender) * mail_bytes(lane);
   }
   [[nodiscard]] constexpr std::size_t acknowledgement_of(int lane, rank_t sender) const {
-    return inbox(lane, sender) + letters_per_inbox * line_bytes;
+    return inbox(lane, sender) + lines_in(lane) * line_bytes;
   }
-  // Of letters in lane 0.
-  [[nodiscard]] constexpr std::size_t further(rank_t sender) const {
-    return inbox(lane_count, 0) +
-           static_cast<std::size_t>(sender) * letters_per_inbox * further_lines * line_bytes;
-  }
-  [[nodiscard]] constexpr std::size_t end_of_use() const { return further(size); }
+  [[nodiscard]] constexpr std::size_t end_of_use() const { return inbox(lane_count, 0); }
   [[nodiscard]] constexpr std::size_t presence() const { return end_of_use() + sizeof(farewell); }
   [[nodiscard]] constexpr std::size_t staging(int lane) const {
     std::size_t const mail = presence() + line_bytes;
@@ -124,6 +145,10 @@ struct block_layout {
   // Reserved, not used: pages are taken by the system when first touched.
   [[nodiscard]] constexpr std::size_t landing() const { return staging(lane_count); }
   [[nodiscard]] constexpr std::size_t block_bytes() const { return landing() + landing_bytes; }
+  // Letters from one rank, and the receipts of letters to it.
+  [[nodiscard]] static constexpr std::size_t mail_bytes(int lane) {
+    return (lines_in(lane) + 1) * line_bytes;
+  }
   // What is given back.
   [[nodiscard]] constexpr std::size_t bytes_taken() const {
     return taken_bytes != 0 ? taken_bytes : block_bytes();
