@@ -306,6 +306,7 @@ void one_rank(communicator<Transport>& host) {
   chosen.heap_bytes = 1 << 20;
   try_wide_packets(host, s);
   gpu_test::try_abort(host, s);
+  gpu_test::try_left_out_call(host, s);
   gpu_communicator gpu(host, chosen);
   try_all_reduce<algo::direct_one_shot>(gpu, s, "direct_one_shot");
   try_all_reduce<algo::direct_two_shot>(gpu, s, "direct_two_shot");

@@ -44,6 +44,31 @@ void try_abort(communicator<Transport>& host, stream const& s) {
   check(data.content() == std::vector<float>(1000, 1.0f), "a call of a group that was aborted did something");
 }
 
+// A call without elements counts; so who leaves out a call that way is told, and the others are.
+template <class Transport>
+void try_left_out_call(communicator<Transport>& host, stream const& s) {
+  gpu_communicator gpu(host);
+  buffer<float> data(std::vector<float>(1000, 1.0f));
+  std::span<float> const all(data.data(), 1000), none;
+  barrier(host);
+  all_reduce(gpu, none, sum, on(s.id));
+  all_reduce(gpu, all, collx::max, on(s.id));
+  gpu.synchronize(on(s.id));
+  check(data.content() == std::vector<float>(1000, 1.0f), "a call behind one without elements");
+  barrier(host);
+  if (gpu.size() == 1) return;
+  bool told = false;
+  try {
+    all_reduce(gpu, gpu.rank() == 0 ? none : all, sum, on(s.id));
+    all_reduce(gpu, all, sum, on(s.id));
+    gpu.synchronize(on(s.id));
+  } catch (error const& e) {
+    told = e.code() == status::mismatch || e.code() == status::aborted;
+  }
+  check(told, "a rank that left a call out is not told so");
+  barrier(host);
+}
+
 // What is wrong with one rank's part is told to all, before anybody waits for it.
 template <class Transport>
 void try_refused_together(communicator<Transport>& host, gpu_communicator& gpu, stream const& s) {

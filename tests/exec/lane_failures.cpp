@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ends a wait in a kernel: a deadline, a host that gives up, a peer that sends something else. Every
 // other rank must end too, soon, and the report must name who was waited for.
+#include <algorithm>
 #include <atomic>
 #include <string>
 
@@ -224,4 +225,86 @@ TEST_CASE("a host that gives up ends its kernels, and those of its peers") {
   REQUIRE_FALSE(any_succeeds<algo::ring>(all, {count_max, 0, count_max}));
   CHECK(code_of(all, 0) == status::aborted);
   CHECK(code_of(all, 2) == status::aborted);
+}
+
+namespace {
+
+// What every rank puts into its stream: all_reduces of so many floats each, one after the other, until one
+// fails. Returns of how many calls each rank got sums of as many ones as there are ranks.
+template <class Algorithm>
+std::vector<int> good_calls(window_group::group& all, std::vector<std::vector<std::size_t>> const& counts) {
+  auto const n = static_cast<std::size_t>(all.chosen().size);
+  std::vector<std::vector<float>> in(n, std::vector<float>(count_max, 1.0f)), out = in;
+  std::vector<exec::lane_workspace> lanes(n);
+  std::vector<int> good(n);
+  auto const call = [&](std::size_t r, int lane, team_t& team, std::size_t count) {
+    team.sync();  // nobody looks at the last call's workspace any more
+    windows::lane_port const port(all.view(static_cast<rank_t>(r)), lane);
+    if (count == 0) return exec::pass_empty_call(team, port, lanes[r]), true;
+    if (!exec::may_begin(team, port, lanes[r])) return false;
+    oracle::setting const how{all.chosen().size, count};
+    return window_group::perform<typename Algorithm::all_reduce>(
+        all, static_cast<rank_t>(r), lane, team, lanes[r], in[r].data(), out[r].data(), how, sum);
+  };
+  all.run([](rank_t) { return true; },
+          [&](rank_t rank, int lane, team_t& team) {
+            auto const r = static_cast<std::size_t>(rank);
+            for (std::size_t const count : counts[r]) {
+              if (!call(r, lane, team, count)) return;
+              team.sync();
+              auto const end = out[r].begin() + static_cast<std::ptrdiff_t>(count);
+              if (team.rank() == 0)
+                good[r] += std::count(out[r].begin(), end, static_cast<float>(n)) == end - out[r].begin();
+            }
+          });
+  return good;
+}
+
+template <class Algorithm>
+void leave_out_one_call(std::size_t packet_bytes, std::size_t count, int threads) {
+  CAPTURE(packet_bytes);
+  CAPTURE(count);
+  CAPTURE(threads);
+  window_group::group all({.size = 3, .threads = threads, .packet_bytes = packet_bytes});
+  // As long as the others' calls, and none too few: nobody would wait in vain.
+  auto const good = good_calls<Algorithm>(all, {{count, count}, {0, count, count}, {count, count}});
+  int told = 0;
+  for (rank_t r = 0; r < 3; ++r) {
+    CAPTURE(r);
+    CHECK(good[static_cast<std::size_t>(r)] <= (r == 1 ? 1 : 0));
+    if (code_of(all, r) != status::mismatch) continue;
+    CHECK(all.report(r).calls_ahead == (r == 1 ? -1 : 1));
+    CHECK(all.report(r).calls == (r == 1 ? 1 : 0));
+    ++told;
+  }
+  CHECK(told > 0);
+}
+
+}  // namespace
+
+TEST_CASE("a rank that was given no elements is told of, however long the others' messages are") {
+  for (int const threads : {1, 2})
+    for (std::size_t const packet_bytes : {std::size_t{0}, std::size_t{1024}})
+      for (std::size_t const count : {std::size_t{3}, count_max}) {
+        leave_out_one_call<algo::direct_one_shot>(packet_bytes, count, threads);
+        leave_out_one_call<algo::ring>(packet_bytes, count, threads);
+      }
+}
+
+TEST_CASE("where no rank was given elements, the next call is right") {
+  for (std::size_t const packet_bytes : {std::size_t{0}, std::size_t{1024}}) {
+    CAPTURE(packet_bytes);
+    window_group::group all({.size = 3, .threads = 2, .packet_bytes = packet_bytes});
+    std::vector<std::size_t> const counts{5, 0, 0, count_max, 0, 5};
+    CHECK(good_calls<algo::ring>(all, {counts, counts, counts}) == std::vector<int>(3, 6));
+    for (rank_t r = 0; r < 3; ++r) CHECK(code_of(all, r) == status::ok);
+  }
+}
+
+TEST_CASE("a group that has failed fails calls without elements, too") {
+  window_group::group all({.size = 2, .timeout_ns = 50'000'000});
+  REQUIRE_FALSE(any_succeeds<algo::ring>(all, {count_max, 0}));
+  REQUIRE(code_of(all, 1) == status::ok);
+  good_calls<algo::ring>(all, {{}, {0}});
+  CHECK(code_of(all, 1) == status::aborted);
 }

@@ -100,7 +100,7 @@ TEST_CASE("a length alone makes no packets of zeros, or of those of long ago") {
           windows::lane_port(all.view(1), 0)
               .send_packets(device::solo_team(), 0, before - wraps, reinterpret_cast<std::byte const*>(old),
                             sizeof old);
-        windows::store_length(mine.own + mine.where.packets(1, before), before, sizeof old);
+        windows::store_head(mine.own + mine.where.packets(1, before), before, sizeof old, 0);
         all.stop();  // so that nothing waits
         std::size_t came = 0;
         CHECK(port.take_packets(device::solo_team(), 1, before, 0, sizeof old, came) == status::aborted);

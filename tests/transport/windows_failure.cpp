@@ -100,3 +100,22 @@ TEST_CASE("a host that has given up need not wait for a kernel to hear of it") {
   window_group::group const all({.size = 2});
   CHECK(says(thrown(all, 1, status::aborted, 2), "abort() was called on rank 1; make a new group"));
 }
+
+TEST_CASE("a rank that left a call out is told so, in words") {
+  windows::report told{};
+  told.code = static_cast<std::uint32_t>(status::mismatch);
+  told.collective = "all_reduce", told.sequence = 7, told.peer = 2, told.bytes = 400;
+  told.calls = 7, told.calls_ahead = -1;
+  std::uint32_t const never = 0;
+  std::string text;
+  try {
+    windows::throw_if_failed(told, never, 1);
+  } catch (error const& e) {
+    CHECK(e.code() == status::mismatch);
+    text = e.what();
+  }
+  CAPTURE(text);
+  CHECK(says(text, "all_reduce<on the GPU> #7 on rank 1: mismatch, peer 2"));
+  CHECK(says(text, "another place in the order of calls: 7 here, 6 there"));
+  CHECK(says(text, "in the same order of calls"));
+}

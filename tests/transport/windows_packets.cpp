@@ -43,7 +43,7 @@ void pass_messages(int threads) {
     for (std::size_t m = 0; m < lengths.size(); ++m) {
       std::byte* const from = payload.data() + m % 5;
       for (std::size_t i = 0; i < lengths[m]; ++i) from[i] = content(m, i);
-      windows::send_packets<Words>(team, slot, m, from, lengths[m]);
+      windows::send_packets<Words>(team, slot, m, 0, from, lengths[m]);
       both.arrive_and_wait();  // taken: the slot may be written again
       both.arrive_and_wait();
     }
@@ -52,7 +52,7 @@ void pass_messages(int threads) {
     for (std::size_t m = 0; m < lengths.size(); ++m) {
       std::size_t came = 0;
       status const outcome =
-          windows::take_packets<Words>(team, limits, slot, m, got.data(), lengths[m], nothing_else, came);
+          windows::take_packets<Words>(team, limits, slot, m, 0, got.data(), lengths[m], nothing_else, came);
       both.arrive_and_wait();
       if (team.rank() == 0) {
         wrong += outcome != status::ok;
@@ -75,15 +75,16 @@ struct lone_slot {
   std::byte const payload[20] = {};
   std::size_t came = 0;
 
-  void send(std::uint64_t message, std::size_t bytes) {
-    windows::send_packets<Words>(device::solo_team(), slot, message, payload, bytes);
+  void send(std::uint64_t message, std::size_t bytes, std::uint64_t call = 0) {
+    windows::send_packets<Words>(device::solo_team(), slot, message, call, payload, bytes);
   }
   template <class CameOtherwise>
-  status take(std::uint64_t message, std::size_t bytes, CameOtherwise const& came_otherwise) {
+  status take(std::uint64_t message, std::size_t bytes, CameOtherwise const& came_otherwise,
+              std::uint64_t call = 0) {
     device::patience limits;
     limits.stopped_by_peer = limits.stopped_by_host = &stopped;
     came = 0;
-    return windows::take_packets<Words>(device::solo_team(), limits, slot, message, got, bytes,
+    return windows::take_packets<Words>(device::solo_team(), limits, slot, message, call, got, bytes,
                                         came_otherwise, came);
   }
   status take(std::uint64_t message, std::size_t bytes) { return take(message, bytes, nothing_else); }
@@ -97,7 +98,7 @@ void find_another_message() {
   CHECK(s.take(7, 20) == status::ok);
   // All but the last packet are here, and the length is that of all.
   s.send(9, 20 - 4 * windows::packets<Words>::payload_words);
-  windows::store_length(s.slot, 9, 20);
+  windows::store_head(s.slot, 9, 20, 0);
   CHECK(s.take(9, 20) == status::aborted);
 }
 
@@ -117,6 +118,25 @@ void find_another_length() {
   CHECK(s.came == 5000);
 }
 
+template <int Words>
+void find_another_call() {
+  constexpr std::uint64_t wraps = windows::call_mask + 1;
+  lone_slot<Words> s;
+  std::uint64_t message = 0;
+  for (std::uint64_t const own : {std::uint64_t{3}, wraps - 1, wraps, 5 * wraps - 1})
+    for (std::int64_t const ahead : {-3, -1, 0, 1, 3}) {
+      CAPTURE(own);
+      CAPTURE(ahead);
+      s.send(++message, 20, own + static_cast<std::uint64_t>(ahead));
+      CHECK(s.take(message, 20, nothing_else, own) == (ahead == 0 ? status::ok : status::mismatch));
+      CHECK(s.came == 20);
+      std::int64_t told = 0;
+      CHECK(windows::load_call(s.slot, message, own, told));
+      CHECK(told == ahead);
+      CHECK_FALSE(windows::load_call(s.slot, message + 1, own, told));
+    }
+}
+
 }  // namespace
 
 TEST_CASE("packets carry payloads of any length and alignment") {
@@ -134,6 +154,11 @@ TEST_CASE("a packet of another message is not taken") {
 TEST_CASE("a message of another length, or that came in another way, is told") {
   find_another_length<2>();
   find_another_length<4>();
+}
+
+TEST_CASE("a message of another call is told, though it is as long") {
+  find_another_call<2>();
+  find_another_call<4>();
 }
 
 TEST_CASE("a slot has room for the longest message, beside the others") {

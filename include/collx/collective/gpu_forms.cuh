@@ -130,16 +130,16 @@ void run_alone_on_gpu(invocation<Contract, T, Op> const& args, on where) {
   transport::cuda_parts::require(done.error, Contract::name);
 }
 
-// Refuses what is wrong; returns whether there is anything to do.
+// Refuses what is wrong; returns whether there is anything to do. Where there are peers a call that moves
+// nothing counts all the same: they may have elements, and graphs must agree with them.
 template <class Contract, class T, class Op>
 [[nodiscard]] bool check_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args, on where) {
   problem const p{gpu.rank(), gpu.size(), args.root};
   if (args.fault != nullptr) throw_wrong_argument(Contract::name, p, args.fault, args.given, args.needed);
   require_stream(Contract::name, where, gpu.device(), gpu.shares_device());
-  // Who has no element may have peers that do: then all record graphs, and all lanes count the call.
-  if (moves_nothing(called_by(p, args))) return false;
-  require_buffers(args, p, gpu.device());
-  return true;
+  bool const is_empty = moves_nothing(called_by(p, args));
+  if (!is_empty) require_buffers(args, p, gpu.device());
+  return !is_empty || gpu.size() > 1;
 }
 
 // One kernel, for arguments that are checked.
@@ -163,6 +163,10 @@ void put_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args, 
   };
   if (std::is_same_v<After, exec::no_epilogue> && gpu.size() == 1) {
     if (args.count != 0) run_alone_on_gpu(args, where);
+  } else if (moves_nothing(called_by({gpu.rank(), gpu.size(), args.root}, args))) {
+    transport::cuda_parts::require(
+        exec::launch_empty_call<transport::windows::lane_port>(gpu.view_for(Contract::name), where.stream),
+        Contract::name);
   } else if constexpr (std::is_same_v<Algorithm, automatic>) {
     tune::choose_from<Contract, is_commutative<Op>()>(typename tune::gpu_table<Contract>::type{},
                                                       agreed_count(args) * sizeof(T), gpu.size(), false,

@@ -57,6 +57,25 @@ template <schedule S, class Contract, class T, class Op, class Port, class After
 inline device::listed_kernel const lane_kernel{
     reinterpret_cast<void const*>(&run_lanes<S, Contract, T, Op, Port, After, Tables>)};
 
+// A call that moves nothing; see pass_empty_call(). Of one block.
+template <class Port>
+__global__ void __launch_bounds__(lane_threads_small, 1)
+    run_empty_call(__grid_constant__ typename Port::group const group) {
+  __shared__ lane_workspace shared;
+  device::block_team team;
+  Port const port(group, 0);
+  pass_empty_call(team, port, shared);
+}
+
+template <class Port>
+inline device::listed_kernel const empty_call_kernel{reinterpret_cast<void const*>(&run_empty_call<Port>)};
+
+template <class Port>
+[[nodiscard]] cudaError_t launch_empty_call(typename Port::group const& group, cudaStream_t stream) noexcept {
+  void* arguments[] = {const_cast<typename Port::group*>(&group)};
+  return cudaLaunchKernel(empty_call_kernel<Port>.function(), dim3(1), dim3(1), arguments, 0, stream);
+}
+
 // Puts a call into a stream, and behind it, in the same kernel, `after` (lane_machine.hpp). Lanes without a
 // fragment are not launched. All ranks' kernels must run at the same time: the caller sees to it that the
 // blocks of all ranks of a GPU fit it.

@@ -41,6 +41,13 @@ template <device::team Team, class Port>
   return shared.stopped == 0;
 }
 
+// A call that moves nothing, because this rank was given no elements: it counts, or messages of the next call
+// would be taken for those that peers with elements wait for in this one. By all threads of lane 0's team.
+template <device::team Team, class Port>
+COLLX_HD void pass_empty_call(Team& team, Port const& port, lane_workspace& shared) noexcept {
+  if (may_begin(team, port, shared) && team.rank() == 0) port.count_call();
+}
+
 // A peer's letters, credits and books are always seen to by the same thread of the team.
 template <device::team Team, class Port>
 class lane_traffic {
@@ -86,11 +93,9 @@ class lane_traffic {
       status outcome = device::wait_until(
           port_.limits(), [&] { return port_.arrived(peer, message); },
           [&] { return port_.came_as_packets(peer, message.bytes); });
-      if (outcome == status::ok && message.bytes != bytes) outcome = status::mismatch;
-      if (outcome != status::ok) {
-        port_.fail(outcome, step_, fragment_, peer, outcome == status::mismatch ? message.bytes : bytes);
-        return false;
-      }
+      if (outcome == status::ok && (message.bytes != bytes || port_.calls_ahead(peer) != 0))
+        outcome = status::mismatch;
+      if (outcome != status::ok) return tell(outcome, peer, message.bytes, bytes);
       shared_.sources[k] = message.data;
       shared_.outputs[k] = port_.output_of(peer, end_bytes);
     }
@@ -124,10 +129,7 @@ class lane_traffic {
         if (peer == rank()) continue;
         std::size_t came = 0;
         status const outcome = port_.take_packets(team_, peer, shared_.numbers[0][k], k, bytes, came);
-        if (outcome != status::ok) {
-          port_.fail(outcome, step_, fragment_, peer, outcome == status::mismatch ? came : bytes);
-          return false;
-        }
+        if (outcome != status::ok) return tell(outcome, peer, came, bytes);
         if (team_.rank() == 0) shared_.sources[k] = port_.landing(k);
       }
       return true;
@@ -147,7 +149,18 @@ class lane_traffic {
 
   // The next call goes on where this one has stopped.
   COLLX_HD void keep_count() noexcept {
-    if (team_.rank() == 0) port_.fragments(fragments_);
+    if (team_.rank() != 0) return;
+    port_.fragments(fragments_);
+    port_.count_call();
+  }
+
+  // Why the next message from a peer is of no use. Returns false.
+  COLLX_HD COLLX_NEVER_INLINE bool tell(status why, rank_t peer, std::size_t came,
+                                        std::size_t expected) noexcept {
+    bool const differs = why == status::mismatch;
+    port_.fail(why, step_, fragment_, peer, differs ? came : expected,
+               differs ? port_.calls_ahead(peer, port_.next_from(peer)) : 0);
+    return false;
   }
 
   // ---- staging memory ----------------------------------------------------------------------------

@@ -14,7 +14,8 @@ class lane_port {
  public:
   using group = view;  // what kernels take
 
-  COLLX_HD lane_port(view const& all, int lane) noexcept : group_(&all), lane_(lane) {}
+  COLLX_HD lane_port(view const& all, int lane) noexcept
+      : group_(&all), lane_(lane), call_(lane == 0 ? all.state(0).calls : 0) {}
 
   [[nodiscard]] COLLX_HD rank_t rank() const noexcept { return group_->rank; }
   [[nodiscard]] COLLX_HD rank_t size() const noexcept { return group_->size; }
@@ -117,8 +118,8 @@ class lane_port {
                              std::size_t bytes) const noexcept {
     std::byte* const to = group_->peers[peer].window + group_->where.packets(rank(), message);
     if (group_->where.width() == packet_width::wide)
-      windows::send_packets<4>(team, to, message, payload, bytes);
-    else windows::send_packets<2>(team, to, message, payload, bytes);
+      windows::send_packets<4>(team, to, message, call_, payload, bytes);
+    else windows::send_packets<2>(team, to, message, call_, payload, bytes);
   }
 
   // Puts the payload of the k-th packet message of a step together. Each thread waits for its own words and
@@ -132,8 +133,8 @@ class lane_port {
       return came_as_letter(peer, message, length);
     };
     return group_->where.width() == packet_width::wide
-               ? windows::take_packets<4>(team, limits(), from, message, to, bytes, has_letter, came)
-               : windows::take_packets<2>(team, limits(), from, message, to, bytes, has_letter, came);
+               ? windows::take_packets<4>(team, limits(), from, message, call_, to, bytes, has_letter, came)
+               : windows::take_packets<2>(team, limits(), from, message, call_, to, bytes, has_letter, came);
   }
 
   // Whether the next message from a peer is here, though it went as packets, where a letter is expected: the
@@ -142,6 +143,29 @@ class lane_port {
     if (lane_ != 0 || group_->where.packet_bytes() == 0) return false;
     std::uint64_t const taken = book_of(peer).taken;
     return load_length(group_->own + group_->where.packets(peer, taken), taken, bytes);
+  }
+
+  // Of the letter that has arrived: how many more calls its sender had made. Else than 0, the two ranks are
+  // not in the same call.
+  [[nodiscard]] COLLX_HD std::int64_t calls_ahead(rank_t peer) const noexcept {
+    return static_cast<std::int64_t>(from(peer).letters[book_of(peer).taken % depth].call - call_);
+  }
+  // The same of a message that is here in either way.
+  [[nodiscard]] COLLX_HD std::int64_t calls_ahead(rank_t peer, std::uint64_t message) const noexcept {
+    letter const& next = from(peer).letters[message % depth];
+    // Relaxed: who asks has seen the message.
+    if (device::load_relaxed(&next.sequence) == message + 1)
+      return static_cast<std::int64_t>(next.call - call_);
+    std::int64_t ahead = 0;
+    bool const is_packed = lane_ == 0 && group_->where.packet_bytes() != 0;
+    return is_packed && load_call(group_->own + group_->where.packets(peer, message), message, call_, ahead)
+               ? ahead
+               : 0;
+  }
+  // The call is over. By one thread, when none makes a port any more; does nothing on other lanes than 0,
+  // which have no part in every call.
+  COLLX_HD void count_call() const noexcept {
+    if (lane_ == 0) group_->state(0).calls = call_ + 1;
   }
 
   [[nodiscard]] COLLX_HD std::byte* landing(int k) const noexcept {
@@ -163,14 +187,16 @@ class lane_port {
   }
 
   // The first failure of this rank: tells the host what it was, and all peers to stop. By any thread.
-  COLLX_HD void fail(status why, std::int32_t step, std::size_t fragment, rank_t peer,
-                     std::size_t bytes) const noexcept {
+  // `calls_ahead`: as above, where that is what went wrong.
+  COLLX_HD void fail(status why, std::int32_t step, std::size_t fragment, rank_t peer, std::size_t bytes,
+                     std::int64_t calls_ahead = 0) const noexcept {
     head& own = group_->own_head();
     std::uint32_t const stopped_by = device::load_relaxed(&own.stopped);
     if (!device::claim(&own.reported)) return;
     report& to = *group_->failure;
     to.lane = lane_, to.step = step, to.peer = peer;
     to.fragment = fragment, to.bytes = bytes, to.stopped_by = stopped_by;
+    to.calls_ahead = calls_ahead, to.calls = call_;
     to.collective = group_->collective, to.sequence = group_->sequence;
     // Release: the host reads the rest once it sees the code.
     device::store_release(&to.code, static_cast<std::uint32_t>(why));
@@ -190,6 +216,7 @@ class lane_port {
     next.where = where;
     next.output = reinterpret_cast<std::uintptr_t>(output);
     next.output_bytes = output_bytes;
+    next.call = call_;
     // Release: as said at arrived().
     device::store_release(&next.sequence, ++sent);
   }
@@ -227,6 +254,7 @@ class lane_port {
 
   view const* group_;
   int lane_;
+  std::uint64_t call_;  // how many there were before this one
 };
 
 }  // namespace collx::inline abi_1::transport::windows

@@ -26,6 +26,7 @@ struct letter {
   letter_place where;
   std::uint64_t output;        // the address of the sender's output, if its peers may store there; else 0
   std::uint64_t output_bytes;  // how long that is
+  std::uint64_t call;          // of which call, on lane 0
 };
 
 // What a peer writes into this rank's window, on one lane.
@@ -43,6 +44,8 @@ struct book {
 // Both sides of what this rank knows of a lane.
 struct alignas(64) lane_state {
   std::uint64_t fragments;  // of all calls so far
+  // Calls of this group so far, those that moved nothing included. Of lane 0, which is a part of every call.
+  std::uint64_t calls;
 };
 
 struct alignas(128) head {

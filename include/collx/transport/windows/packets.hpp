@@ -7,8 +7,9 @@
 //   16 bytes   12 of payload and the number: two thirds of the traffic and a third of the stores. The GPU
 //              stores and loads all 16 at once; a host does not, and stores the half with the number last.
 //
-// In front of them, in the same slot and stored beside them, is one word with the number and the length, so
-// that ranks which were called with different counts hear of it.
+// In front of them, in the same slot and stored beside them, are two words, with the number and the length,
+// and with the number and that of the call, so that ranks which were called with different counts, or not in
+// the same calls, hear of it.
 //
 // Messages have numbers of 64 bits, from 0, of which a slot's only grow; what it holds is not overwritten
 // before it is consumed.
@@ -65,7 +66,7 @@ struct packets<4> {
   }
 };
 
-// The word in front, and where packets begin behind it: at a whole packet.
+// The words in front, and where packets begin behind them: at a whole packet.
 inline constexpr std::size_t packets_begin = 16;
 
 // Number and length are one word: the length takes as many bits as the longest one has, and the number the
@@ -74,9 +75,15 @@ inline constexpr std::size_t packets_begin = 16;
 inline constexpr int length_bits = 21;
 static_assert(packet_bytes_max >> length_bits == 0);
 
-COLLX_HD inline void store_length(std::byte* slot, std::uint64_t message, std::size_t bytes) noexcept {
-  // Relaxed: number and length are one word.
-  device::store_relaxed(reinterpret_cast<std::uint64_t*>(slot), (message + 1) << length_bits | bytes);
+// Of a call's number, what fits beside that of the message. Who is that many calls behind is not told.
+inline constexpr std::uint64_t call_mask = (std::uint64_t{1} << length_bits) - 1;
+
+COLLX_HD inline void store_head(std::byte* slot, std::uint64_t message, std::size_t bytes,
+                                std::uint64_t call) noexcept {
+  auto* const words = reinterpret_cast<std::uint64_t*>(slot);
+  // Relaxed: each of the words has the number, so that neither need come first.
+  device::store_relaxed(words, (message + 1) << length_bits | bytes);
+  device::store_relaxed(words + 1, (message + 1) << length_bits | (call & call_mask));
 }
 // Whether the length of that message is here.
 [[nodiscard]] COLLX_HD inline bool load_length(std::byte const* slot, std::uint64_t message,
@@ -87,6 +94,21 @@ COLLX_HD inline void store_length(std::byte* slot, std::uint64_t message, std::s
   // No message of packets is empty: that is memory where nothing has been stored yet.
   if (length == 0 || word - length != (message + 1) << length_bits) return false;
   bytes = length;
+  return true;
+}
+
+// Whether the number of its call is here; after load_length, which tells memory where nothing was stored.
+// `ahead`: how far it is ahead of `call`.
+[[nodiscard]] COLLX_HD inline bool load_call(std::byte const* slot, std::uint64_t message, std::uint64_t call,
+                                             std::int64_t& ahead) noexcept {
+  // Relaxed: as said above.
+  std::uint64_t const word = device::load_relaxed(reinterpret_cast<std::uint64_t const*>(slot) + 1);
+  if (word >> length_bits != ((message + 1) << length_bits) >> length_bits) return false;
+  auto const apart = static_cast<std::int64_t>((word - call) & call_mask);
+  // The shorter way round.
+  ahead = apart <= static_cast<std::int64_t>(call_mask / 2)
+              ? apart
+              : apart - static_cast<std::int64_t>(call_mask) - 1;
   return true;
 }
 
@@ -107,9 +129,9 @@ template <device::team Team>
 
 // Stores a payload of any alignment, by all threads of the team. `bytes`: 1 to packet_bytes_max.
 template <int Words, device::team Team>
-COLLX_HD void send_packets(Team const& team, std::byte* slot, std::uint64_t message, std::byte const* payload,
-                           std::size_t bytes) noexcept {
-  if (sees_to_length(team)) store_length(slot, message, bytes);
+COLLX_HD void send_packets(Team const& team, std::byte* slot, std::uint64_t message, std::uint64_t call,
+                           std::byte const* payload, std::size_t bytes) noexcept {
+  if (sees_to_length(team)) store_head(slot, message, bytes, call);
   std::uint32_t const number = packet_number(message);
   std::byte* const to = slot + packets_begin;
   constexpr std::size_t each = packets<Words>::payload_words, each_bytes = each * sizeof(std::uint32_t);
@@ -132,20 +154,25 @@ COLLX_HD void send_packets(Team const& team, std::byte* slot, std::uint64_t mess
 }
 
 // Puts a payload together, in whole words. Each thread waits for its own packets and returns ok, or why it
-// stopped waiting: one of them mismatch, where the message has another length, which is `came` then. So it is
-// where `came_otherwise(came)` says that the message is here, but not as packets.
+// stopped waiting: one of them mismatch, where the message has another length, which is `came` then, or is of
+// another call. So it is where `came_otherwise(came)` says that the message is here, but not as packets.
 template <int Words, device::team Team, class CameOtherwise>
 [[nodiscard]] COLLX_HD status take_packets(Team const& team, device::patience const& limits,
-                                           std::byte const* slot, std::uint64_t message, std::uint32_t* to,
-                                           std::size_t bytes, CameOtherwise const& came_otherwise,
-                                           std::size_t& came) noexcept {
+                                           std::byte const* slot, std::uint64_t message, std::uint64_t call,
+                                           std::uint32_t* to, std::size_t bytes,
+                                           CameOtherwise const& came_otherwise, std::size_t& came) noexcept {
   // First: of packets beyond the length it would wait in vain.
   if (sees_to_length(team)) {
-    auto const is_here = [&]() noexcept { return load_length(slot, message, came); };
+    std::int64_t ahead = 0;
+    auto const is_here = [&]() noexcept {
+      bool const has_length = load_length(slot, message, came),
+                 has_call = load_call(slot, message, call, ahead);
+      return has_length && has_call;  // written so that neither load waits for the other
+    };
     auto const has_strayed = [&]() noexcept { return came_otherwise(came); };
     if (status const outcome = device::wait_until(limits, is_here, has_strayed); outcome != status::ok)
       return outcome;
-    if (came != bytes) return status::mismatch;
+    if (came != bytes || ahead != 0) return status::mismatch;
   }
   std::byte const* const from = slot + packets_begin;
   std::uint32_t const number = packet_number(message);

@@ -21,7 +21,11 @@ struct report {
   std::int32_t lane, step, peer;
   std::uint64_t fragment, bytes;
   std::uint32_t stopped_by;  // 1 + a rank, or 0: the host, or nobody
-  char const* collective;    // of the view that the call was given
+  // With status::mismatch: how many more calls the peer has made before the one that its message is of; and
+  // how many this rank has.
+  std::int64_t calls_ahead;
+  std::uint64_t calls;
+  char const* collective;  // of the view that the call was given
   std::uint64_t sequence;
 };
 
