@@ -3,6 +3,7 @@
 // collectives on memory of the GPU, in stream order, driven by kernels. See docs/device.md.
 #pragma once
 
+#include <atomic>
 #include <optional>
 
 #include "collx/bootstrap/host_identity.hpp"
@@ -10,6 +11,7 @@
 #include "collx/collective/all_or_none.hpp"
 #include "collx/device/cuda/kernel_list.cuh"
 #include "collx/exec/lane_traffic.hpp"
+#include "collx/transport/cuda/captures.cuh"
 #include "collx/transport/cuda/events.cuh"
 #include "collx/transport/cuda/windows.cuh"
 #include "collx/transport/first_fit.hpp"
@@ -103,7 +105,7 @@ class gpu_communicator {
     // Graphs that were started long ago may run still, which last_call knows nothing of. All of them were by
     // now, on all ranks, so none waits for what a rank would do after this. To free memory of cudaMalloc
     // waits for them; to unmap that of descriptors does not.
-    if (has_descriptors_) (void)cudaDeviceSynchronize();
+    if (has_descriptors_) rest_or_leave();
     windows_.close();
     (void)try_meet();
     (void)cudaSetDevice(current);
@@ -183,15 +185,16 @@ class gpu_communicator {
   void begin(on where) {
     throw_if_failed();
     ++sequence_;
-    if (last_stream_known_ && !is_captured(where) && id_of(where) != last_stream_)
+    if (last_stream_known_ && !transport::cuda_parts::is_captured(where.stream) &&
+        transport::cuda_parts::id_of(where.stream) != last_stream_)
       transport::cuda_parts::require(cudaStreamWaitEvent(where.stream, own_->last_call.get(), 0),
                                      "waiting for the last call");
   }
   // Notes where the call was put. A stream that is being captured waits for no other, and none for it: when a
   // graph is replayed is the user's affair.
   void end(on where) {
-    if (is_captured(where)) return;
-    last_stream_ = id_of(where);
+    if (transport::cuda_parts::is_captured(where.stream)) return;
+    last_stream_ = transport::cuda_parts::id_of(where.stream);
     transport::cuda_parts::require(cudaEventRecord(own_->last_call.get(), where.stream), "noting the call");
     last_stream_known_ = true;
   }
@@ -201,7 +204,7 @@ class gpu_communicator {
       on where, char const* why =
                     "start:: and persistent:: ask after a call, and what is captured runs later, as often as "
                     "its graph does; capture the plain form") {
-    if (is_captured(where)) throw error(status::bad_argument, why);
+    if (transport::cuda_parts::is_captured(where.stream)) throw error(status::bad_argument, why);
   }
   // An event behind what is in the stream, to be forgotten once.
   [[nodiscard]] cudaEvent_t note(on where) {
@@ -228,7 +231,8 @@ class gpu_communicator {
     cudaGraphExec_t ready = nullptr;
     try {
       together(collective, [&] {
-        if (wanted) make_graph(ready, put);
+        if (wanted)
+          transport::cuda_parts::make_graph(own_->aside.get(), ready, [&](cudaStream_t s) { put(on(s)); });
       });
     } catch (...) {
       if (ready != nullptr) (void)cudaGraphExecDestroy(ready);
@@ -275,6 +279,27 @@ class gpu_communicator {
 
   [[nodiscard]] std::uint32_t* stop() const noexcept { return own_->stop.get(); }
 
+  // Waits for the device; where that is refused, what a kernel may still look at is never unmapped.
+  void rest_or_leave() noexcept {
+    cudaError_t const code = cudaDeviceSynchronize();
+    if (code != cudaSuccess) (void)cudaGetLastError();  // it is told here
+    bool const is_idle = code == cudaSuccess;
+    status const all = agree_(host_, is_idle ? status::ok : status::system_failure).code;
+    bool const has_neighbours = company_.shares_device || company_.spans_devices;
+    if (transport::windows::device_rest{is_idle, all == status::ok, has_neighbours}.may_unmap()) return;
+    windows_.leave();
+    block_.leave();
+    static std::atomic_flag told;
+    if (told.test_and_set(std::memory_order_relaxed))
+      return;  // relaxed: whoever is first says it, no matter who
+    std::fprintf(
+        stderr,
+        "collx: gpu_communicator, rank %d: device %d, or that of another rank, could not be waited for "
+        "(CUDA says %s here), so %zu bytes of every window stay mapped until this process ends; end "
+        "captures before a group\n",
+        rank(), device_, cudaGetErrorName(code), block_bytes_);
+  }
+
   void clear(std::byte* memory, std::size_t bytes) {
     using transport::cuda_parts::require;
     transport::cuda_parts::outside_captures const relaxed;
@@ -282,42 +307,6 @@ class gpu_communicator {
     // In a stream that nothing else uses: kernels of this device may be waiting for this rank.
     require(cudaMemsetAsync(memory, 0, bytes, own_->aside.get()), "clearing memory of the GPU");
     require(cudaStreamSynchronize(own_->aside.get()), "clearing memory of the GPU");
-  }
-
-  // `ready`: set as soon as there is one.
-  template <class Put>
-  void make_graph(cudaGraphExec_t& ready, Put const& put) {
-    using transport::cuda_parts::require;
-    transport::cuda_parts::outside_captures const relaxed;
-    cudaStream_t const aside = own_->aside.get();
-    cudaGraph_t graph = nullptr;
-    require(cudaStreamBeginCapture(aside, cudaStreamCaptureModeRelaxed), "the begin of a capture");
-    try {
-      put(on(aside));
-    } catch (...) {
-      if (cudaStreamEndCapture(aside, &graph) == cudaSuccess) (void)cudaGraphDestroy(graph);
-      throw;
-    }
-    require(cudaStreamEndCapture(aside, &graph), "the end of a capture");
-    cudaError_t const code = cudaGraphInstantiate(&ready, graph, 0);
-    (void)cudaGraphDestroy(graph);
-    require(code, "instantiating a graph");
-    require(cudaGraphUpload(ready, aside), "uploading a graph");
-    require(cudaStreamSynchronize(aside), "uploading a graph");
-  }
-
-  // A handle comes again, of another stream, and that of a thread's default stream is the same in all
-  // threads.
-  [[nodiscard]] static unsigned long long id_of(on where) {
-    unsigned long long id = 0;
-    transport::cuda_parts::require(cudaStreamGetId(where.stream, &id), "the identity of the stream");
-    return id;
-  }
-  [[nodiscard]] static bool is_captured(on where) {
-    cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
-    transport::cuda_parts::require(cudaStreamIsCapturing(where.stream, &capturing),
-                                   "the state of the stream");
-    return capturing != cudaStreamCaptureStatusNone;
   }
 
   template <class Transport, class T>

@@ -179,3 +179,24 @@ TEST_CASE("what fails of a window is told with both ranks and the driver's funct
   // Where descriptors were chosen because there are no handles, ipc would be no way out.
   CHECK(own.find("if COLLX_CUDA_HANDLES is fd, unset it") != std::string::npos);
 }
+
+TEST_CASE("what may be in use is left where it is, and nothing of it is given back, then or later") {
+  machine m;
+  {
+    shareable made;
+    REQUIRE(shareable::make(driver(m), unit, 0, made));
+    mapped there;
+    REQUIRE(map_descriptor(driver(m, 1), made.descriptor(), unit, 1, there));
+    m.calls.clear();
+    there.leave();
+    made.here().leave();
+    CHECK(there.data() == nullptr);
+    CHECK(made.here().data() == nullptr);
+    there.reset();
+  }
+  CHECK(m.calls.empty());
+  REQUIRE(m.memories.size() == 1);
+  CHECK(m.memories.begin()->second.mappings == 2);
+  CHECK(m.ranges.size() == 2);
+  CHECK(m.wrong.empty());
+}

@@ -72,3 +72,13 @@ TEST_CASE("one rank with a descriptor is enough for desks, and for kernels to be
   CHECK(any({{1, fd}, {2, ipc}}));
   CHECK(any({{1, ipc}, {2, ipc}, {2, fd}}));
 }
+
+TEST_CASE("memory is unmapped where every device that sees it there is known to be idle") {
+  using collx::transport::windows::device_rest;
+  for (bool const has_neighbours : {false, true}) {
+    CHECK(device_rest{true, true, has_neighbours}.may_unmap());
+    CHECK_FALSE(device_rest{false, false, has_neighbours}.may_unmap());
+    // Those of other processes have mappings of their own.
+    CHECK(device_rest{true, false, has_neighbours}.may_unmap() == !has_neighbours);
+  }
+}

@@ -136,6 +136,12 @@ class mapped_memory {
     return is_mapped_ ? reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address_)) : nullptr;
   }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  // It stays mapped until the process ends, and belongs to nobody: for who cannot know that nothing on a GPU
+  // looks at it.
+  void leave() noexcept {
+    is_mapped_ = is_reserved_ = false;
+    bytes_ = 0;
+  }
   void reset() noexcept {
     if (is_mapped_) (void)driver_.unmap(address_, bytes_);
     if (is_reserved_) (void)driver_.free_address(address_, bytes_);

@@ -44,6 +44,9 @@ class window_memory {
   [[nodiscard]] int descriptor() const noexcept { return shared_.descriptor(); }
   void close_descriptor() noexcept { shared_.close_descriptor(); }
 
+  // What lies in virtual memory stays where it is, for good; see mapped_memory::leave().
+  void leave() noexcept { shared_.here().leave(); }
+
   // Another device of this process reaches it from here on. Memory of cudaMalloc is reached by devices that
   // have access to this one, which whoever reaches sees to.
   void grant(rank_t rank, int device) {

@@ -117,6 +117,11 @@ class window_mappings {
     host_views_ = std::move(views);
   }
 
+  // As close(), but what was mapped by descriptors stays mapped, for good; see mapped_memory::leave().
+  void leave() noexcept {
+    for (mapped_memory<cuda_virtual_memory>& each : imported_) each.leave();
+    close();
+  }
   void close() noexcept {
     for (std::size_t r = 0; r < opened_.size(); ++r)
       if (opened_[r] != nullptr) (void)cudaIpcCloseMemHandle(opened_[r]);

@@ -53,6 +53,19 @@ template <class Announcement>
   return false;
 }
 
+// What has come of waiting for GPUs before memory is unmapped that kernels of graphs may still look at.
+struct device_rest {
+  bool is_own_idle;     // this rank's device is
+  bool are_all_idle;    // all ranks have said so of theirs
+  bool has_neighbours;  // other ranks of this process, which see this rank's window where it does itself
+
+  // Driver and runtime refuse to wait while another thread captures a stream of the device. To unmap memory
+  // under a kernel ends the context; to leave it mapped costs the memory.
+  [[nodiscard]] constexpr bool may_unmap() const noexcept {
+    return is_own_idle && (are_all_idle || !has_neighbours);
+  }
+};
+
 [[nodiscard]] inline window_handles handles_from_environment() {
   char const* const text = std::getenv("COLLX_CUDA_HANDLES");
   if (text == nullptr) return window_handles::automatic;
