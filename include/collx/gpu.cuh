@@ -6,4 +6,5 @@
 #include "collx/collective/gpu_forms.cuh"
 #include "collx/collective/gpu_multicast.cuh"
 #include "collx/collective/gpu_reductions.cuh"
+#include "collx/collective/gpu_registration.cuh"
 #include "collx/gpu_communicator.cuh"

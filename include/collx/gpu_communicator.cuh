@@ -3,7 +3,6 @@
 // collectives on memory of the GPU, in stream order, driven by kernels. See docs/device.md.
 #pragma once
 
-#include <atomic>
 #include <optional>
 
 #include "collx/bootstrap/host_identity.hpp"
@@ -11,9 +10,10 @@
 #include "collx/collective/all_or_none.hpp"
 #include "collx/device/cuda/kernel_list.cuh"
 #include "collx/exec/lane_traffic.hpp"
+#include "collx/on_stream.cuh"
 #include "collx/transport/cuda/captures.cuh"
-#include "collx/transport/cuda/events.cuh"
-#include "collx/transport/cuda/windows.cuh"
+#include "collx/transport/cuda/possessions.cuh"
+#include "collx/transport/cuda/registered_windows.cuh"
 #include "collx/transport/first_fit.hpp"
 #include "collx/transport/windows/company.hpp"
 #include "collx/transport/windows/failure.hpp"
@@ -22,11 +22,7 @@
 
 namespace collx::inline abi_1 {
 
-// The stream that a collective on a GPU is put into. 0 is CUDA's default stream.
-struct on {
-  cudaStream_t stream;
-  explicit on(cudaStream_t s) : stream(s) {}
-};
+class memory_registration;  // collective/gpu_registration.cuh
 
 // Movable by nobody: kernels in flight know where it is. One thread uses it at a time; calls are made in the
 // same order on all ranks, and run in that order, whatever their streams.
@@ -45,6 +41,9 @@ class gpu_communicator {
       : agree_([](void* h, status mine) noexcept {
           return detail::outcome_of_all(*static_cast<communicator<Transport>*>(h), mine);
         }),
+        gather_([](void* h, std::span<std::byte const> mine, std::span<std::byte> all) {
+          all_gather(*static_cast<communicator<Transport>*>(h), mine, all);
+        }),
         host_(&host),
         heap_bytes_(chosen.is_sane() ? (chosen.heap_bytes + 255) / 256 * 256 : 0),
         heap_(heap_bytes_, 256) {
@@ -54,7 +53,7 @@ class gpu_communicator {
     // To allocate may wait for the device: for a kernel of another group, say, that waits for one of a rank
     // that has not come so far.
     together("gpu_communicator", [&] { me = transport::cuda_parts::process_name::mine(); });
-    bool const is_alone = all_in_one_process(host, me);
+    bool const is_alone = all_in_one_process(me);
     array<announcement> all(static_cast<std::size_t>(host.size())), mine(1);
     together("gpu_communicator", [&] {
       transport::cuda_parts::outside_captures const relaxed;
@@ -62,14 +61,14 @@ class gpu_communicator {
       mine[0] = transport::cuda_parts::window_mappings::describe(device_, bootstrap::host_identity(), block_,
                                                                  block_bytes_, view_.where);
     });
-    gather(host, mine, all);
+    gather_all(mine, all);
     std::optional<net::descriptor_exchange> exchange;
     has_descriptors_ =
         transport::windows::any_has_descriptor(std::span<announcement const>(all.data(), all.size()));
     if (has_descriptors_ && !is_alone) {  // the same on all ranks
       together("gpu_communicator",
                [&] { mine[0].desk = exchange.emplace("gpu_communicator", rank()).mine(); });
-      gather(host, mine, all);
+      gather_all(mine, all);
     }
     try {
       together("gpu_communicator", [&] {
@@ -100,7 +99,7 @@ class gpu_communicator {
     (void)cudaGetDevice(&current);
     (void)cudaSetDevice(device_);
     if (std::uncaught_exceptions() > exceptions_) abort();  // or peers' kernels would wait for this rank
-    if (last_stream_known_) (void)cudaEventSynchronize(own_->last_call.get());
+    end_calls();
     (void)try_meet();
     // Graphs that were started long ago may run still, which last_call knows nothing of. All of them were by
     // now, on all ranks, so none waits for what a rank would do after this. To free memory of cudaMalloc
@@ -150,6 +149,13 @@ class gpu_communicator {
   }
   void deallocate(std::byte* memory, std::size_t bytes) noexcept {
     heap_.give_back(static_cast<std::size_t>(memory - block_.data()) - view_.where.bytes(), bytes);
+  }
+
+  // Memory of cudaMalloc that peers in other processes read and store to in place from here on, as that of
+  // allocate(), until what this returns is destroyed. Collective; see collective/gpu_registration.cuh.
+  template <class T, class Registration = memory_registration>
+  [[nodiscard]] Registration register_memory(std::span<T> memory) {
+    return Registration(*this, memory.data(), memory.size_bytes());
   }
 
   // Ends every wait of this group's kernels, on all ranks, and every later call. By any thread.
@@ -241,7 +247,17 @@ class gpu_communicator {
     return ready;
   }
 
+  // For registrations, and calls that use what was registered.
+  [[nodiscard]] transport::cuda_parts::registered_windows& registered() noexcept { return *registered_; }
+  // Waits until no call of this rank runs, but in graphs.
+  void end_calls() noexcept {
+    if (last_stream_known_) (void)cudaEventSynchronize(own_->last_call.get());
+  }
+
   [[nodiscard]] bool is_one_process() const noexcept { return company_.is_one_process; }
+
+  // Collective: what all ranks have to say, by the host's communicator.
+  void gather(std::span<std::byte const> mine, std::span<std::byte> all) { gather_(host_, mine, all); }
 
   // Waits for all ranks on the host's communicator.
   [[nodiscard]] status try_meet() noexcept { return agree_(host_, status::ok).code; }
@@ -266,17 +282,6 @@ class gpu_communicator {
   }
 
  private:
-  static constexpr std::size_t requests_max = 64;
-
-  // What a rank has of CUDA's besides memory of the GPU.
-  struct possessions {
-    transport::cuda_parts::own_event last_call;
-    transport::cuda_parts::own_stream aside;
-    transport::cuda_parts::pinned<std::uint32_t> stop;
-    transport::cuda_parts::pinned<transport::windows::report> report;
-    transport::cuda_parts::event_pool events{requests_max};
-  };
-
   [[nodiscard]] std::uint32_t* stop() const noexcept { return own_->stop.get(); }
 
   // Waits for the device; where that is refused, what a kernel may still look at is never unmapped.
@@ -289,15 +294,7 @@ class gpu_communicator {
     if (transport::windows::device_rest{is_idle, all == status::ok, has_neighbours}.may_unmap()) return;
     windows_.leave();
     block_.leave();
-    static std::atomic_flag told;
-    if (told.test_and_set(std::memory_order_relaxed))
-      return;  // relaxed: whoever is first says it, no matter who
-    std::fprintf(
-        stderr,
-        "collx: gpu_communicator, rank %d: device %d, or that of another rank, could not be waited for "
-        "(CUDA says %s here), so %zu bytes of every window stay mapped until this process ends; end "
-        "captures before a group\n",
-        rank(), device_, cudaGetErrorName(code), block_bytes_);
+    transport::cuda_parts::tell_left_mapped(rank(), device_, code, block_bytes_);
   }
 
   void clear(std::byte* memory, std::size_t bytes) {
@@ -309,17 +306,15 @@ class gpu_communicator {
     require(cudaStreamSynchronize(own_->aside.get()), "clearing memory of the GPU");
   }
 
-  template <class Transport, class T>
-  static void gather(communicator<Transport>& host, array<T> const& mine, array<T>& all) {
-    all_gather(host, std::as_bytes(std::span(mine.data(), 1)),
-               std::as_writable_bytes(std::span(all.data(), all.size())));
+  template <class T>
+  void gather_all(array<T> const& mine, array<T>& all) {
+    gather(std::as_bytes(std::span(mine.data(), 1)),
+           std::as_writable_bytes(std::span(all.data(), all.size())));
   }
-  template <class Transport>
-  [[nodiscard]] static bool all_in_one_process(communicator<Transport>& host,
-                                               transport::cuda_parts::process_name const& me) {
-    array<transport::cuda_parts::process_name> all(static_cast<std::size_t>(host.size())), mine(1);
+  [[nodiscard]] bool all_in_one_process(transport::cuda_parts::process_name const& me) {
+    array<transport::cuda_parts::process_name> all(static_cast<std::size_t>(size())), mine(1);
     mine[0] = me;
-    gather(host, mine, all);
+    gather_all(mine, all);
     bool is_one = true;
     for (auto const& each : all) is_one = is_one && each == me;
     return is_one;
@@ -356,6 +351,7 @@ class gpu_communicator {
     auto const& mine = all[static_cast<std::size_t>(rank())];
     windows_.open(rank(), all, block_, exchange, timeout_us);
     view_.peers = windows_.views();
+    registered_.emplace(windows_, own_->aside.get(), rank(), size(), device_, is_one_process());
     for (auto const& each : all)
       if (each.bytes != mine.bytes || !each.where.is_like(mine.where))
         throw error(status::bad_argument,
@@ -369,7 +365,9 @@ class gpu_communicator {
   }
 
   using agree_function = detail::common_outcome (*)(void*, status) noexcept;
+  using gather_function = void (*)(void*, std::span<std::byte const>, std::span<std::byte>);
   agree_function agree_;
+  gather_function gather_;
   void* host_;
   int device_ = 0;
   transport::windows::view view_{};
@@ -377,7 +375,8 @@ class gpu_communicator {
   std::size_t block_bytes_ = 0, heap_bytes_;
   transport::first_fit heap_;
   transport::cuda_parts::window_mappings windows_;
-  std::optional<possessions> own_;
+  std::optional<transport::cuda_parts::possessions> own_;
+  std::optional<transport::cuda_parts::registered_windows> registered_;
   unsigned long long last_stream_ = 0;
   int exceptions_ = std::uncaught_exceptions();
   transport::windows::company company_;

@@ -316,6 +316,7 @@ void one_rank(communicator<Transport>& host) {
   try_uneven(gpu, s);
   try_heap(gpu, s);
   barrier(host);
+  gpu_test::try_registered(host, gpu, s);
   try_switch<Transport, float>(host, gpu, s);
   try_switch<Transport, bfloat16>(host, gpu, s);
   try_graph(host, gpu, s);

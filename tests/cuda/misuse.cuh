@@ -69,6 +69,31 @@ void try_left_out_call(communicator<Transport>& host, stream const& s) {
   barrier(host);
 }
 
+// Memory that all ranks register is used in place, and what cannot be is refused on all of them.
+template <class Transport>
+void try_registered(communicator<Transport>& host, gpu_communicator& gpu, stream const& s) {
+  std::size_t const count = 100'000;
+  buffer<float> data(std::vector<float>(count, 1.0f)), other(std::vector<float>(count, 0.0f));
+  auto const expected = static_cast<float>(gpu.size());
+  for (int again = 0; again < 2; ++again) {
+    memory_registration const in = gpu.register_memory(std::span(data.data(), count));
+    memory_registration const out = gpu.register_memory(std::span(other.data() + 16, count - 16));
+    all_reduce<algo::direct_two_shot>(gpu, std::span<float const>(data.data(), count - 16),
+                                      std::span(other.data() + 16, count - 16), sum, on(s.id));
+    all_reduce<algo::ring>(gpu, std::span(other.data() + 16, count - 16), sum, on(s.id));
+    gpu.synchronize(on(s.id));
+    std::vector<float> const got = other.content();
+    check(std::vector<float>(got.begin() + 16, got.end()) ==
+              std::vector<float>(count - 16, expected * expected),
+          "all_reduce of registered memory");
+  }
+  std::vector<float> of_the_host(100);
+  std::span<float> const mine =
+      gpu.rank() == gpu.size() - 1 ? std::span<float>(of_the_host) : std::span<float>(data.data(), 100);
+  expect_refusal("to register memory of the host", [&] { (void)gpu.register_memory(mine); });
+  barrier(host);
+}
+
 // What is wrong with one rank's part is told to all, before anybody waits for it.
 template <class Transport>
 void try_refused_together(communicator<Transport>& host, gpu_communicator& gpu, stream const& s) {

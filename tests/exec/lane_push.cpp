@@ -62,10 +62,25 @@ std::size_t pushed_letters(window_group::group const& all, std::byte const* memo
   return pushed;
 }
 
+// What peers reach of the buffers, and as what.
+enum class reach { heap, registered, inputs, nothing };
+
+// Inputs and outputs of all ranks, in ranges of their own, behind one that was given up.
+void register_all(window_group::group& all, int* first, std::size_t count, std::ptrdiff_t shift, reach how) {
+  auto const n = static_cast<std::size_t>(all.chosen().size), bytes = count * sizeof(int);
+  for (std::size_t r = 0; r < n; ++r) {
+    auto const rank = static_cast<rank_t>(r);
+    all.register_range(rank, 0, reinterpret_cast<std::byte*>(std::uintptr_t{1}), 0, 1 << 20);
+    all.register_range(rank, 1, reinterpret_cast<std::byte*>(first + r * count), bytes, shift);
+    if (how != reach::registered) continue;
+    all.register_range(rank, 2, reinterpret_cast<std::byte*>(first + (n + r) * count), bytes, shift);
+  }
+}
+
 // An all_reduce, or a reduce to rank 1, of ints on all ranks. Returns how many letters told of a push.
 template <schedule S>
 std::size_t pushes(window_group::traits const& chosen, std::size_t count, bool in_place,
-                   bool shifted = true) {
+                   reach how_reached = reach::heap) {
   CAPTURE(chosen.size);
   CAPTURE(count);
   CAPTURE(in_place);
@@ -74,8 +89,9 @@ std::size_t pushes(window_group::traits const& chosen, std::size_t count, bool i
   window_group::group all(chosen);
   std::size_t const room = (2 * n * count * sizeof(int) + 4095) / 4096 * 4096;
   mapped_twice const memory(room);
-  if (shifted) all.reach_only(memory.data(), room, memory.shift());
   auto* const first = reinterpret_cast<int*>(memory.data());
+  if (how_reached == reach::heap) all.reach_only(memory.data(), room, memory.shift());
+  else if (how_reached != reach::nothing) register_all(all, first, count, memory.shift(), how_reached);
   auto const in = [&](std::size_t r) { return first + r * count; };
   auto const out = [&](std::size_t r) { return in_place ? in(r) : first + (n + r) * count; };
   for (std::size_t r = 0; r < n; ++r)
@@ -159,9 +175,21 @@ TEST_CASE("results are stored to the outputs of their receivers, wherever peers 
 
 TEST_CASE("what nobody reaches, and what goes as packets, is not stored to") {
   window_group::traits const apart{.size = 3, .reaches_all = false};
-  CHECK(pushes<algo::direct_two_shot::all_reduce>(apart, 5000, false, false) == 0);
+  CHECK(pushes<algo::direct_two_shot::all_reduce>(apart, 5000, false, reach::nothing) == 0);
+  CHECK(pushes<algo::direct_two_shot::all_reduce>(apart, 5000, false, reach::inputs) == 0);
   window_group::traits const packets{.size = 3, .packet_bytes = 1024};
   CHECK(pushes<algo::direct_two_shot::all_reduce>(packets, 30, false) == 0);
+}
+
+TEST_CASE("ranges that were registered are read and stored to in place, in whichever mapping they are") {
+  for (rank_t const size : {2, 3, 4})
+    for (std::size_t const count : {std::size_t{500}, std::size_t{30'000}})
+      for (bool const in_place : {false, true}) {
+        window_group::traits const two_lanes{.size = size, .lanes = 2};
+        auto const how = reach::registered;
+        CHECK(pushes<algo::direct_two_shot::all_reduce>(two_lanes, count, in_place, how) != 0);
+        CHECK(pushes<algo::direct_two_shot::reduce>(two_lanes, count, false, how) != 0);
+      }
 }
 
 TEST_CASE("nobody stores behind the end of an output that is shorter than his own") {

@@ -69,6 +69,16 @@ class group {
       views_[r].heap_end = views_[r].heap_begin + bytes;
     }
   }
+  // The same for a range that a rank has registered, which is `at` in its list; peers reach no heap then.
+  void register_range(rank_t rank, int at, std::byte const* begin, std::size_t bytes, std::ptrdiff_t shift) {
+    if (registered_.empty()) registered_.resize(views_.size());
+    auto const r = static_cast<std::size_t>(rank);
+    auto const address = reinterpret_cast<std::uintptr_t>(begin);
+    registered_[r].ranges[at] = {address, address + bytes, shift};
+    peers_[r].registered = registered_[r].ranges;
+    peers_[r].heap_shift = std::int64_t{1} << 44;  // where nothing is
+    for (windows::view& each : views_) each.heap_begin = each.heap_end = 0;
+  }
   // How long this rank, unlike the others, waits.
   void timeout_ns(rank_t rank, std::uint64_t value) {
     views_[static_cast<std::size_t>(rank)].limits.timeout_ns = value;
@@ -100,6 +110,10 @@ class group {
   windows::layout layout_;
   std::vector<std::unique_ptr<std::byte, frees>> memory_;
   std::vector<windows::peer_view> peers_;
+  struct registered_list {
+    windows::registered_range ranges[windows::registered_list];
+  };
+  std::vector<registered_list> registered_;
   std::vector<windows::view> views_;
   std::vector<windows::report> reports_;
   std::uint32_t stopped_ = 0;

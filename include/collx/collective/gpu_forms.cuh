@@ -139,6 +139,9 @@ template <class Contract, class T, class Op>
   require_stream(Contract::name, where, gpu.device(), gpu.shares_device());
   bool const is_empty = moves_nothing(called_by(p, args));
   if (!is_empty) require_buffers(args, p, gpu.device());
+  for (void const* const memory :
+       {static_cast<void const*>(args.input), static_cast<void const*>(args.output)})
+    gpu.registered().refuse_stale(Contract::name, memory);
   return !is_empty || gpu.size() > 1;
 }
 

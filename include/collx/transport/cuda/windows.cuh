@@ -3,6 +3,7 @@
 // each maps the others'. Ranks may be threads of one process or processes, and may share a GPU.
 #pragma once
 
+#include <atomic>
 #include <cstring>
 #include <random>
 #include <span>
@@ -15,6 +16,20 @@
 #include "collx/transport/windows/view.hpp"
 
 namespace collx::inline abi_1::transport::cuda_parts {
+
+// Once in a process.
+COLLX_COLD inline void tell_left_mapped(rank_t rank, int device, cudaError_t code,
+                                        std::size_t bytes) noexcept {
+  static std::atomic_flag told;
+  // Relaxed: nothing is read because of it.
+  if (told.test_and_set(std::memory_order_relaxed)) return;
+  std::fprintf(
+      stderr,
+      "collx: gpu_communicator, rank %d: device %d, or that of another rank, could not be waited for "
+      "(CUDA says %s here), so %zu bytes of every window stay mapped until this process ends; let "
+      "nobody capture while a group is destroyed\n",
+      rank, device, cudaGetErrorName(code), bytes);
+}
 
 // Which process a rank is.
 struct process_name {
@@ -105,10 +120,13 @@ class window_mappings {
       std::byte* const base = map(rank, peer, mine, all[r], descriptors[r].get());
       std::int64_t const shift =
           static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(base) - all[r].window);
-      views[r] = {base, shift, shift};
+      views[r] = {base, shift, shift, nullptr};
       if (all[r].is_of_process_of(mine) && all[r].ordinal != mine.ordinal) own.grant(rank, all[r].ordinal);
     }
-    table_ = device_block(all.size() * sizeof(windows::peer_view));
+    std::size_t const lists = all.size() * windows::registered_list * sizeof(windows::registered_range);
+    table_ = device_block(all.size() * sizeof(windows::peer_view) + lists);  // lists are empty
+    for (std::size_t r = 0; r < all.size(); ++r)
+      views[r].registered = lists_in(all.size()) + r * windows::registered_list;
     require(cudaMemcpy(table_.data(), views.data(), all.size() * sizeof(windows::peer_view),
                        cudaMemcpyHostToDevice),
             "the table of windows");
@@ -129,6 +147,14 @@ class window_mappings {
     imported_ = {};
   }
 
+  // Hands kernels what ranks have registered: of all ranks, one list behind the other.
+  [[nodiscard]] cudaError_t tell_registered(std::span<windows::registered_range const> lists,
+                                            cudaStream_t aside) noexcept {
+    cudaError_t const code = cudaMemcpyAsync(lists_in(host_views_.size()), lists.data(), lists.size_bytes(),
+                                             cudaMemcpyHostToDevice, aside);
+    return code == cudaSuccess ? cudaStreamSynchronize(aside) : code;
+  }
+
   // In memory of the GPU, and in that of the host.
   [[nodiscard]] array<windows::peer_view> const& host_views() const noexcept { return host_views_; }
   [[nodiscard]] windows::peer_view const* views() const noexcept {
@@ -136,6 +162,11 @@ class window_mappings {
   }
 
  private:
+  // Behind the table of so many ranks.
+  [[nodiscard]] windows::registered_range* lists_in(std::size_t ranks) const noexcept {
+    return reinterpret_cast<windows::registered_range*>(table_.data() + ranks * sizeof(windows::peer_view));
+  }
+
   // What ranks of other processes hand over.
   [[nodiscard]] static array<net::owned_fd> exchange_descriptors(rank_t rank,
                                                                  std::span<announcement const> all,

@@ -35,7 +35,7 @@ class lane_port {
     if (device::load_relaxed(&next.sequence) != taken + 1) return false;
     if (device::load_acquire(&next.sequence) != taken + 1) return false;
     peer_view const& sender = group_->peers[peer];
-    std::int64_t const shift = next.where == letter_place::heap     ? sender.heap_shift
+    std::int64_t const shift = next.where == letter_place::heap     ? sender.shift_of(next.address)
                                : next.where == letter_place::window ? sender.window_shift
                                                                     : 0;
     a.data = reinterpret_cast<std::byte const*>(next.address + static_cast<std::uint64_t>(shift));
@@ -59,8 +59,8 @@ class lane_port {
   [[nodiscard]] COLLX_HD std::byte* output_of(rank_t peer, std::size_t end_bytes) const noexcept {
     letter const& here = from(peer).letters[book_of(peer).taken % depth];
     if (here.output == 0 || here.output_bytes < end_bytes) return nullptr;
-    return reinterpret_cast<std::byte*>(here.output +
-                                        static_cast<std::uint64_t>(group_->peers[peer].heap_shift));
+    return reinterpret_cast<std::byte*>(
+        here.output + static_cast<std::uint64_t>(group_->peers[peer].shift_of(here.output)));
   }
 
   // Requires can_send, and that all threads' writes to the payload are visible to this one. `output`: of this
@@ -72,8 +72,8 @@ class lane_port {
   }
   // The same for a payload that was stored at `target`, in the peer's output as output_of() has it.
   COLLX_HD void send_stored(rank_t peer, std::byte const* target, std::size_t bytes) const noexcept {
-    std::uint64_t const address =
-        reinterpret_cast<std::uintptr_t>(target) - static_cast<std::uint64_t>(group_->peers[peer].heap_shift);
+    auto const here = reinterpret_cast<std::uintptr_t>(target);
+    std::uint64_t const address = here - static_cast<std::uint64_t>(group_->peers[peer].shift_to(here));
     post(peer, address, bytes, letter_place::receiver, nullptr, 0);
   }
 
@@ -104,7 +104,7 @@ class lane_port {
     auto const begin = reinterpret_cast<std::uintptr_t>(p);
     bool const in_heap = begin >= group_->heap_begin && begin <= group_->heap_end &&
                          bytes <= group_->heap_end - begin;  // written so that nothing wraps around
-    return in_heap || is_in_window(p);
+    return in_heap || is_in_window(p) || group_->peers[rank()].has_registered(begin, bytes);
   }
 
   // Whether a message of that length goes as packets: both ends know.

@@ -7,11 +7,48 @@
 
 namespace collx::inline abi_1::transport::windows {
 
+// Memory of a rank that all ranks have registered together: where it lies there, and what a rank that sees it
+// adds to an address in it.
+struct registered_range {
+  std::uintptr_t begin = 0, end = 0;
+  std::int64_t shift = 0;
+
+  [[nodiscard]] COLLX_HD bool contains(std::uintptr_t address) const noexcept {
+    return address >= begin && address < end;
+  }
+};
+
+// How many a group may have at a time. Each rank has a list for every rank, of one more, that ends with a
+// range whose `end` is 0. One that was given up in between begins and ends at 1.
+inline constexpr int registrations_max = 16;
+inline constexpr int registered_list = registrations_max + 1;
+
 // A peer's memory, as this rank sees it.
 struct peer_view {
   std::byte* window = nullptr;
   std::int64_t window_shift = 0;  // to be added to the peer's address of something in its window
-  std::int64_t heap_shift = 0;    // the same for memory it has registered
+  std::int64_t heap_shift = 0;    // the same for its heap
+  registered_range const* registered = nullptr;  // the list of what it has registered; null: there is none
+
+  // What to add to an address of the peer's, outside of its window.
+  [[nodiscard]] COLLX_HD std::int64_t shift_of(std::uint64_t address) const noexcept {
+    for (registered_range const* r = registered; r != nullptr && r->end != 0; ++r)
+      if (r->contains(static_cast<std::uintptr_t>(address))) return r->shift;
+    return heap_shift;
+  }
+  // What was added to it, to come to an address of this rank's.
+  [[nodiscard]] COLLX_HD std::int64_t shift_to(std::uint64_t here) const noexcept {
+    for (registered_range const* r = registered; r != nullptr && r->end != 0; ++r)
+      if (r->contains(static_cast<std::uintptr_t>(here - static_cast<std::uint64_t>(r->shift))))
+        return r->shift;
+    return heap_shift;
+  }
+  // Whether all of it was registered at once.
+  [[nodiscard]] COLLX_HD bool has_registered(std::uintptr_t begin, std::size_t bytes) const noexcept {
+    for (registered_range const* r = registered; r != nullptr && r->end != 0; ++r)
+      if (r->contains(begin) && bytes <= r->end - begin) return true;
+    return false;
+  }
 };
 
 // What went wrong first on this rank. In memory of the host that kernels write to; the host reads it once
