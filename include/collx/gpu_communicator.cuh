@@ -107,6 +107,13 @@ class gpu_communicator {
     if (has_descriptors_) rest_or_leave();
     windows_.close();
     (void)try_meet();
+    // Before peers go on: to free memory waits for the device, and so for a kernel that they put into another
+    // group, which may wait for this rank. And it is refused while another thread captures.
+    registered_.reset();
+    own_.reset();
+    windows_.drop_table();
+    block_ = {};
+    (void)try_meet();
     (void)cudaSetDevice(current);
     (void)cudaThreadExchangeStreamCaptureMode(&before);
   }

@@ -147,6 +147,12 @@ class window_mappings {
     imported_ = {};
   }
 
+  // Nothing of this rank looks at windows any more.
+  void drop_table() noexcept {
+    table_ = {};
+    host_views_ = {};
+  }
+
   // Hands kernels what ranks have registered: of all ranks, one list behind the other.
   [[nodiscard]] cudaError_t tell_registered(std::span<windows::registered_range const> lists,
                                             cudaStream_t aside) noexcept {
