@@ -40,7 +40,7 @@ struct machine {
 
   std::mutex mutex;
   std::map<std::uint64_t, memory> memories;
-  std::map<std::uint64_t, std::uint64_t> handles;  // to memories
+  std::map<std::uint64_t, std::pair<std::uint64_t, int>> handles;  // to memories, and their process
   std::map<std::uint64_t, range> ranges;
   std::map<ino_t, std::uint64_t> exported;
   std::vector<std::string> calls, wrong;
@@ -69,7 +69,8 @@ struct machine {
 class driver {
  public:
   driver() = default;
-  explicit driver(machine& m, int rank = 0) : m_(&m), rank_(rank) {}
+  // `process`: handles are good there only; devices are numbered from 0 in each.
+  explicit driver(machine& m, int rank = 0, int process = 0) : m_(&m), rank_(rank), process_(process) {}
 
   int unit(int, bool, std::size_t& bytes) noexcept {
     return call("unit", [&] { bytes = m_->unit_of(rank_); });
@@ -85,7 +86,8 @@ class driver {
       auto const found = m_->handles.find(handle);
       m_->require(found != m_->handles.end(), "release: twice");
       if (found == m_->handles.end()) return;
-      std::uint64_t const id = found->second;
+      m_->require(found->second.second == process_, "release: a handle of another process");
+      std::uint64_t const id = found->second.first;
       m_->handles.erase(found);
       --m_->memories.at(id).handles;
       m_->drop_if_unused(id);
@@ -104,7 +106,7 @@ class driver {
       std::uint64_t const id = m_->exported.at(number_of(fd));
       ++m_->memories.at(id).handles;
       handle = ++m_->last;
-      m_->handles[handle] = id;
+      m_->handles[handle] = {id, process_};
     });
   }
   int reserve(std::size_t bytes, std::size_t alignment, std::uint64_t& address) noexcept {
@@ -152,18 +154,22 @@ class driver {
   bool can_multicast(int) noexcept {
     return call("can_multicast", [] {}) == 0;
   }
-  int object_unit(std::size_t, int, std::size_t& bytes) noexcept {
+  int object_unit(std::size_t, int, bool, std::size_t& bytes) noexcept {
     return call("object_unit", [&] { bytes = object_unit_bytes; });
   }
-  int create_object(std::size_t bytes, int devices, std::uint64_t& object) noexcept {
+  int create_object(std::size_t bytes, int devices, bool is_shareable, std::uint64_t& object) noexcept {
     return call("create_object", [&] {
-      object = add(
-          {.bytes = bytes, .is_object = true, .handles = 1, .devices = static_cast<std::size_t>(devices)});
+      object = add({.bytes = bytes,
+                    .is_shareable = is_shareable,
+                    .is_object = true,
+                    .handles = 1,
+                    .devices = static_cast<std::size_t>(devices)});
     });
   }
   int add_device(std::uint64_t object, int device) noexcept {
     return call("add_device", [&] {
-      m_->require(m_->memories.at(memory_of(object)).added.insert(device).second, "add_device: twice");
+      m_->require(m_->memories.at(memory_of(object)).added.insert(device_of(device)).second,
+                  "add_device: twice");
     });
   }
   int bind(std::uint64_t object, std::uint64_t handle, std::size_t bytes) noexcept {
@@ -172,13 +178,15 @@ class driver {
       machine::memory const& what = m_->memories.at(memory_of(handle));
       m_->require(to.added.size() == to.devices, "bind: before all devices are in");
       m_->require(to.bytes == bytes && what.bytes == bytes, "bind: another size");
-      to.bound[what.device] = memory_of(handle);
+      m_->require(to.is_shareable == what.is_shareable, "bind: memory of another kind");
+      to.bound[device_of(what.device)] = memory_of(handle);
     });
   }
   int unbind(std::uint64_t object, int device, std::size_t bytes) noexcept {
     return call("unbind", [&] {
       machine::memory& from = m_->memories.at(memory_of(object));
-      m_->require(from.bound.erase(device) == 1 && from.bytes == bytes, "unbind: what is not bound");
+      m_->require(from.bound.erase(device_of(device)) == 1 && from.bytes == bytes,
+                  "unbind: what is not bound");
     });
   }
 
@@ -194,17 +202,22 @@ class driver {
   std::uint64_t add(machine::memory&& what) {
     std::uint64_t const id = ++m_->last, handle = ++m_->last;
     m_->memories[id] = std::move(what);
-    m_->handles[handle] = id;
+    m_->handles[handle] = {id, process_};
     return handle;
   }
-  [[nodiscard]] std::uint64_t memory_of(std::uint64_t handle) const { return m_->handles.at(handle); }
+  [[nodiscard]] std::uint64_t memory_of(std::uint64_t handle) const {
+    auto const& [memory, process] = m_->handles.at(handle);
+    m_->require(process == process_, "a handle of another process");
+    return memory;
+  }
+  [[nodiscard]] int device_of(int in_process) const { return 100 * process_ + in_process; }
   [[nodiscard]] static ino_t number_of(int fd) {
     struct stat found {};
     return fstat(fd, &found) == 0 ? found.st_ino : 0;
   }
 
   machine* m_ = nullptr;
-  int rank_ = 0;
+  int rank_ = 0, process_ = 0;
 };
 
 }  // namespace played_driver

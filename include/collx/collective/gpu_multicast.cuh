@@ -5,21 +5,24 @@
 //   multicast_buffer<float> gradient(world, gpu, count);     collective
 //   all_reduce_in_switch(gpu, gradient, on(stream))          in place; the sum
 //
-// Where ranks are processes, share a GPU, or switch, driver or GPUs cannot do it, the buffer is ordinary
-// memory of the GPU and the call an ordinary all_reduce in place. float, float16 and bfloat16. The order in
-// which the switch adds is its own: sums of floats may differ in the last bits from those of other
-// algorithms, though not between ranks.
+// Ranks are threads or processes. Where they share a GPU, or switch, driver or GPUs cannot do it, the buffer
+// is ordinary memory of the GPU and the call an ordinary all_reduce in place. float, float16 and bfloat16.
+// The order in which the switch adds is its own: sums of floats may differ in the last bits from those of
+// other algorithms, though not between ranks.
 #pragma once
+
+#include <cstring>
 
 #include "collx/collective/gpu_forms.cuh"
 #include "collx/device/cuda/multimem.cuh"
 #include "collx/exec/multicast_lane.hpp"
+#include "collx/transport/cuda/hand_over.hpp"
 #include "collx/transport/cuda/multicast.cuh"
 
 namespace collx::inline abi_1 {
 
-// Zeroed. Also a buffer like any other, which peers' kernels can read. Made and destroyed by all ranks
-// together, with no kernel of the group in flight; destroyed before both communicators.
+// Zeroed. Also a buffer like any other, which kernels of peers in this process can read. Made and destroyed
+// by all ranks together, with no kernel of the group in flight; destroyed before both communicators.
 template <class T>
 class multicast_buffer {
   static_assert(device::has_multimem<T>, "collx: switches add up float, float16 and bfloat16");
@@ -34,10 +37,10 @@ class multicast_buffer {
     transport::cuda_parts::outside_captures const relaxed;
     transport::cuda_parts::current_device const here(gpu.device());
     std::size_t const bytes = vectors_ * device::detail::vector_bytes;
-    bool const in_switch = set_up(host, bytes);
+    in_switch_ = set_up(host, bytes);
     try {
       // Also nobody's kernel reads what is not cleared yet.
-      gpu.together("multicast_buffer", [&] { take(bytes, in_switch); });
+      gpu.together("multicast_buffer", [&] { take(bytes); });
     } catch (...) {
       let_go();
       throw;
@@ -49,7 +52,7 @@ class multicast_buffer {
   [[nodiscard]] T* data() const noexcept { return reinterpret_cast<T*>(data_); }
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
   // Whether the switch adds up.
-  [[nodiscard]] bool in_switch() const noexcept { return object_ != 0; }
+  [[nodiscard]] bool in_switch() const noexcept { return in_switch_; }
 
   // For all_reduce_in_switch().
   [[nodiscard]] std::byte* all_replicas() const noexcept { return replica_.all(); }
@@ -65,9 +68,9 @@ class multicast_buffer {
                 "multicast_buffer: so many elements fit into no memory; is the count negative?");
   }
 
-  void take(std::size_t bytes, bool in_switch) {
+  void take(std::size_t bytes) {
     using transport::cuda_parts::require;
-    if (!in_switch) {
+    if (!in_switch_) {
       plain_ = transport::cuda_parts::device_block(bytes == 0 ? 1 : bytes);
       data_ = plain_.data();
       return;
@@ -84,7 +87,7 @@ class multicast_buffer {
     plain_ = {};
     replica_.undo();
     (void)gpu_->try_meet();
-    if (object_ != 0 && gpu_->rank() == 0) (void)driver().release(object_);
+    object_.reset();
   }
 
   template <class Transport>
@@ -95,14 +98,36 @@ class multicast_buffer {
       all_gather(host, std::span(&told, 1), all);
       return all;
     };
-    object_ = transport::cuda_parts::set_up_multicast(
-        driver(), {host.rank(), gpu_->device(), gpu_->is_one_process()}, bytes, gather, replica_);
-    return object_ != 0;
+    transport::cuda_parts::multicast_place where{};
+    gpu_->together("multicast_buffer", [&] { where = place(); });
+    auto const together = [&](auto const& make) { gpu_->together("multicast_buffer", make); };
+    auto const tell = [&](auto const& mine, auto& all) { all_gather(host, std::span(&mine, 1), all); };
+    std::uint64_t const timeout_us = gpu_->view_for("multicast_buffer").limits.timeout_ns / 1000;
+    auto const share = [&](int fd) {
+      return transport::cuda_parts::hand_over("multicast_buffer", host.rank(),
+                                              static_cast<std::size_t>(host.size()), where.process, fd,
+                                              timeout_us, together, tell);
+    };
+    return transport::cuda_parts::set_up_multicast(driver(), where, bytes, gather, share, replica_,
+                                                   object_) != 0;
+  }
+
+  [[nodiscard]] transport::cuda_parts::multicast_place place() const {
+    auto const me = transport::cuda_parts::process_name::mine();
+    cudaDeviceProp about{};
+    transport::cuda_parts::require(cudaGetDeviceProperties(&about, gpu_->device()),
+                                   "the properties of the GPU");
+    transport::cuda_parts::multicast_place where{gpu_->rank(), gpu_->device(), {}, {}};
+    static_assert(sizeof where.gpu == sizeof about.uuid);
+    std::memcpy(where.gpu, &about.uuid, sizeof where.gpu);
+    where.process[0] = static_cast<std::uint64_t>(me.number), where.process[1] = me.incarnation;
+    return where;
   }
 
   gpu_communicator* gpu_;
   std::size_t count_, vectors_ = 0;
-  std::uint64_t object_ = 0;
+  bool in_switch_ = false;
+  transport::cuda_parts::physical_memory<driver> object_;
   transport::cuda_parts::multicast_replica<driver> replica_;
   transport::cuda_parts::device_block plain_;
   std::byte* data_ = nullptr;

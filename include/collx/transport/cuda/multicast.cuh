@@ -37,12 +37,14 @@ class cuda_multicast : public cuda_virtual_memory {
   [[nodiscard]] bool can_multicast(int device) const noexcept {
     return is_there() && functions().are_all_there && has(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, device);
   }
-  [[nodiscard]] int object_unit(std::size_t bytes, int devices, std::size_t& unit) const noexcept {
-    CUmulticastObjectProp const wanted = properties(bytes, devices);
+  [[nodiscard]] int object_unit(std::size_t bytes, int devices, bool is_shareable,
+                                std::size_t& unit) const noexcept {
+    CUmulticastObjectProp const wanted = properties(bytes, devices, is_shareable);
     return functions().granularity(&unit, &wanted, CU_MULTICAST_GRANULARITY_MINIMUM);
   }
-  [[nodiscard]] int create_object(std::size_t bytes, int devices, std::uint64_t& object) const noexcept {
-    CUmulticastObjectProp const wanted = properties(bytes, devices);
+  [[nodiscard]] int create_object(std::size_t bytes, int devices, bool is_shareable,
+                                  std::uint64_t& object) const noexcept {
+    CUmulticastObjectProp const wanted = properties(bytes, devices, is_shareable);
     CUmemGenericAllocationHandle made = 0;
     CUresult const code = functions().create(&made, &wanted);
     object = made;
@@ -62,8 +64,10 @@ class cuda_multicast : public cuda_virtual_memory {
   [[nodiscard]] static multicast_functions const& functions() noexcept {
     return multicast_functions::loaded();
   }
-  [[nodiscard]] static CUmulticastObjectProp properties(std::size_t bytes, int devices) noexcept {
+  [[nodiscard]] static CUmulticastObjectProp properties(std::size_t bytes, int devices,
+                                                        bool is_shareable) noexcept {
     CUmulticastObjectProp wanted{};
+    if (is_shareable) wanted.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     wanted.numDevices = static_cast<unsigned>(devices);
     wanted.size = bytes;
     return wanted;
