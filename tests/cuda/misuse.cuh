@@ -74,6 +74,13 @@ template <class Transport>
 void try_registered(communicator<Transport>& host, gpu_communicator& gpu, stream const& s) {
   std::size_t const count = 100'000;
   buffer<float> data(std::vector<float>(count, 1.0f)), other(std::vector<float>(count, 0.0f));
+  auto const place = transport::cuda_parts::kinds_of_this_process().find(data.data(), 1).place;
+  cudaIpcMemHandle_t any;
+  if (!gpu.is_one_process() &&
+      cudaIpcGetMemHandle(&any, reinterpret_cast<void*>(place.base)) != cudaSuccess) {
+    std::printf("no handles of CUDA IPC: %s\n", cudaGetErrorString(cudaGetLastError()));
+    return;
+  }
   auto const expected = static_cast<float>(gpu.size());
   for (int again = 0; again < 2; ++again) {
     memory_registration const in = gpu.register_memory(std::span(data.data(), count));
