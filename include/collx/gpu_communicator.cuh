@@ -258,7 +258,10 @@ class gpu_communicator {
   [[nodiscard]] transport::cuda_parts::registered_windows& registered() noexcept { return *registered_; }
   // Waits until no call of this rank runs, but in graphs.
   void end_calls() noexcept {
+    cudaStreamCaptureMode before = cudaStreamCaptureModeRelaxed;  // as outside_captures, which throws
+    (void)cudaThreadExchangeStreamCaptureMode(&before);
     if (last_stream_known_) (void)cudaEventSynchronize(own_->last_call.get());
+    (void)cudaThreadExchangeStreamCaptureMode(&before);
   }
 
   [[nodiscard]] bool is_one_process() const noexcept { return company_.is_one_process; }

@@ -7,14 +7,17 @@
 // In one process all memory of cudaMalloc is reached already; to register it does no harm.
 #pragma once
 
+#include <exception>
+#include <utility>
+
 #include "collx/gpu_communicator.cuh"
 
 namespace collx::inline abi_1 {
 
 // What register_memory() of a gpu_communicator returns. Made and destroyed by all ranks together, in the same
 // order, and destroyed before the communicator, and before the memory is freed: its end waits until no call
-// of any rank reads the memory. Graphs that were captured before may run on while it is made, but none of the
-// group's while one is destroyed. Movable, so that it can be kept where the memory is.
+// of any rank reads the memory. Neither while a graph with calls of the group runs: its kernels look at what
+// is registered. Movable, so that it can be kept where the memory is.
 class memory_registration {
  public:
   // Throws error, on all ranks if on one: bad_argument (memory of the host, managed memory, that of a pool or
@@ -46,6 +49,7 @@ class memory_registration {
   }
   ~memory_registration() {
     if (at_ < 0) return;
+    if (std::uncaught_exceptions() > exceptions_) gpu_->abort();  // peers' kernels may wait for this rank
     gpu_->end_calls();
     (void)gpu_->try_meet();  // nobody's kernels look at it any more
     gpu_->registered().drop(at_);
@@ -55,6 +59,7 @@ class memory_registration {
  private:
   gpu_communicator* gpu_;
   int at_ = -1;  // among the group's; -1: none
+  int exceptions_ = std::uncaught_exceptions();
 };
 
 }  // namespace collx::inline abi_1
