@@ -174,8 +174,7 @@ class endpoint {
   // For who will answer the letter just consumed: the line of that answer is fetched for writing while the
   // rest of the call, and what the program does before its next one, goes on. The peer read it a round ago.
   COLLX_ALWAYS_INLINE void prepare_letter(int lane, rank_t peer) noexcept {
-    pair const& to = at(lane, peer);
-    device::prefetch_exclusive(to.outbox[to.sent % letters_per_inbox].inlined, 1);
+    device::prefetch_exclusive(at(lane, peer).outbox->inlined, 1);
   }
 
   [[nodiscard]] COLLX_ALWAYS_INLINE bool can_send(int lane, rank_t peer) noexcept {
