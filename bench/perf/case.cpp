@@ -18,20 +18,6 @@
 namespace perf {
 namespace {
 
-// Whose turn it is. Counts up instead of dividing: a division would show in a 0.1 us call.
-class rotation {
- public:
-  explicit rotation(std::int64_t buffer_count) : count_(buffer_count) {}
-  std::int64_t next() {
-    std::int64_t const slot = at_;
-    at_ = at_ + 1 == count_ ? 0 : at_ + 1;
-    return slot;
-  }
-
- private:
-  std::int64_t count_, at_ = 0;
-};
-
 // Calls back to back, begun together; microseconds per call on this rank.
 template <class World, class Call>
 double run_batch(World& world, std::int64_t calls, rotation& turns, Call const& call_slot) {

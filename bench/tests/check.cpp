@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What collx_perf says is wrong: nothing of what a collective must leave, and each element that differs.
+// What collx_perf says is wrong: nothing of what a collective must leave, and each element that differs. And
+// which buffers its calls walk over.
 #include <cmath>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include "../perf/buffers.hpp"
 #include "../perf/reference.hpp"
 #include "../perf/report.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -84,4 +87,21 @@ TEST_CASE("what is wrong adds up over the rows, out of place and in place") {
   add(right, wrong);
   add({}, wrong);
   CHECK(table.wrong() == 6);
+}
+
+TEST_CASE("calls walk over all buffers in turn, a cache line apart") {
+  for (std::int64_t const count : {1, 4, 5}) {
+    perf::rotation turns(count);
+    for (std::int64_t call = 0; call < 3 * count; ++call) CHECK(turns.next() == call % count);
+  }
+  watched::on_threads(1, [](auto& world) {
+    for (bool const symmetric : {false, true}) {
+      perf::buffers<float, collx::transport::threads> const all(world, 4, 5, symmetric);
+      for (std::int64_t slot = 0; slot < 4; ++slot) {
+        if (all.at(slot).size() != 5) throw std::runtime_error("another size");
+        if (all.at(slot).data() != all.at(0).data() + slot * method_alignment_bytes / 4)
+          throw std::runtime_error("another place");
+      }
+    }
+  });
 }
