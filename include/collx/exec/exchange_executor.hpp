@@ -102,7 +102,7 @@ class exchange_executor : public resumable<Endpoint> {
       if (!endpoint_.can_send(lane_, peer)) return status::pending;
       std::byte const* const from = chain.what.data + chain.done_bytes;
       bool const copied_at_once = bytes <= Endpoint::inline_bytes;
-      if (copied_at_once || (bytes >= lend_bytes_min && endpoint_.reachable(from, bytes))) {
+      if (copied_at_once || (bytes >= lendable_from<Endpoint> && endpoint_.reachable(from, bytes))) {
         endpoint_.send(lane_, peer, from, bytes, transport::handover::in_place);
         lent_ = lent_ || !copied_at_once;
       } else {

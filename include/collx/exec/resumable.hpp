@@ -43,6 +43,14 @@ inline constexpr bool finishes_sends = [] {
   else return false;
 }();
 
+// From how many bytes on a payload is lent to an endpoint: any that send() does not copy itself, where the
+// call waits for nobody longer because of it.
+template <class Endpoint>
+inline constexpr std::size_t lendable_from = [] {
+  if constexpr (requires { Endpoint::lends_at_once; }) return Endpoint::inline_bytes + 1;
+  else return lend_bytes_min;
+}();
+
 template <class Endpoint>
 class resumable {
  public:

@@ -73,7 +73,7 @@ class sending : public resumable<Endpoint> {
     // What a step must copy is what a later one overwrites; nobody overwrites a separate input.
     bool const stays = !step.copy || (where == place::input && !memory_.in_place());
     if (!stays || where == place::scratch) return false;
-    return (payload.bytes >= lend_bytes_min && endpoint_.reachable(payload.data, payload.bytes)) ||
+    return (payload.bytes >= lendable_from<Endpoint> && endpoint_.reachable(payload.data, payload.bytes)) ||
            may_be_fetched(endpoint_, memory_, payload, step);
   }
 

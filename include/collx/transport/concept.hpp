@@ -38,6 +38,7 @@ enum class handover : std::uint8_t {
 //                              lends_block(lane, n), and lent_block_bytes(lane, peer) of one that has arrived
 //   finishes_sends             optional: unread_by() names those too who have not been sent everything yet,
 //                              and a call ends only when it names nobody
+//   lends_at_once              optional, besides: it costs no wait to send a payload from where it lies
 //   inline_bytes               payloads of up to so many bytes are copied by send() itself
 //   short_bytes                of mapped ones: the same in lane 0, at least as much; what short calls send
 //   depth()                    messages to one peer on one lane that may be in flight at least

@@ -15,6 +15,8 @@ class tcp_endpoint {
   static constexpr bool fetches = false;
   // A call ends when the kernel has all it sent: nothing else would write it while the caller computes.
   static constexpr bool finishes_sends = true;
+  // And so it need not wait any longer for a payload that is sent from where it lies.
+  static constexpr bool lends_at_once = true;
   static constexpr char const* transport_name = tcp_world::transport_name;
   static constexpr std::size_t inline_bytes = sockets::channel::inline_bytes;
   using channel = sockets::channel;
