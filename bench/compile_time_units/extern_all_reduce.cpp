@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole program where another source file compiles the library's part: the recipe of docs/compile_time.md.
+// The whole program where another source file compiles the library's part: the recipe of
+// docs/compile_time.md.
 #include <atomic>
 #include <span>
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What bench/compile_time measures: a translation unit with one all_reduce over shared memory, as a program of
-// several source files has it: the one with main() connects.
+// What bench/compile_time measures: a translation unit with one all_reduce over shared memory, as a program
+// of several source files has it: the one with main() connects.
 #include <atomic>
 #include <span>
 #include <vector>

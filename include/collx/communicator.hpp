@@ -111,14 +111,14 @@ class communicator {
 
   // What `selected` goes by on this communicator and those split from it, before the environment
   // (tune/settings.hpp). Must say the same on every rank, and outlive them; null: nothing.
-  void tuning(tune::settings const* said) noexcept { engine_->tuning(said); }
+  void tuning(tune::settings const* said) noexcept { engine_->said().tuning = said; }
 
   // Says in which kind of memory the buffers of this communicator's calls lie, and those of communicators
   // split from it: the library's own choice of algorithm may then count on peers reaching them (`symmetric`:
   // a long `reduce` over shm takes about half the time). A hint: buffers of the other kind give the same
   // results, later. Must say the same on every rank; unsaid, the choice is the one for private memory.
-  void buffers(memory_kind kind) noexcept { engine_->buffers(kind); }
-  [[nodiscard]] memory_kind buffers() const noexcept { return engine_->buffers(); }
+  void buffers(memory_kind kind) noexcept { engine_->said().buffers = kind; }
+  [[nodiscard]] memory_kind buffers() const noexcept { return engine_->said().buffers; }
 
   // Memory for collectives without copies: `count` objects of T, zeroed, aligned to a cache line.
   // Called by every rank (other transports exchange registrations here). Throws error

@@ -154,7 +154,7 @@ TEST_CASE(
       --ahead;
     }
     CHECK(least >= mapped::depth);
-    if (bytes <= endpoint::inline_bytes) CHECK(least >= 30);
+    if (bytes <= endpoint::inline_bytes) CHECK(least >= 24);
   }
 }
 

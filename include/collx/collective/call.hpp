@@ -84,7 +84,7 @@ template <class Contract, class T, class Op, class Endpoint>
           endpoint.depth(),
           endpoint.staging_bytes(),
           tune::are_all_near(endpoint),
-          engine.buffers()};
+          engine.said().buffers};
 }
 
 // Calls f.template operator()<Algorithm>() with the algorithm asked for, or the chosen one; otherwise()
@@ -95,14 +95,14 @@ template <class Algorithm, class Contract, class T, class Op, class Endpoint, cl
                                   [[maybe_unused]] Otherwise const& otherwise) {
   if constexpr (std::is_same_v<Algorithm, automatic>) {
     return tune::choose<Contract, Endpoint, is_commutative<Op>()>(agreed_count(args) * sizeof(T),
-                                                                  args.at.where.size, engine.buffers(), f);
+                                                                  args.at.where.size, engine.said().buffers, f);
   } else if constexpr (is_reproducible<Algorithm>) {
     return tune::choose_reproducible<Contract, Endpoint, is_commutative<Op>(), Algorithm::level,
                                      is_exact<Op, T>()>(agreed_count(args) * sizeof(T), args.at.where.size,
-                                                        engine.buffers(), f);
+                                                        engine.said().buffers, f);
   } else if constexpr (chooser<Algorithm>) {
     return Algorithm::template choose<Contract, Endpoint, is_commutative<Op>()>(
-        engine.tuning(), question_of(engine, args), f, otherwise);
+        engine.said().tuning, question_of(engine, args), f, otherwise);
   } else {
     static_assert(
         algorithm_for<Algorithm, Contract>,

@@ -58,12 +58,12 @@ template <class Contract, class Algorithm = default_algorithm, class Transport, 
   auto& engine = comm.engine();
   question const q{bytes, comm.standing().where.shape(), &transport_of<endpoint>, memory,
                    engine.endpoint().depth(), engine.endpoint().staging_bytes(),
-                   are_all_near(engine.endpoint()), engine.buffers()};
+                   are_all_near(engine.endpoint()), engine.said().buffers};
   explanation e;
   if constexpr (std::is_same_v<Algorithm, automatic>) {
     detail::explain_automatic<Contract, endpoint, commutative>(q, e);
   } else if constexpr (chooser<Algorithm>) {
-    detail::explain_chooser<Contract, endpoint, commutative, Algorithm>(engine.tuning(), q, e);
+    detail::explain_chooser<Contract, endpoint, commutative, Algorithm>(engine.said().tuning, q, e);
   } else {
     e.algorithm = collx::detail::algorithm_name<Algorithm>();
     add_question(e.words, word(Contract::name), q);

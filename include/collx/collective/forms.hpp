@@ -22,7 +22,7 @@ template <class Algorithm, class Contract, class T, class Op, class Endpoint>
                                            [[maybe_unused]] invocation<Contract, T, Op> const& args) {
   if constexpr (chooser<Algorithm>)
     Algorithm::template refuse<Contract, Endpoint, is_commutative<Op>()>(
-        engine.tuning(), question_of(engine, args));
+        engine.said().tuning, question_of(engine, args));
   throw error(status::not_supported, Contract::name);
 }
 

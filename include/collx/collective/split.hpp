@@ -128,8 +128,7 @@ communicator<Transport> communicator<Transport>::split(std::int32_t color, std::
     detail::throw_not_assembled(where_);
   }
   engine->checker(engine_->checker());
-  engine->tuning(engine_->tuning());
-  engine->buffers(engine_->buffers());
+  engine->said() = engine_->said();
   world_->keep();
   return {world_, engine};
 }

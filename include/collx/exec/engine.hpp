@@ -6,17 +6,13 @@
 #include <span>
 #include <utility>
 
-#include "collx/core/memory_kind.hpp"
 #include "collx/core/priority.hpp"
 #include "collx/exec/call.hpp"
+#include "collx/exec/hints.hpp"
 #include "collx/exec/kept_memory.hpp"
 #include "collx/exec/presence.hpp"
 #include "collx/exec/request.hpp"
 #include "collx/exec/waiter.hpp"
-
-namespace collx::inline abi_1::tune {
-class settings;
-}
 
 namespace collx::inline abi_1::exec {
 
@@ -49,12 +45,8 @@ class engine {
   using check_function = status (*)(engine&, call const&) noexcept;
   [[nodiscard]] check_function checker() const noexcept { return checker_; }
   void checker(check_function f) noexcept { checker_ = f; }
-  // What the user says about the choice of algorithms (tune/settings.hpp); null: nothing. The user's.
-  [[nodiscard]] tune::settings const* tuning() const noexcept { return tuning_; }
-  void tuning(tune::settings const* s) noexcept { tuning_ = s; }
-  // What the user says of the memory of all calls.
-  [[nodiscard]] memory_kind buffers() const noexcept { return buffers_; }
-  void buffers(memory_kind said) noexcept { buffers_ = said; }
+  // What the user says of all calls, for the choice of algorithms.
+  [[nodiscard]] hints& said() noexcept { return said_; }
   [[nodiscard]] std::uint64_t sequence() const noexcept { return sequence_; }
 
   // Runs one collective to its end on lane 0. `make(lane)` returns its executor; `describe()` the call,
@@ -395,8 +387,7 @@ class engine {
   std::uint32_t urgent_in_flight_ = 0;
   std::uint32_t tests_ = 0;
   check_function checker_ = nullptr;
-  tune::settings const* tuning_ = nullptr;
-  memory_kind buffers_ = memory_kind::any;
+  hints said_;
   // progress() and finish(), set by start(): who starts nothing need not compile them.
   void (*progress_)(engine&) noexcept = nullptr;
   void (*finish_)(engine&, std::uint32_t) noexcept = nullptr;

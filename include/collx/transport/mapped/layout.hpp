@@ -26,7 +26,7 @@ inline constexpr std::size_t short_bytes = inline_bytes + further_lines * furthe
 // both sides a cache miss). In lane 0 there is room for 16 letters of three lines, and so for three times as
 // many of one: a root is that far ahead, and ranks that share processors change places less often.
 [[nodiscard]] constexpr std::uint64_t lines_in(int lane) { return lane == 0 ? 48 : 16; }
-[[nodiscard]] constexpr std::uint64_t lines_per_receipt(int lane) { return lane == 0 ? 16 : 8; }
+[[nodiscard]] constexpr std::uint64_t lines_per_receipt(int lane) { return lane == 0 ? 21 : 8; }
 [[nodiscard]] constexpr std::uint64_t longest_letter(int lane) { return lane == 0 ? 1 + further_lines : 1; }
 // Lines in flight with which one more letter may be sent, however long it is.
 [[nodiscard]] constexpr std::uint64_t lines_taken_max(int lane) {
