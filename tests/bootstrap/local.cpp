@@ -4,6 +4,7 @@
 #include "collx/bootstrap/local.hpp"
 
 #include <atomic>
+#include <cerrno>
 #include <string>
 #include <vector>
 
@@ -47,7 +48,9 @@ class on_child {
 
 std::atomic<bool>* reaped = nullptr;
 void reap_any(int) {
+  int const as_it_was = errno;
   while (waitpid(-1, nullptr, WNOHANG) > 0) *reaped = true;
+  errno = as_it_was;
 }
 
 template <class F>
