@@ -261,7 +261,7 @@ TEST_CASE("looking allocates nothing") {
   CHECK(in == 3);
 }
 
-TEST_CASE("without a descriptor for who knocks a gate keeps nobody awake, and lets him in when there is one") {
+TEST_CASE("without a descriptor for who knocks a gate keeps nobody awake, and lets him in later") {
   gate door = open_gate();
   caller one = call(door.where(), 1);
   CHECK(one.progress() == status::pending);
@@ -287,11 +287,7 @@ TEST_CASE("without a descriptor for who knocks the one who has been there longes
   while (door.in_handshake() == 0) CHECK_FALSE(door.poll(who));
   caller one = call(door.where(), 1);
   CHECK(one.progress() == status::pending);
-  REQUIRE(ready_before(door.fd(), POLLIN, now_us() + long_us));
-  {
-    without_descriptors const none;
-    while (door.count().pushed_out == 0) CHECK_FALSE(door.poll(who));
-  }
+  for (without_descriptors const none; door.count().pushed_out == 0;) CHECK_FALSE(door.poll(who));
   CHECK(is_closed(silent));
   CHECK(let_in(door, one, who) == status::ok);
 }
@@ -301,13 +297,12 @@ TEST_CASE("more callers than the queue of a gate holds come in, each when there 
   gate door(listen_at(address::loopback(0), {}, 1), keys(), expectation{0, 100, mask_of(purpose::link), 4});
   std::vector<caller> callers;
   for (rank_t r = 1; r <= 6; ++r) callers.push_back(call(door.where(), r));
-  for (caller& one : callers) CHECK(one.progress() == status::pending);
+  for (caller& one : callers) (void)one.progress();
   guest who;
   std::size_t in = 0;
   for (std::uint64_t const until = now_us() + long_us; in < callers.size() && now_us() < until;) {
     in += door.poll(who);
     for (caller& one : callers) (void)one.progress();
-    poll(nullptr, 0, 1);
   }
   CHECK(in == callers.size());
 }
@@ -366,6 +361,7 @@ TEST_CASE("a caller that nobody answers says how it was not answered") {
   };
   owned_fd const deaf = listen_at(address::loopback(0), {}, 0);
   address const at = local_address(deaf.get());
+  CHECK(reason(reserved_port().where()) == "Connection refused");
   CHECK(reason(at) == "it takes the connection and says nothing");
   // A queue that is full drops what comes, as firewalls do.
   std::vector<owned_fd> queue;
@@ -373,8 +369,6 @@ TEST_CASE("a caller that nobody answers says how it was not answered") {
   while (queue.size() < 100 && ready_before(queue.back().get(), POLLOUT, now_us() + 200'000));
   REQUIRE(queue.size() < 100);
   CHECK(reason(at) == "nothing comes back, not even a refusal: a firewall, perhaps");
-  reserved_port const shut;
-  CHECK(reason(shut.where()) == "Connection refused");
   without_descriptors const none;
   caller lacks = call(at, 1);
   CHECK(lacks.progress() == status::system_failure);

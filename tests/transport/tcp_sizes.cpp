@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages whose length is where something changes: nothing, a byte, what fits into a head's company, a slice, a
-// credit's weight, all that a message may be; and signals that interrupt whoever sleeps.
+// Messages whose length is where something changes: nothing, a byte, what fits into a head's company, a
+// slice, a credit's weight, all that a message may be; and signals that interrupt whoever sleeps.
 // component: tcp
 // thread sanitizer: no, each rank is a process of one thread
 #include <csignal>
@@ -22,10 +22,9 @@ constexpr std::uint32_t slice = 1024, staging = 64 * 1024;
 
 std::vector<std::size_t> telling_lengths() {
   std::vector<std::size_t> all{0, 1, 2, 3};
-  // What is inlined; slices; what is copied behind its head; a small message; the reader's buffer; the longest
-  // message.
-  for (std::size_t const edge : {std::size_t{64}, std::size_t{slice}, std::size_t{2048}, std::size_t{3 * slice},
-                                 std::size_t{4096}, std::size_t{8192}, std::size_t{staging / 2}})
+  // What is inlined; slices; what is copied behind its head; a small message; the reader's buffer; the
+  // longest message.
+  for (std::size_t const edge : {64u, slice, 2048u, 3 * slice, 4096u, 8192u, staging / 2})
     for (std::size_t const bytes : {edge - 1, edge, edge + 1}) all.push_back(bytes);
   return all;
 }

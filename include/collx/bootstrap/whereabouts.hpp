@@ -88,8 +88,8 @@ struct whereabouts {
   }
 
   // The address, with port 0, under which peers reach this rank; `towards_store` is its own end of its
-  // connection to rank 0 (at rank 0: where the store listens). Throws error: bad_argument if there is none, or
-  // it may not be used.
+  // connection to rank 0 (at rank 0: where the store listens). Throws error (bad_argument) if there is none,
+  // or it may not be used.
   [[nodiscard]] COLLX_COLD net::address own(net::address const& towards_store) const {
     net::address found = towards_store.with_port(0);
     bool const is_of_link = found.version == 6 && found.is_link_local();  // on other hosts it means another
@@ -199,8 +199,8 @@ struct whereabouts {
   [[noreturn]] COLLX_COLD void throw_interfaces(array<net::interface_address> const& all) const {
     char text[500];
     int used = std::snprintf(text, sizeof text,
-                             "COLLX_INTERFACE is \"%.100s\", and no interface of this host that is up and has "
-                             "an address (not a link-local IPv6 one) begins so; it has",
+                             "COLLX_INTERFACE is \"%.100s\", and no interface of this host that is up and "
+                             "has an address (not a link-local IPv6 one) begins so; it has",
                              interfaces);
     // One entry for each address: an interface that has several is named once.
     for (std::size_t i = 0; i < all.size(); ++i) {

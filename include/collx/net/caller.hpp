@@ -63,8 +63,8 @@ class caller {
   // The address of this attempt, or of the last one.
   [[nodiscard]] address const& whom() const noexcept { return whom_.at[turn_]; }
   [[nodiscard]] introduction const& who() const noexcept { return who_; }
-  // Why the last attempt failed, as errno; 0: the connection was closed during the handshake; ETIME: it stood,
-  // and nothing was said.
+  // Why the last attempt failed, as errno; 0: the connection was closed during the handshake; ETIME: it
+  // stood, and nothing was said.
   [[nodiscard]] int why() const noexcept { return why_; }
   // The same in words.
   [[nodiscard]] COLLX_COLD char const* reason() const noexcept {

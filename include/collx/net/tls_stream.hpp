@@ -51,9 +51,9 @@ class tls_stream : public secured_stream {
 
   [[nodiscard]] bool is_made() const noexcept { return made_; }
 
-  // Goes on with TLS's own handshake, without waiting. pending; ok: both sides have proved to have the key, and
-  // the one that listens does not give up any more; peer_lost: the connection has ended, or whoever is there has
-  // another key or speaks no TLS.
+  // Goes on with TLS's own handshake, without waiting. pending; ok: both sides have proved to have the key,
+  // and the one that listens does not give up any more; peer_lost: the connection has ended, or whoever is
+  // there has another key or speaks no TLS.
   [[nodiscard]] COLLX_COLD status greet() noexcept {
     for (;;) {
       if (shake_hands()) return status::ok;
@@ -130,8 +130,8 @@ class tls_stream : public secured_stream {
     (void)flush();  // a new connection has room for it
     return established_;
   }
-  // TLS lets the dialler speak first, and be done without a word of whether that was still heard: the other side
-  // may have lost its patience meanwhile. So it answers with a byte, behind which everything else follows.
+  // TLS lets the dialler be done without a word of whether his last ones were still heard: the other side may
+  // have lost its patience meanwhile. So that one answers with a byte, and everything else follows it.
   [[nodiscard]] int confirm() noexcept {
     unsigned char word = 0;
     std::size_t moved = 0;
