@@ -94,8 +94,8 @@ template <class Algorithm, class Contract, class T, class Op, class Endpoint, cl
                                   [[maybe_unused]] invocation<Contract, T, Op> const& args, F const& f,
                                   [[maybe_unused]] Otherwise const& otherwise) {
   if constexpr (std::is_same_v<Algorithm, automatic>) {
-    return tune::choose<Contract, Endpoint, is_commutative<Op>()>(agreed_count(args) * sizeof(T),
-                                                                  args.at.where.size, engine.said().buffers, f);
+    return tune::choose<Contract, Endpoint, is_commutative<Op>()>(
+        agreed_count(args) * sizeof(T), args.at.where.size, engine.said().buffers, f);
   } else if constexpr (is_reproducible<Algorithm>) {
     return tune::choose_reproducible<Contract, Endpoint, is_commutative<Op>(), Algorithm::level,
                                      is_exact<Op, T>()>(agreed_count(args) * sizeof(T), args.at.where.size,
