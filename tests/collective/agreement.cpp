@@ -140,6 +140,27 @@ TEST_CASE("started collectives are compared as well") {
   check_found("count", "10", "12", of(10), of(12));
 }
 
+TEST_CASE("another form is found, whose messages nobody would take") {
+  auto const blocking = [](auto& c) { sum<int>(c); };
+  auto const started = [](auto& c) {
+    std::vector<int> v(10);
+    collx::start::all_reduce(c, v).wait();
+  };
+  auto const urgent = [](auto& c) {
+    std::vector<int> v(10);
+    collx::start::all_reduce<collx::priority::urgent>(c, v).wait();
+  };
+  auto const kept = [](auto& c) {
+    std::vector<int> v(10);
+    auto all = collx::persistent::all_reduce(c, v);
+    all.start();
+    all.wait();
+  };
+  check_found("form", "blocking", "started", blocking, started);
+  check_found("form", "started", "started, urgent", started, urgent);
+  check_found("form", "persistent", "blocking", kept, blocking);
+}
+
 TEST_CASE("where ranks agree, checking changes nothing, also in groups that were split off") {
   watched::on_threads(4, [&](communicator& comm) {
     if (comm.checking() != collx::checking_level::normal) throw std::runtime_error("checks by default");

@@ -131,6 +131,32 @@ TEST_CASE("send: two ranks that both send first are told what to do instead") {
       chosen);
 }
 
+TEST_CASE("a peer that is no rank does not become one on the way") {
+  watched::on_threads(2, [](collx::communicator<collx::transport::threads>& comm) {
+    int value = 0;
+    // With their upper half cut off, these would be ranks 0 and 1.
+    for (std::int64_t const peer :
+         {std::int64_t{1} << 32, (std::int64_t{1} << 32) + 1, -(std::int64_t{1} << 32), std::int64_t{-1}}) {
+      collx::exchange wrong(comm);
+      auto const is_refused = [&](auto const& call) {
+        try {
+          call();
+        } catch (collx::error const& e) {
+          return e.code() == status::bad_argument;
+        }
+        return false;
+      };
+      bool const all = is_refused([&] { collx::send(comm, std::span(&value, 1), peer); }) &&
+                       is_refused([&] { collx::receive(comm, std::span(&value, 1), peer); }) &&
+                       is_refused([&] { wrong.send(std::span(&value, 1), peer); }) &&
+                       is_refused([&] { wrong.receive(std::span(&value, 1), peer); }) &&
+                       collx::try_send(comm, std::span(&value, 1), peer) == status::bad_argument &&
+                       collx::try_receive(comm, std::span(&value, 1), peer) == status::bad_argument;
+      if (!all) throw std::runtime_error("taken for a rank: " + std::to_string(peer));
+    }
+  });
+}
+
 TEST_CASE("exchange: a peer that is killed is noticed, by those that wait for it to send or to read") {
   using faulty_shm = collx::transport::faulty<collx::transport::shm>;
   for (std::uint64_t const at_send : {1u, 2u, 5u}) {

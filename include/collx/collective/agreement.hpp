@@ -14,7 +14,7 @@ namespace detail {
 // What the ranks compare. Fixed size, no pointers. Types have numbers; names are for people. Those of
 // algorithms that are made of others are long, and begin alike (algo/composed_name.hpp).
 struct agreement_record {
-  char collective[32], op[32], algorithm[96];
+  char form[32], collective[32], op[32], algorithm[96];
   std::uint64_t element_type, op_type, count;
   std::int64_t root;
 };
@@ -26,6 +26,7 @@ void copy_name(char (&to)[Size], char const* from) noexcept {
 
 [[nodiscard]] inline agreement_record record_of(exec::call const& what) noexcept {
   agreement_record record{};
+  copy_name(record.form, what.form);
   copy_name(record.collective, what.collective);
   copy_name(record.algorithm, what.algorithm);
   copy_name(record.op, what.op);
@@ -59,6 +60,8 @@ void copy_name(char (&to)[Size], char const* from) noexcept {
   };
   if (std::strcmp(mine.collective, theirs.collective) != 0)
     return names("collective", mine.collective, theirs.collective);
+  // Of another form, its messages would be in another lane, and nobody's.
+  if (std::strcmp(mine.form, theirs.form) != 0) return names("form", mine.form, theirs.form);
   if (mine.count != theirs.count) return numbers("count", mine.count, theirs.count);
   if (mine.element_type != theirs.element_type) return names("element type", "one type", "another");
   if (mine.op_type != theirs.op_type) return names("operator", mine.op, theirs.op);

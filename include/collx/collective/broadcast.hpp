@@ -14,7 +14,7 @@ namespace collx::inline abi_1 {
 namespace detail {
 
 template <buffer_like In, buffer_like Out>
-[[nodiscard]] auto bind_broadcast(problem p, In& in, Out& out, root_argument root = 0) noexcept {
+[[nodiscard]] auto bind_broadcast(problem p, In& in, Out& out, rank_argument root = 0) noexcept {
   auto args = bind_buffers<contract::broadcast>(in, out, unreduced{});
   args.count = out.size();
   args.refuse_if_absurd(args.count);
@@ -27,7 +27,7 @@ template <buffer_like In, buffer_like Out>
 }
 
 template <buffer_like InOut>
-[[nodiscard]] auto bind_broadcast(problem p, InOut& inout, root_argument root = 0) noexcept {
+[[nodiscard]] auto bind_broadcast(problem p, InOut& inout, rank_argument root = 0) noexcept {
   return bind_broadcast(p, inout, inout, root);
 }
 

@@ -130,8 +130,17 @@ template <class T>
   return hash;
 }
 
+// In which form a call was made: those of one form meet in one lane.
+[[nodiscard]] constexpr char const* name_of_started(priority how) noexcept {
+  return how == priority::urgent ? "started, urgent" : "started";
+}
+[[nodiscard]] constexpr char const* name_of_persistent(priority how) noexcept {
+  return how == priority::urgent ? "persistent, urgent" : "persistent";
+}
+
 template <class Contract, class T, class Op>
-[[nodiscard]] exec::call describe(invocation<Contract, T, Op> const& args, char const* algorithm) noexcept {
+[[nodiscard]] exec::call describe(invocation<Contract, T, Op> const& args, char const* algorithm,
+                                  char const* form = "blocking") noexcept {
   char const* op = "a callable";
   if constexpr (requires { Op::name; }) op = Op::name;
   std::uint64_t element_type = type_number<T>(), op_type = type_number<Op>();
@@ -140,7 +149,8 @@ template <class Contract, class T, class Op>
     element_type = args.op.element_type;
     op_type = args.op.op_type;
   }
-  return {Contract::name, algorithm, op, element_type, op_type, agreed_count(args), args.root, args.at};
+  return {Contract::name,     algorithm, op,     form, element_type, op_type,
+          agreed_count(args), args.root, args.at};
 }
 
 // A call as values. What it was made from stays until it has ended.

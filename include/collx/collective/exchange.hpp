@@ -130,16 +130,16 @@ class exchange {
   ~exchange() { finish(); }
 
   template <class R>
-  void send(R&& data, rank_t peer) {
+  void send(R&& data, detail::rank_argument peer) {
     detail::require_message<R>();
     detail::require_listed_buffers_stay<R>();
-    append(detail::message_to(data, peer));
+    append(detail::message_to(data, peer.nearest()));
   }
   template <class R>
-  void receive(R&& out, rank_t peer) {
+  void receive(R&& out, detail::rank_argument peer) {
     detail::require_message<R>();
     detail::require_listed_buffers_stay<R>();
-    append(detail::message_from(out, peer));
+    append(detail::message_from(out, peer.nearest()));
   }
   [[nodiscard]] std::int32_t size() const noexcept { return order_.count(); }
   // Takes all messages off the list.

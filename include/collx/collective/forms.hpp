@@ -48,7 +48,7 @@ struct compiled_collective {
                                                                                 arguments const& args,
                                                                                 priority how);
   // What a started call is run with. Throws what keeps that from running here.
-  [[nodiscard]] static detail::choice choose(engine_type& engine, arguments const& args);
+  [[nodiscard]] static detail::choice choose(engine_type& engine, arguments const& args, char const* form);
 
  private:
   template <class Chosen>
@@ -151,7 +151,8 @@ void compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run_or_throw(eng
 
 template <class Contract, class T, class Op, class Endpoint, class Algorithm>
 detail::choice compiled_collective<Contract, T, Op, Endpoint, Algorithm>::choose(engine_type& engine,
-                                                                                 arguments const& args) {
+                                                                                 arguments const& args,
+                                                                                 char const* form) {
   using namespace detail;
   if (args.is_wrong()) throw_wrong(args);
   choice const with = with_algorithm<Algorithm>(
@@ -163,7 +164,7 @@ detail::choice compiled_collective<Contract, T, Op, Endpoint, Algorithm>::choose
       },
       [&]() -> choice { refuse_choice<Algorithm>(engine, args); });
   if (engine.checker() != nullptr && args.at.where.size > 1 &&
-      engine.checker()(engine, describe(args, with.name)) != status::ok)
+      engine.checker()(engine, describe(args, with.name, form)) != status::ok)
     throw error(engine.failure());
   return with;
 }
@@ -189,14 +190,14 @@ request<Endpoint> compiled_collective<Contract, T, Op, Endpoint, Algorithm>::beg
                                                                                    priority how) {
   // With checking on, a count of 0 is compared as any other.
   if (!args.is_wrong() && detail::moves_nothing(args) && engine.checker() == nullptr) return {};
-  return launch(engine, choose(engine, args), args, how);
+  return launch(engine, choose(engine, args, detail::name_of_started(how)), args, how);
 }
 
 template <class Contract, class T, class Op, class Endpoint, class Algorithm>
 persistent_collective<Contract, T, Op, Endpoint>
 compiled_collective<Contract, T, Op, Endpoint, Algorithm>::prepare(engine_type& engine, arguments const& args,
                                                                    priority how) {
-  return {engine, args, choose(engine, args), &launch, how};
+  return {engine, args, choose(engine, args, detail::name_of_persistent(how)), &launch, how};
 }
 
 namespace detail {

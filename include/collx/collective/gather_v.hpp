@@ -17,7 +17,7 @@ namespace collx::inline abi_1 {
 namespace detail {
 
 template <buffer_like In, class T>
-[[nodiscard]] auto bind_gather_v(problem p, In& in, blocks<T> const& out, root_argument root = 0) noexcept {
+[[nodiscard]] auto bind_gather_v(problem p, In& in, blocks<T> const& out, rank_argument root = 0) noexcept {
   auto args = bind_buffers<contract::gather_v>(in, out.data, unreduced{});
   args.require_root(p, root);
   args.count = in.size();

@@ -142,8 +142,9 @@ struct neighbour_call {
   char const* fault = nullptr;
   std::int64_t given = 0, needed = 0;
 
-  [[nodiscard]] exec::call describe() const noexcept {
+  [[nodiscard]] exec::call describe(char const* form = "blocking") const noexcept {
     exec::call described = what;
+    described.form = form;
     described.at = at;
     return described;
   }
@@ -216,7 +217,8 @@ template <class Algorithm, class Endpoint>
                                       priority how) {
   static_assert(names_no_algorithm<Algorithm>, "collx: on a graph there is no algorithm to choose");
   require_on_graph(engine, call);
-  if (engine.checker() != nullptr && engine.checker()(engine, call.describe()) != status::ok)
+  if (engine.checker() != nullptr &&
+      engine.checker()(engine, call.describe(name_of_started(how))) != status::ok)
     throw error(engine.failure());
   return start_on_graph(engine, call, how);
 }
@@ -272,7 +274,8 @@ template <class Algorithm, class Endpoint>
                                                       neighbour_call const& call, priority how) {
   static_assert(names_no_algorithm<Algorithm>, "collx: on a graph there is no algorithm to choose");
   require_on_graph(engine, call);
-  if (engine.checker() != nullptr && engine.checker()(engine, call.describe()) != status::ok)
+  if (engine.checker() != nullptr &&
+      engine.checker()(engine, call.describe(name_of_persistent(how))) != status::ok)
     throw error(engine.failure());
   return {engine, call, how};
 }

@@ -70,7 +70,7 @@ class group {
 
   template <class InOut>
     requires buffer_like<std::remove_reference_t<InOut>>
-  void broadcast(InOut&& inout, detail::root_argument root = 0) {
+  void broadcast(InOut&& inout, detail::rank_argument root = 0) {
     detail::require_listed_buffers_stay<InOut>();
     refuse(detail::called_on(comm_, detail::bind_broadcast(detail::where(comm_), inout, root)));
     using T = element_t<std::remove_reference_t<InOut>>;

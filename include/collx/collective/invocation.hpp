@@ -48,15 +48,21 @@ concept chooser = requires {
 
 namespace detail {
 
-// A root, given as an integer of any type: what is no rank of any communicator does not become one on the
-// way.
-struct root_argument {
+// A root or a peer, given as an integer of any type: what is no rank of any communicator does not become one
+// on the way.
+struct rank_argument {
   std::int64_t value;
 
   template <class Integer>
     requires(std::convertible_to<Integer, std::int64_t> && !std::is_floating_point_v<Integer> &&
              sizeof(Integer) <= sizeof(std::int64_t))
-  constexpr root_argument(Integer const& given) noexcept : value(static_cast<std::int64_t>(given)) {}
+  constexpr rank_argument(Integer const& given) noexcept : value(static_cast<std::int64_t>(given)) {}
+
+  // The nearest rank_t: of no communicator, if the value is none.
+  [[nodiscard]] constexpr rank_t nearest() const noexcept {
+    constexpr std::int64_t most = 0x7fffffff;
+    return static_cast<rank_t>(value > most ? most : value < no_rank ? no_rank : value);
+  }
 };
 
 template <class Transport>
@@ -137,7 +143,7 @@ struct invocation {
     return COLLX_UNLIKELY(fault != nullptr) || lacks_memory();
   }
 
-  void require_root(problem p, root_argument wanted) noexcept {
+  void require_root(problem p, rank_argument wanted) noexcept {
     root = static_cast<rank_t>(wanted.value);
     if (wanted.value < 0 || wanted.value >= p.size)
       refuse("the root must be a rank of the communicator, less than its size", wanted.value, said_already);

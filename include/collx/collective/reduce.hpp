@@ -16,7 +16,7 @@ namespace detail {
 
 template <buffer_like In, buffer_like Out, class Op = sum_t>
 [[nodiscard]] auto bind_reduce(problem p, In& in, Out& out, Op const& op = {},
-                               root_argument root = 0) noexcept {
+                               rank_argument root = 0) noexcept {
   auto args = bind_reduction<contract::reduce>(in, out, op);
   args.count = in.size();
   args.refuse_if_absurd(args.count);
@@ -32,7 +32,7 @@ template <buffer_like In, buffer_like Out, class Op = sum_t>
 
 template <buffer_like InOut, class Op = sum_t>
   requires(!buffer_like<Op>)
-[[nodiscard]] auto bind_reduce(problem p, InOut& inout, Op const& op = {}, root_argument root = 0) noexcept {
+[[nodiscard]] auto bind_reduce(problem p, InOut& inout, Op const& op = {}, rank_argument root = 0) noexcept {
   return bind_reduce(p, inout, inout, op, root);
 }
 

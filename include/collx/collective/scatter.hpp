@@ -17,7 +17,7 @@ namespace collx::inline abi_1 {
 namespace detail {
 
 template <buffer_like In, buffer_like Out>
-[[nodiscard]] auto bind_scatter(problem p, In& in, Out& out, root_argument root = 0) noexcept {
+[[nodiscard]] auto bind_scatter(problem p, In& in, Out& out, rank_argument root = 0) noexcept {
   auto args = bind_buffers<contract::scatter>(in, out, unreduced{});
   args.count = out.size();
   args.refuse_if_absurd(args.count, static_cast<std::size_t>(p.size));

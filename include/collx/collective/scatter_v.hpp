@@ -17,7 +17,7 @@ namespace collx::inline abi_1 {
 namespace detail {
 
 template <class T, buffer_like Out>
-[[nodiscard]] auto bind_scatter_v(problem p, blocks<T> const& in, Out& out, root_argument root = 0) noexcept {
+[[nodiscard]] auto bind_scatter_v(problem p, blocks<T> const& in, Out& out, rank_argument root = 0) noexcept {
   auto args = bind_buffers<contract::scatter_v>(in.data, out, unreduced{});
   args.require_root(p, root);
   args.count = out.size();

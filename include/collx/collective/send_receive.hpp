@@ -56,25 +56,25 @@ void run_one_or_throw(communicator<Transport>& comm, exec::message const& what) 
 }  // namespace detail
 
 template <class Transport, class R>
-void send(communicator<Transport>& comm, R const& data, rank_t peer) {
+void send(communicator<Transport>& comm, R const& data, detail::rank_argument peer) {
   detail::require_message<R const>();
-  detail::run_one_or_throw(comm, detail::message_to(data, peer));
+  detail::run_one_or_throw(comm, detail::message_to(data, peer.nearest()));
 }
 template <class Transport, class R>
-[[nodiscard]] status try_send(communicator<Transport>& comm, R const& data, rank_t peer) noexcept {
+[[nodiscard]] status try_send(communicator<Transport>& comm, R const& data, detail::rank_argument peer) noexcept {
   detail::require_message<R const>();
-  return detail::try_one(comm, detail::message_to(data, peer));
+  return detail::try_one(comm, detail::message_to(data, peer.nearest()));
 }
 
 template <class Transport, class R>
-void receive(communicator<Transport>& comm, R&& out, rank_t peer) {
+void receive(communicator<Transport>& comm, R&& out, detail::rank_argument peer) {
   detail::require_message<R>();
-  detail::run_one_or_throw(comm, detail::message_from(out, peer));
+  detail::run_one_or_throw(comm, detail::message_from(out, peer.nearest()));
 }
 template <class Transport, class R>
-[[nodiscard]] status try_receive(communicator<Transport>& comm, R&& out, rank_t peer) noexcept {
+[[nodiscard]] status try_receive(communicator<Transport>& comm, R&& out, detail::rank_argument peer) noexcept {
   detail::require_message<R>();
-  return detail::try_one(comm, detail::message_from(out, peer));
+  return detail::try_one(comm, detail::message_from(out, peer.nearest()));
 }
 
 }  // namespace collx::inline abi_1

@@ -33,8 +33,9 @@ template <class Contract, class T, class Op, class Endpoint, class Before>
 }
 
 template <class Algorithm, class Contract, class T, class Op, class Endpoint>
-[[nodiscard]] choice choose_move(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> const& args) {
-  return compiled_collective<Contract, T, Op, Endpoint, Algorithm>::choose(engine, args);
+[[nodiscard]] choice choose_move(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> const& args,
+                                 char const* form) {
+  return compiled_collective<Contract, T, Op, Endpoint, Algorithm>::choose(engine, args, form);
 }
 
 }  // namespace detail
@@ -92,8 +93,9 @@ class request_of_two {
       memory_ = engine.memory().take(own + work.bytes_needed());
       work_ = ::new (static_cast<void*>(memory_)) Work(static_cast<Work&&>(work));
       work_->use(memory_ + own);
-      first_with_ = detail::choose_move<Algorithm>(engine, work_->first());
-      second_with_ = detail::choose_move<Algorithm>(engine, work_->second());
+      char const* const form = once ? detail::name_of_started(how) : detail::name_of_persistent(how);
+      first_with_ = detail::choose_move<Algorithm>(engine, work_->first(), form);
+      second_with_ = detail::choose_move<Algorithm>(engine, work_->second(), form);
     } catch (std::bad_alloc const&) {
       release();
       engine.abort(status::aborted);  // the others wait for this rank

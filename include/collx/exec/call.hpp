@@ -13,6 +13,7 @@ struct call {
   char const* collective = "";
   char const* algorithm = "";
   char const* op = "";
+  char const* form = "blocking";
   std::uint64_t element_type = 0;
   std::uint64_t op_type = 0;
   std::uint64_t count = 0;
