@@ -187,8 +187,7 @@ class registered_memory {
                                                    mapping& made) {
     registration_offer const& theirs = all[peer];
     if (theirs.bytes == 0) return vacant;
-    windows::registered_range range{static_cast<std::uintptr_t>(theirs.begin),
-                                    static_cast<std::uintptr_t>(theirs.begin + theirs.bytes), 0};
+    windows::registered_range range{theirs.begin, theirs.begin + theirs.bytes, 0};
     if (is_same(theirs, all[static_cast<std::size_t>(rank_)])) return range;
     // Identities are of one process: of the first of its ranks, to whom they are given.
     std::size_t owner = 0;

@@ -33,13 +33,13 @@ struct peer_view {
   // What to add to an address of the peer's, outside of its window.
   [[nodiscard]] COLLX_HD std::int64_t shift_of(std::uint64_t address) const noexcept {
     for (registered_range const* r = registered; r != nullptr && r->end != 0; ++r)
-      if (r->contains(static_cast<std::uintptr_t>(address))) return r->shift;
+      if (r->contains(address)) return r->shift;
     return heap_shift;
   }
   // What was added to it, to come to an address of this rank's.
   [[nodiscard]] COLLX_HD std::int64_t shift_to(std::uint64_t here) const noexcept {
     for (registered_range const* r = registered; r != nullptr && r->end != 0; ++r)
-      if (r->contains(static_cast<std::uintptr_t>(here - static_cast<std::uint64_t>(r->shift))))
+      if (r->contains(here - static_cast<std::uint64_t>(r->shift)))
         return r->shift;
     return heap_shift;
   }
