@@ -8,7 +8,9 @@
 
 #include <doctest/doctest.h>
 
+#include "collx/algo/direct.hpp"
 #include "collx/bootstrap/local.hpp"
+#include "collx/collective/all_to_all.hpp"
 #include "collx/collective/barrier.hpp"
 #include "collx/collective/send_receive.hpp"
 #include "collx/transport/faulty.hpp"
@@ -68,6 +70,25 @@ TEST_CASE("exchange: a message of another size names the peer and the bytes") {
     status const outcome = ex.try_run();
     if (outcome != status::mismatch && outcome != status::aborted) throw std::runtime_error("to itself");
   });
+}
+
+TEST_CASE(
+    "exchange: a collective's payload that is as long as a piece, and was to be fetched, is no message") {
+  auto const codes = watched::on_processes(
+      2,
+      [](collx::communicator<collx::transport::shm>& comm) {
+        collx::barrier(comm);  // both have said by its end whether they can read the other
+        bool const permitted =
+            comm.engine().endpoint().space().fetched_bytes_min() != static_cast<std::size_t>(-1);
+        if (!permitted) return 0;
+        std::vector<char> in(2 * piece), out(2 * piece);
+        bool const collects = comm.rank() == 1;
+        status const outcome = collects ? collx::try_all_to_all<collx::algo::direct_one_shot>(comm, in, out)
+                                        : collx::try_receive(comm, out, 1);
+        return outcome == (collects ? status::aborted : status::mismatch) ? 0 : 1;
+      },
+      {.staging_bytes = 64 * 1024, .single_copy_bytes = 1024});
+  for (int const code : codes) CHECK(code == 0);
 }
 
 TEST_CASE("exchange: wrong arguments are named, and change nothing") {

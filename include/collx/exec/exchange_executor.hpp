@@ -126,7 +126,11 @@ class exchange_executor : public resumable<Endpoint> {
       chain.expected = true;
       transport::arrival here;
       if (!endpoint_.arrived(lane_, peer, here)) return status::pending;
-      if (here.bytes != bytes) return disagree(peer, chain.what.bytes, chain.done_bytes + here.bytes);
+      // What must be fetched is a collective's, whose ranks call in another order: no message of a list is
+      // lent where its receiver cannot read it.
+      bool const is_no_message = here.data == nullptr && bytes != 0;
+      if (here.bytes != bytes || COLLX_UNLIKELY(is_no_message))
+        return disagree(peer, chain.what.bytes, chain.done_bytes + here.bytes);
       if (here.data != to) device::copy(to, here.data, bytes, chain.what.bytes > device::stream_bytes_min());
       endpoint_.consume(lane_, peer);
       chain.expected = false;
