@@ -15,7 +15,9 @@
 #include "collx/collective/all_gather.hpp"
 #include "collx/collective/all_to_all.hpp"
 #include "collx/collective/barrier.hpp"
+#include "collx/collective/broadcast.hpp"
 #include "collx/collective/gather.hpp"
+#include "collx/collective/reduce.hpp"
 #include "collx/collective/scatter.hpp"
 #include "collx/transport/threads.hpp"
 #include "exec/lent_calls.hpp"
@@ -215,4 +217,44 @@ TEST_CASE("lent blocks: of other lengths are an error, also where the first frag
   CHECK(said[0] != "");
   CHECK(said[1].find("mismatch") != std::string::npos);
   CHECK(said[1].find(std::to_string(3 * fragment * sizeof(int))) != std::string::npos);
+}
+
+TEST_CASE("lent blocks: who calls something else, as long as a first fragment, is told") {
+  // Half of the staging memory.
+  constexpr std::size_t fragment = 64 * 1024 / 2 / sizeof(int);
+  using communicator = collx::communicator<transport>;
+  auto const told = [](auto const& lends, auto const& takes) {
+    std::string said;
+    watched::on_threads<transport>(
+        2,
+        [&](communicator& comm) {
+          // Were it taken for what was waited for, both would go on, with half of what was sent.
+          try {
+            comm.rank() == 0 ? lends(comm) : takes(comm);
+            collx::barrier(comm);
+          } catch (collx::error const& e) {
+            if (comm.rank() == 1) said = e.what();
+          }
+        },
+        small_staging);
+    INFO(said);
+    CHECK(said.find("mismatch") != std::string::npos);
+    CHECK(said.find(std::to_string(2 * fragment * sizeof(int))) != std::string::npos);
+  };
+  auto const scatters = [](communicator& comm) {
+    std::vector<int> in(4 * fragment), own(2 * fragment);
+    collx::scatter<direct_one_shot>(comm, in, own, 0);
+  };
+  auto const gathers = [](communicator& comm) {
+    std::vector<int> own(2 * fragment);
+    collx::gather<direct_one_shot>(comm, own, own, 1);
+  };
+  told(scatters, [](communicator& comm) {
+    std::vector<int> all(fragment);
+    collx::broadcast<direct_one_shot>(comm, all, 0);
+  });
+  told(gathers, [](communicator& comm) {
+    std::vector<int> own(fragment), all(fragment);
+    collx::reduce<direct_one_shot>(comm, own, all, collx::sum, 1);
+  });
 }

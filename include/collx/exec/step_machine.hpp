@@ -269,11 +269,23 @@ class step_machine : public sending<Endpoint> {
       bytes_ = expected_bytes;
       return status::pending;
     }
-    if (COLLX_LIKELY(message.bytes == expected_bytes)) return status::ok;
+    std::size_t sent_bytes = message.bytes;
+    if (COLLX_LIKELY(sent_bytes == expected_bytes)) {
+      if (COLLX_LIKELY(sent_bytes < lend_bytes_min)) return status::ok;
+      std::size_t const block_bytes = bytes_of_strange_block(peer);
+      if (COLLX_LIKELY(block_bytes == 0)) return status::ok;
+      sent_bytes = block_bytes;
+    }
     waits_for_ = peer;
     bytes_ = expected_bytes;
-    peer_bytes_ = message.bytes;
+    peer_bytes_ = sent_bytes;
     return status::mismatch;
+  }
+
+  // Of a block that is lent whole to a rank that waits for something else, since ranks call in different
+  // orders: its sender would take all of it for read, and neither side would hear of the rest. Else 0.
+  [[nodiscard]] COLLX_NEVER_INLINE std::size_t bytes_of_strange_block(rank_t peer) const noexcept {
+    return memory_.moves_blocks() ? 0 : blocks_.lent_bytes(endpoint_, lane_, peer);
   }
 
   // Does something with messages without data: `what(fetching)`.
