@@ -193,13 +193,23 @@ class communicator {
   bool owns_engine_ = false;
 };
 
+// Whether this process is a child, forked since, of the rank whose endpoint this is. What that rank has begun,
+// and who is connected with it, are not the child's: whatever it moved along would be missing there.
+template <class Endpoint>
+[[nodiscard]] COLLX_COLD bool is_of_forked_child([[maybe_unused]] Endpoint const& one) noexcept {
+  if constexpr (requires { one.is_copy(); }) return one.is_copy();
+  else return false;
+}
+
 // Outside the class, so that `extern template` leaves it out: it refers to all that sets a world up.
 template <class Transport>
 communicator<Transport>::~communicator() {
   delete started_;
   if (!owns_engine_) return;
-  engine_->finish_all();
-  engine_->endpoint().leave();
+  if (!is_of_forked_child(engine_->endpoint())) {
+    engine_->finish_all();
+    engine_->endpoint().leave();
+  }
   delete engine_;
   world_->drop();
 }
@@ -235,7 +245,7 @@ class request {
     return *this;
   }
   ~request() {
-    if (engine_ != nullptr) (void)engine_->wait(ticket_);
+    if (engine_ != nullptr && !is_of_forked_child(engine_->endpoint())) (void)engine_->wait(ticket_);
   }
 
   // Moves all requests of the communicator along; true when this one is done. Throws what wait()

@@ -61,3 +61,32 @@ TEST_CASE("tcp: a child that a rank forks takes nothing that has come for it") {
   });
   for (int const code : codes) CHECK(code == 0);
 }
+
+TEST_CASE("tcp: a child that a rank forks does not wait for what the rank has started") {
+  for (bool const waits : {false, true}) {  // whether the request goes before the communicator
+    CAPTURE(waits);
+    auto const codes = watched::on_tcp_processes(2, [&](communicator& comm) {
+      std::vector<int> values(5000, comm.rank() + 1);
+      collx::all_reduce(comm, std::span(values));
+      int word = 0;
+      if (comm.rank() == 1) {
+        collx::receive(comm, std::span(&word, 1), 0);  // the child has ended by then
+        collx::start::all_reduce(comm, std::span(values), collx::sum).wait();
+        return values.front() == 6 && values.back() == 6 ? 0 : 1;
+      }
+      std::optional started(collx::start::all_reduce(comm, std::span(values), collx::sum));
+      pid_t const child = fork();
+      if (child == 0) {
+        if (waits) started.reset();
+        { communicator const copy = std::move(comm); }
+        _exit(0);
+      }
+      int how = -1;
+      if (waitpid(child, &how, 0) != child || how != 0) return 2;
+      collx::send(comm, std::span<int const>(&word, 1), 1);
+      started->wait();
+      return values.front() == 6 && values.back() == 6 ? 0 : 3;
+    });
+    for (int const code : codes) CHECK(code == 0);
+  }
+}

@@ -42,6 +42,9 @@ class shm_world {
   // That the ranks may use, all together, as far as they were bound when they joined.
   [[nodiscard]] int processors() const noexcept { return segment_.head().processors.count(); }
 
+  // In a child that was forked since: the rank is its parent, in whose name it would take leave.
+  [[nodiscard]] COLLX_COLD bool is_copy() const noexcept { return getpid() != process_; }
+
   // Relaxed: taking a reference needs one already. Acquire-release: the last to drop sees all uses.
   void keep() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
   void drop() noexcept {
@@ -53,7 +56,10 @@ class shm_world {
     if (chosen().huge_pages != 0) shared_memory::use_huge_pages(p, bytes);
     return p;
   }
-  void deallocate(std::byte* p, std::size_t bytes) noexcept { heap_.deallocate(p, bytes); }
+  // A forked child's copy of a buffer is the rank's own memory, which others read.
+  void deallocate(std::byte* p, std::size_t bytes) noexcept {
+    if (!is_copy()) heap_.deallocate(p, bytes);
+  }
   [[nodiscard]] std::byte* allocate_block(std::size_t bytes) {
     retired_.release_unused([&](std::byte* block, std::size_t size) { deallocate(block, size); });
     return heap_.allocate(bytes);  // in small pages: most of a block is never touched
@@ -270,6 +276,7 @@ class shm_world {
   array<shared_memory::process_watch> watches_;
   array<std::byte*> blocks_;
   rank_t rank_;
+  pid_t process_ = getpid();
   // Below this two copies are no slower. Measured for two ranks (docs/decisions.md).
   static constexpr std::size_t single_copy_default = 64 * 1024;
   std::size_t single_copy_bytes_ = 0;

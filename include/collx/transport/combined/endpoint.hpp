@@ -68,6 +68,11 @@ class composite_endpoint {
   // Whether all members are on this host; the same on all of them.
   [[nodiscard]] bool all_near() const noexcept { return near_.size() == far_.size(); }
   [[nodiscard]] world_type& space() const noexcept { return *world_; }
+  [[nodiscard]] COLLX_COLD bool is_copy() const noexcept
+    requires requires(far_endpoint const& far) { far.is_copy(); }
+  {
+    return far_.is_copy();
+  }
   COLLX_COLD void leave() noexcept {
     far_.leave();
     near_.leave();

@@ -83,6 +83,12 @@ class endpoint {
   [[nodiscard]] Space& space() const noexcept { return *space_; }
   [[nodiscard]] block_layout const& layout() const noexcept { return layout_; }
 
+  [[nodiscard]] COLLX_COLD bool is_copy() const noexcept
+    requires requires(Space const& space) { space.is_copy(); }
+  {
+    return space_->is_copy();
+  }
+
   // Gives the shared memory of this communicator back, once the other members have left as well. The
   // endpoint is not used afterwards.
   COLLX_COLD void leave() noexcept {

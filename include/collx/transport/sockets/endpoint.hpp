@@ -56,6 +56,7 @@ class tcp_endpoint {
     return memory_.size() + group_.reserved_bytes();
   }
   [[nodiscard]] tcp_world& space() const noexcept { return *world_; }
+  [[nodiscard]] COLLX_COLD bool is_copy() const noexcept { return world_->is_copy(); }
   COLLX_COLD void leave() noexcept { world_->leave(group_); }
 
   void begin(int, std::byte*, std::size_t = 0) noexcept {}

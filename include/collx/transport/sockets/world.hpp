@@ -65,12 +65,15 @@ class tcp_world {
     read_what_came_early(group);
   }
 
+  // In a child that was forked since: the rank is its parent, whose connections these are, too. Whatever were
+  // read from them, or said, would be missing there, or the rank's goodbye.
+  [[nodiscard]] COLLX_COLD bool is_copy() const noexcept { return getpid() != process_; }
+
   // A group's last act: gives its messages to the kernel, as far as anybody still takes them.
   COLLX_COLD void leave(channel_group& group) noexcept {
     std::uint64_t const deadline_us = now_us() + chosen().timeout_us;
     for (;;) {
       posix_lock const held(mutex_);
-      if (is_copy()) return forget(group);
       look_at_all();
       board_.pump_pending();
       if (!group.has_more_to_say() || alarm_.raised() || now_us() >= deadline_us) {
@@ -176,8 +179,8 @@ class tcp_world {
   // Says goodbye, and stays until every byte has reached the peers' machines: what is closed before may be
   // lost with the connection.
   COLLX_COLD ~tcp_world() {
+    if (is_copy()) return;  // without the lock, which another thread may have held, who is not here
     posix_lock const held(mutex_);
-    if (is_copy()) return;
     std::uint64_t const patience_us = alarm_.raised() ? patience_after_failure_us : chosen().timeout_us;
     std::uint64_t const deadline_us = now_us() + patience_us;
     // Or neighbours that are not connected yet would find nobody here, and not know why.
@@ -196,10 +199,6 @@ class tcp_world {
     board_.hang_up();
     while (board_.has_bytes_on_their_way() && now_us() < deadline_us) sched_yield();
   }
-
-  // In a child that was forked since: the rank is its parent, whose connections these are, too. Whatever were
-  // read from them, or said, would be missing there, or the rank's goodbye.
-  [[nodiscard]] COLLX_COLD bool is_copy() const noexcept { return getpid() != process_; }
 
   // ok, or why no message will come from a peer.
   [[nodiscard]] status outlook_of(rank_t peer) noexcept {
