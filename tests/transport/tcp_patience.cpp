@@ -147,24 +147,55 @@ TEST_CASE("tcp: who listens with TLS and sleeps is told of every word of the han
   CHECK_FALSE(net::ready_before(ranks.all[1]->fd(), POLLIN, collx::now_us() + 1'000));
 }
 
-TEST_CASE("tcp: who dials and looks gives up at the time-out, or when he was told to") {
+TEST_CASE("tcp: who dials and looks goes on for longer than the time-out: whoever waits has a deadline") {
   watchdog dog;
-  std::uint64_t const timeout_us = 50'000, longer_us = 60'000'000;
-  for (bool const told : {false, true}) {
-    CAPTURE(told);
-    two ranks(timeout_us);
-    ranks.all[0]->dial(1, 0, 1);
-    if (told) ranks.all[0]->be_patient(longer_us);
-    connection none;
-    std::uint64_t const until_us = collx::now_us() + 4 * timeout_us;
-    bool stands = false;
-    // Who gives up does so when he likes: where this process is not run for long, its time counts less.
-    while (told ? collx::now_us() < until_us : ranks.all[0]->outlook(1) == status::ok)
-      stands = stands || ranks.all[0]->poll(none);
-    CHECK_FALSE(stands);
-    CHECK(ranks.all[0]->outlook(1) == (told ? status::ok : status::timeout));
-    CHECK(ranks.connects() == told);
+  std::uint64_t const timeout_us = 50'000;
+  for (auto const protects : {net::protection::none, net::protection::tls})
+    for (int const looks : {0, 2, 3}) {  // of who is dialled: none, before all is said
+      two ranks(timeout_us, protects);
+      CAPTURE(looks);
+      ranks.all[0]->dial(1, 0, 1);
+      connection none;
+      bool stands = false;
+      for (int i = 0; i < looks && protects == net::protection::tls; ++i) {
+        stands = stands || ranks.all[0]->poll(none);
+        stands = stands || ranks.all[1]->poll(none);
+      }
+      std::uint64_t const until_us = collx::now_us() + 4 * timeout_us;
+      while (collx::now_us() < until_us) stands = stands || ranks.all[0]->poll(none);
+      CHECK(ranks.all[0]->outlook(1) == status::ok);
+      if (!stands) CHECK(ranks.connects());
+    }
+}
+
+TEST_CASE("tcp: a rank that computes for longer than the time-out, while others talk, is nobody's loss") {
+  setenv("COLLX_SECRET", "the secret of these tests", 1);
+  for (bool const tls : {false, true}) {
+    CAPTURE(tls);
+    collx::transport::tcp_settings chosen;
+    chosen.common.timeout_us = 1'000'000;
+    chosen.tls = tls;
+    auto const codes = watched::on_tcp_processes(
+        3,
+        [](communicator& comm) {
+          int word = comm.rank(), go = 1;
+          if (comm.rank() == 1) poll(nullptr, 0, 3'000);
+          std::uint64_t const until_us = collx::now_us() + 3'000'000;
+          while (comm.rank() != 1 && go != 0) {
+            int const peer = 2 - comm.rank();
+            int const said = comm.rank() == 0 ? collx::now_us() < until_us : 1;
+            if (comm.rank() == 0) collx::send(comm, std::span(&said, 1), peer);
+            else collx::receive(comm, std::span(&go, 1), peer);
+            if (comm.rank() == 2) collx::send(comm, std::span<int const>(&go, 1), peer);
+            else collx::receive(comm, std::span(&go, 1), peer);
+          }
+          collx::all_reduce(comm, std::span(&word, 1));
+          return word == 3 ? 0 : 1;
+        },
+        chosen);
+    for (int const code : codes) CHECK(code == 0);
   }
+  unsetenv("COLLX_SECRET");
 }
 
 TEST_CASE("tcp: connections bear silence for as long as the most patient communicator waits") {

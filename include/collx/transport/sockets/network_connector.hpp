@@ -14,7 +14,7 @@ namespace collx::inline abi_1::transport::sockets {
 class network_connector : public connector {
  public:
   // `gate` lets in links for this rank; `addresses[r]`: where rank r's listens; `timeout_us`: how long
-  // somebody is dialled before the wait for him is given up; `protects`: what `gate` expects. Throws error
+  // who has dialled this rank may stall in TLS's handshake; `protects`: what `gate` expects. Throws error
   // (bad_argument, system_failure) if connections are to be encrypted and cannot be.
   COLLX_COLD network_connector(rank_t rank, array<net::address> addresses, net::gate gate,
                                net::credentials const& mine, net::socket_settings const& chosen,
@@ -104,13 +104,14 @@ class network_connector : public connector {
     net::tls_stream* stream;  // with.secured is its owner
     net::tls_side side;
     std::uint64_t begun_us;  // when the one who dials did
-    std::uint64_t deadline_us;
+    std::uint64_t deadline_us;  // never, where this rank has dialled; see call()
     greeting* next;
   };
-  static constexpr std::uint64_t gate_tag = 0, greeting_tag = 1;
+  static constexpr std::uint64_t gate_tag = 0, greeting_tag = 1, never = ~std::uint64_t{0};
 
+  // Without a deadline: whoever is dialled may compute for as long as he likes before he looks. Whoever waits
+  // for him has a deadline of his own, and who does not must not fail later for that.
   COLLX_COLD void call(rank_t peer, int flow) noexcept {
-    std::uint64_t const now = now_us();
     net::introduction const me{net::purpose::link,
                                rank_,
                                peer,
@@ -119,22 +120,22 @@ class network_connector : public connector {
                                protects_};
     auto* const made = new (std::nothrow)
         one_call{net::caller(addresses_[static_cast<std::size_t>(peer)], me, mine_, chosen_,
-                             now + timeout_us_, net::unanswered::means_lost),
-                 now, calls_};
+                             never, net::unanswered::means_lost),
+                 now_us(), calls_};
     if (made == nullptr) failed_[static_cast<std::size_t>(peer)] = status::out_of_memory;
     else calls_ = made;
   }
 
-  // Who was dialled while this rank looked at nothing, because it computed, is not late: from one look to the
-  // next nobody's time gets shorter by more than a quarter of the whole.
+  // Who stalls is not late while this rank looked at nothing, because it computed: from one look to the next
+  // nobody's time gets shorter by more than a quarter of the whole.
   void forgive_pause() noexcept {
     std::uint64_t const now = now_us(), pause_us = now - looked_us_, quarter_us = timeout_us_ / 4;
     looked_us_ = now;
     if (pause_us > quarter_us) extend(pause_us - quarter_us);
   }
   void extend(std::uint64_t more_us) noexcept {
-    for (one_call* each = calls_; each != nullptr; each = each->next) each->talk.extend(more_us);
-    for (greeting* each = greetings_; each != nullptr; each = each->next) each->deadline_us += more_us;
+    for (greeting* each = greetings_; each != nullptr; each = each->next)
+      if (each->deadline_us != never) each->deadline_us += more_us;
   }
 
   // Those that this rank has dialled. True: `next` stands.
@@ -175,8 +176,9 @@ class network_connector : public connector {
     auto* const stream = tls_.stream_over(next.fd.get(), side, key);
     next.secured.reset(stream);
     if (stream == nullptr || !watched_.add(next.fd.get(), greeting_tag)) return false;
-    auto* const made = new (std::nothrow) greeting{
-        static_cast<connection&&>(next), stream, side, begun_us, now_us() + timeout_us_, greetings_};
+    std::uint64_t const deadline_us = side == net::tls_side::dials ? never : now_us() + timeout_us_;
+    auto* const made = new (std::nothrow)
+        greeting{static_cast<connection&&>(next), stream, side, begun_us, deadline_us, greetings_};
     if (made == nullptr) return false;
     greetings_ = made;
     return true;
