@@ -2,12 +2,14 @@
 // A rank gives up before it is connected with anybody, and leaves: the others are told.
 // component: tcp
 // thread sanitizer: no, each rank is a process of one thread
+#include <atomic>
 #include <cstdlib>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include "collx/collx.hpp"
+#include "shared_with_forks.hpp"
 #include "watched_tcp.hpp"
 
 namespace {
@@ -55,15 +57,20 @@ TEST_CASE("tcp: a rank that gives up before it is connected with anybody tells t
 
 TEST_CASE("tcp: who gives up and leaves does not wait for long for a neighbour that looks at nothing") {
   collx::transport::tcp_settings chosen;
-  chosen.common.timeout_us = 80'000'000;
+  chosen.common.timeout_us = 60'000'000;
+  shared_with_forks<std::atomic<bool>> has_left;
   auto const codes = watched::on_tcp_processes(
       2,
-      [](communicator& comm) {
-        if (comm.rank() == 1) return poll(nullptr, 0, 3'000), 0;  // longer than the other one stays
+      [&](communicator& comm) {
+        if (comm.rank() == 1) {
+          while (!*has_left) poll(nullptr, 0, 1);
+          return 0;
+        }
         comm.abort();
         std::uint64_t const before_us = collx::now_us();
         { communicator const leaves = std::move(comm); }
-        return collx::now_us() - before_us < 40'000'000 ? 0 : 1;
+        *has_left = true;
+        return collx::now_us() - before_us < 30'000'000 ? 0 : 1;
       },
       chosen);
   for (int const code : codes) CHECK(code == 0);
