@@ -26,6 +26,7 @@ struct machine {
   std::uint64_t last = 0;
   int opens = 0, closes_of_nothing = 0;
   std::string refused;  // the function that fails
+  int opens_allowed = 1 << 20;
 };
 
 struct driver {
@@ -42,7 +43,7 @@ struct driver {
   int open_handle(ipc_handle const& handle, std::uintptr_t& address) noexcept {
     std::uint64_t number = 0;
     std::memcpy(&number, handle.bytes, sizeof number);
-    if (m->refused == "open" || !m->handles.contains(number)) return 17;
+    if (m->refused == "open" || m->opens == m->opens_allowed || !m->handles.contains(number)) return 17;
     ++m->opens;
     address = std::uintptr_t{++m->last} << 32;
     m->open[address] = number;
@@ -190,6 +191,28 @@ TEST_CASE("where a step fails nothing is left of it, and it is named") {
   CHECK(text.find("cudaIpcGetMemHandle: error 17") != std::string::npos);
   all.m.refused = "";
   CHECK(all.zero.open(offers, all.places[0]) == 0);
+}
+
+TEST_CASE("where a later peer's memory cannot be mapped, what was mapped of others before is closed") {
+  ranks all;
+  auto const offers = all.offers(64, 4096);
+  all.m.opens_allowed = 1;
+  std::string const text =
+      thrown(status::system_failure, [&] { (void)all.zero.open(offers, all.places[0]); });
+  CHECK(text.find("mapping memory of rank 2") != std::string::npos);
+  CHECK(all.m.open.empty());  // or its owner could not free it
+  // What an earlier registration has mapped stays.
+  all.m.opens_allowed = 1 << 20;
+  int const at = all.open(64, 128);
+  std::size_t const open = all.m.open.size();
+  all.places[2] = place_of(3, base + 8 * whole);
+  auto const others = all.offers(0, 16);
+  all.m.opens_allowed = all.m.opens;
+  (void)thrown(status::system_failure, [&] { (void)all.zero.open(others, all.places[0]); });
+  CHECK(all.m.open.size() == open);
+  CHECK(all.m.closes_of_nothing == 0);
+  all.close(at);
+  CHECK(all.m.open.empty());
 }
 
 TEST_CASE("ranks of one process need no handles") {

@@ -134,7 +134,12 @@ class registered_memory {
           rank_, windows::registrations_max);
     array<mapping> theirs(size_);
     array<windows::registered_range> found(size_);
-    for (std::size_t r = 0; r < size_; ++r) found[r] = range_of(all, r, theirs[r]);
+    try {
+      for (std::size_t r = 0; r < size_; ++r) found[r] = range_of(all, r, theirs[r]);
+    } catch (...) {
+      for (mapping& each : theirs) give_up(each);  // to end a lease does not close what it is of
+      throw;
+    }
     for (std::size_t r = 0; r < size_; ++r) entry(r, at) = found[r];
     slots_[at].is_used = true;
     ++used_;
