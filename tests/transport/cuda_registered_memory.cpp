@@ -230,15 +230,19 @@ TEST_CASE("ranks of one process need no handles") {
 TEST_CASE("memory that was freed is noticed when another allocation lies there") {
   ranks all;
   int const at = all.open();
-  CHECK_FALSE(all.zero.is_stale(base + 64, 1));
-  CHECK(all.zero.is_stale(base + 64, 7));
-  CHECK_FALSE(all.zero.is_stale(base + whole, 7));
+  CHECK_FALSE(all.zero.is_stale(base + 64, place_of(1)));
+  CHECK(all.zero.is_stale(base + 64, place_of(7)));
+  CHECK(all.zero.is_stale(base + 64, memory_place{}));  // nothing lies there, or nobody says how much
+  CHECK_FALSE(all.zero.is_stale(base + whole, place_of(7, base + whole)));
+  // A larger one, of which a call is given what lies before and in the old one.
+  memory_place const larger{memory_kind::device, 0, base - whole, 3 * whole, 8};
+  CHECK(all.zero.is_stale(base - whole, larger));
   all.places[0] = place_of(7);
   std::string const text = thrown(status::bad_argument, [&] { (void)all.offers(0, 8); });
   CHECK(text.find("freed since") != std::string::npos);
   all.close(at);
   all.open();
-  CHECK_FALSE(all.zero.is_stale(base + 64, 7));
+  CHECK_FALSE(all.zero.is_stale(base + 64, place_of(7)));
 }
 
 TEST_CASE("what cannot be exported is refused, each kind in its own words") {

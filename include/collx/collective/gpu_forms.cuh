@@ -139,9 +139,10 @@ template <class Contract, class T, class Op>
   require_stream(Contract::name, where, gpu.device(), gpu.shares_device());
   bool const is_empty = moves_nothing(called_by(p, args));
   if (!is_empty) require_buffers(args, p, gpu.device());
-  for (void const* const memory :
-       {static_cast<void const*>(args.input), static_cast<void const*>(args.output)})
-    gpu.registered().refuse_stale(Contract::name, memory);
+  std::size_t const read = is_empty ? 0 : input_extent(p, args) * sizeof(T),
+                    written = is_empty ? 0 : output_extent(p, args) * sizeof(T);
+  gpu.registered().refuse_stale(Contract::name, args.input, read);
+  gpu.registered().refuse_stale(Contract::name, args.output, written);
   return !is_empty || gpu.size() > 1;
 }
 

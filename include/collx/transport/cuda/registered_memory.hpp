@@ -167,10 +167,12 @@ class registered_memory {
   [[nodiscard]] std::span<windows::registered_range const> lists() const noexcept {
     return {lists_.data(), lists_.size()};
   }
-  // Whether this rank registered the memory at an address when another allocation lay there than `id`.
-  [[nodiscard]] bool is_stale(std::uintptr_t address, std::uint64_t id) const noexcept {
+  // Whether this rank registered something of the allocation that lies at an address now when another one
+  // lay there. One may begin before what was registered: kernels would take the part in it for the old one.
+  [[nodiscard]] bool is_stale(std::uintptr_t address, memory_place const& now) const noexcept {
     for (slot const& each : slots_)
-      if (each.is_used && each.own.contains(address) && each.own.id != id) return true;
+      if (each.is_used && each.own.id != now.id && (each.own.contains(address) || each.own.overlaps(now)))
+        return true;
     return false;
   }
   [[nodiscard]] bool is_empty() const noexcept { return used_ == 0; }

@@ -54,14 +54,17 @@ class registered_windows {
     }
   }
 
-  // Of memory that a call is given: peers would go on reading what lay there before. Throws error
-  // (bad_argument).
-  void refuse_stale(char const* collective, void const* memory) {
+  // Of memory that a call is given, all of its allocations: peers would go on reading what lay there before.
+  // Throws error (bad_argument).
+  void refuse_stale(char const* collective, void const* memory, std::size_t bytes) {
     if (table_.is_empty() || memory == nullptr) return;
-    memory_answer const found = kinds_of_this_process().find(memory, 0);
-    if (found.code != status::ok ||
-        !table_.is_stale(reinterpret_cast<std::uintptr_t>(memory), found.place.id))
-      return;
+    bool is_stale = false;
+    auto const address = reinterpret_cast<std::uintptr_t>(memory);
+    auto const look = [&](memory_place const& place) noexcept {
+      is_stale = is_stale || table_.is_stale(place.bytes == 0 ? address : place.base, place);
+    };
+    (void)kinds_of_this_process().find_each(memory, bytes, look);  // what is wrong with it is told elsewhere
+    if (!is_stale) return;
     throw_error(
         status::bad_argument,
         "%s: memory at %p was registered (register_memory) and freed since; destroy its registration, "
