@@ -37,6 +37,7 @@ class memory_registration {
       });
     } catch (...) {
       if (at_ >= 0) gpu.registered().drop(at_);
+      (void)gpu.try_meet();  // as at the end: who hears of it may free the memory
       throw;
     }
   }
