@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstring>
+#include <exception>
 
 #include "collx/collective/gpu_forms.cuh"
 #include "collx/device/cuda/multimem.cuh"
@@ -47,7 +48,11 @@ class multicast_buffer {
     }
   }
   multicast_buffer(multicast_buffer const&) = delete;
-  ~multicast_buffer() { let_go(); }
+  ~multicast_buffer() {
+    if (std::uncaught_exceptions() > exceptions_) gpu_->abort();  // peers' kernels may wait for this rank
+    gpu_->end_calls();
+    let_go();
+  }
 
   [[nodiscard]] T* data() const noexcept { return reinterpret_cast<T*>(data_); }
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
@@ -83,11 +88,15 @@ class multicast_buffer {
   // By all ranks together: to free memory may wait for the device, so nobody's kernels wait for a rank that
   // does; and a replica goes before what binds it to the others.
   void let_go() noexcept {
+    // To free memory is refused, and ends it, while another thread captures in a stricter mode than this.
+    cudaStreamCaptureMode before = cudaStreamCaptureModeRelaxed;  // as outside_captures, which throws
+    (void)cudaThreadExchangeStreamCaptureMode(&before);
     (void)gpu_->try_meet();
     plain_ = {};
     replica_.undo();
     (void)gpu_->try_meet();
     object_.reset();
+    (void)cudaThreadExchangeStreamCaptureMode(&before);
   }
 
   template <class Transport>
@@ -131,6 +140,7 @@ class multicast_buffer {
   transport::cuda_parts::multicast_replica<driver> replica_;
   transport::cuda_parts::device_block plain_;
   std::byte* data_ = nullptr;
+  int exceptions_ = std::uncaught_exceptions();
 };
 
 namespace detail {
