@@ -245,7 +245,7 @@ class gpu_communicator {
     try {
       together(collective, [&] {
         if (wanted)
-          transport::cuda_parts::make_graph(own_->aside.get(), ready, [&](cudaStream_t s) { put(on(s)); });
+          transport::cuda_parts::make_graph(own_->recorded.get(), ready, [&](cudaStream_t s) { put(on(s)); });
       });
     } catch (...) {
       if (ready != nullptr) (void)cudaGraphExecDestroy(ready);

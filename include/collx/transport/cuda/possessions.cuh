@@ -14,6 +14,8 @@ struct possessions {
 
   own_event last_call;
   own_stream aside;
+  // Graphs are made in this one: abort(), by another thread, uses the other, and must not be captured.
+  own_stream recorded;
   pinned<std::uint32_t> stop;
   pinned<windows::report> report;
   event_pool events{requests_max};
