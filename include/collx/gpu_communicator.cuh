@@ -361,12 +361,12 @@ class gpu_communicator {
     auto const& mine = all[static_cast<std::size_t>(rank())];
     windows_.open(rank(), all, block_, exchange, timeout_us);
     view_.peers = windows_.views();
-    registered_.emplace(windows_, own_->aside.get(), rank(), size(), device_, is_one_process());
     for (auto const& each : all)
       if (each.bytes != mine.bytes || !each.where.is_like(mine.where))
         throw error(status::bad_argument,
                     "gpu_communicator: the COLLX_CUDA_ settings are not the same on all ranks");
     company_ = transport::windows::company_of(all, rank());
+    registered_.emplace(windows_, own_->aside.get(), rank(), size(), device_, is_one_process());
     view_.lanes = company_.lanes_max < view_.where.lanes() ? company_.lanes_max : view_.where.lanes();
     // In one process all memory is mapped already, at the same addresses.
     view_.heap_begin =
