@@ -19,6 +19,7 @@
 #include "collx/collective/gather.hpp"
 #include "collx/collective/reduce.hpp"
 #include "collx/collective/scatter.hpp"
+#include "collx/collective/send_receive.hpp"
 #include "collx/transport/threads.hpp"
 #include "exec/lent_calls.hpp"
 #include "transport/counting.hpp"
@@ -257,4 +258,29 @@ TEST_CASE("lent blocks: who calls something else, as long as a first fragment, i
     std::vector<int> own(fragment), all(fragment);
     collx::reduce<direct_one_shot>(comm, own, all, collx::sum, 1);
   });
+}
+
+TEST_CASE("lent blocks: no piece of a single message, though as long") {
+  // An eighth of the staging memory, as a fragment is where the root may have to stage four blocks.
+  constexpr std::size_t piece = 64 * 1024 / 8 / sizeof(int);
+  for (rank_t const size : {4, 5}) {
+    std::string said;
+    watched::on_threads<transport>(
+        size,
+        [&](collx::communicator<transport>& comm) {
+          std::size_t const blocks = comm.rank() == 0 ? static_cast<std::size_t>(size) : 0;
+          std::vector<int> in(2 * piece * blocks), own(2 * piece);
+          try {
+            if (comm.rank() != 1) collx::scatter<direct_one_shot>(comm, in, own, 0);
+            else collx::receive(comm, std::span(own).first(piece), 0);
+            collx::barrier(comm);
+          } catch (collx::error const& e) {
+            if (comm.rank() == 1) said = e.what();
+          }
+        },
+        {.timeout_us = 3'000'000, .staging_bytes = 64 * 1024});
+    INFO(said);
+    CHECK(said.find("mismatch") != std::string::npos);
+    CHECK(said.find(std::to_string(2 * piece * sizeof(int))) != std::string::npos);
+  }
 }

@@ -127,16 +127,25 @@ class exchange_executor : public resumable<Endpoint> {
       transport::arrival here;
       if (!endpoint_.arrived(lane_, peer, here)) return status::pending;
       // What must be fetched is a collective's, whose ranks call in another order: no message of a list is
-      // lent where its receiver cannot read it.
+      // lent where its receiver cannot read it. So is a block that is lent whole.
       bool const is_no_message = here.data == nullptr && bytes != 0;
-      if (here.bytes != bytes || COLLX_UNLIKELY(is_no_message))
-        return disagree(peer, chain.what.bytes, chain.done_bytes + here.bytes);
+      std::size_t const sent_bytes = length_of(peer, here);
+      if (sent_bytes != bytes || COLLX_UNLIKELY(is_no_message))
+        return disagree(peer, chain.what.bytes, chain.done_bytes + sent_bytes);
       if (here.data != to) device::copy(to, here.data, bytes, chain.what.bytes > device::stream_bytes_min());
       endpoint_.consume(lane_, peer);
       chain.expected = false;
       if (piece_done(chain, bytes)) return status::ok;
     } while (!yields_);
     return status::pending;
+  }
+
+  // Of what has arrived; of a block that is lent whole, all of it: its sender would take the rest for read.
+  [[nodiscard]] std::size_t length_of(rank_t peer, transport::arrival const& here) noexcept {
+    if constexpr (requires { Endpoint::lends_blocks; })
+      if (here.bytes >= lend_bytes_min)
+        if (std::size_t const block = endpoint_.lent_block_bytes(lane_, peer); block != 0) return block;
+    return here.bytes;
   }
 
   // Staging is freed in the order in which it was marked, once its receivers are done. They take what
