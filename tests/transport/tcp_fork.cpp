@@ -90,3 +90,50 @@ TEST_CASE("tcp: a child that a rank forks does not wait for what the rank has st
     for (int const code : codes) CHECK(code == 0);
   }
 }
+
+namespace {
+
+// Starts `what` on both ranks, rank 0 with a fork between: its child destroys what was started.
+template <class Start>
+int forks_behind(communicator& comm, Start const& start) {
+  int word = 0;
+  if (comm.rank() == 1) {
+    collx::receive(comm, std::span(&word, 1), 0);  // the child has ended by then
+    start().wait();
+    return 0;
+  }
+  std::optional started(start());
+  pid_t const child = fork();
+  if (child == 0) {
+    started.reset();
+    _exit(0);
+  }
+  int how = -1;
+  if (waitpid(child, &how, 0) != child || how != 0) return 2;
+  collx::send(comm, std::span<int const>(&word, 1), 1);
+  started->wait();
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("tcp: nor for a group, a list of messages, or a request of two") {
+  auto const codes = watched::on_tcp_processes(2, [](communicator& comm) {
+    std::vector<int> values(5000, comm.rank() + 1), all(10'000);
+    collx::all_reduce(comm, std::span(values));
+    collx::group some(comm);
+    some.all_reduce(values);
+    int code = forks_behind(comm, [&] { return some.start(); });
+    if (code != 0 || values.front() != 6) return code + 10;
+    std::vector<int> const leaf(all.size(), 1);
+    code = forks_behind(
+        comm, [&] { return collx::start::all_reduce_fixed_tree(comm, collx::fixed_tree{2}, leaf, all); });
+    if (code != 0 || all.back() != 2) return code + 20;
+    std::vector<int> leaf_of_peer(values.size());
+    collx::exchange list(comm);
+    list.send(values, 1 - comm.rank());
+    list.receive(leaf_of_peer, 1 - comm.rank());
+    return forks_behind(comm, [&] { return list.start(); });
+  });
+  for (int const code : codes) CHECK(code == 0);
+}

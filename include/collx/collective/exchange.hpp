@@ -127,7 +127,9 @@ class exchange {
   }
   exchange(exchange const&) = delete;
   exchange& operator=(exchange const&) = delete;
-  ~exchange() { finish(); }
+  ~exchange() {
+    if (started_ && !is_of_forked_child(engine_.endpoint())) finish();
+  }
 
   template <class R>
   void send(R&& data, detail::rank_argument peer) {

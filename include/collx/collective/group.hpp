@@ -49,7 +49,9 @@ class group {
         rounds_(calls_max) {}
   group(group const&) = delete;
   group& operator=(group const&) = delete;
-  ~group() { (void)finish(); }
+  ~group() {
+    if (in_flight_ && !is_of_forked_child(comm_.engine().endpoint())) (void)finish();
+  }
 
   template <class In, class Out, class Op = sum_t>
     requires(buffer_like<std::remove_reference_t<In>> && buffer_like<std::remove_reference_t<Out>>)
@@ -329,7 +331,9 @@ class group_request {
     std::swap(of_, other.of_);
     return *this;
   }
-  ~group_request() { (void)try_wait(); }
+  ~group_request() {
+    if (of_ != nullptr && !is_of_forked_child(of_->comm_.engine().endpoint())) (void)try_wait();
+  }
 
   [[nodiscard]] bool test() {
     Group* const of = of_;

@@ -63,7 +63,7 @@ class request_of_two {
     return *this;
   }
   ~request_of_two() {
-    (void)try_wait();
+    if (running_ && !is_of_forked_child(engine_->endpoint())) (void)try_wait();
     release();
   }
 
