@@ -103,8 +103,8 @@ class gpu_communicator {
     (void)try_meet();
     // Graphs that were started long ago may run still, which last_call knows nothing of. All of them were by
     // now, on all ranks, so none waits for what a rank would do after this. To free memory of cudaMalloc
-    // waits for them; to unmap that of descriptors does not.
-    if (has_descriptors_) rest_or_leave();
+    // waits for them; to unmap that of peers does not, or is not known to.
+    if (has_descriptors_ || !is_one_process()) rest_or_leave();
     windows_.close();
     (void)try_meet();
     // Before peers go on: to free memory waits for the device, and so for a kernel that they put into another

@@ -61,7 +61,8 @@ void send(communicator<Transport>& comm, R const& data, detail::rank_argument pe
   detail::run_one_or_throw(comm, detail::message_to(data, peer.nearest()));
 }
 template <class Transport, class R>
-[[nodiscard]] status try_send(communicator<Transport>& comm, R const& data, detail::rank_argument peer) noexcept {
+[[nodiscard]] status try_send(communicator<Transport>& comm, R const& data,
+                              detail::rank_argument peer) noexcept {
   detail::require_message<R const>();
   return detail::try_one(comm, detail::message_to(data, peer.nearest()));
 }
@@ -72,7 +73,8 @@ void receive(communicator<Transport>& comm, R&& out, detail::rank_argument peer)
   detail::run_one_or_throw(comm, detail::message_from(out, peer.nearest()));
 }
 template <class Transport, class R>
-[[nodiscard]] status try_receive(communicator<Transport>& comm, R&& out, detail::rank_argument peer) noexcept {
+[[nodiscard]] status try_receive(communicator<Transport>& comm, R&& out,
+                                 detail::rank_argument peer) noexcept {
   detail::require_message<R>();
   return detail::try_one(comm, detail::message_from(out, peer.nearest()));
 }

@@ -57,7 +57,7 @@ class lent_blocks {
   // may lie behind.
   [[nodiscard]] static lent_part part(memory_map const& memory, std::size_t fragment, run const& target,
                                       std::size_t block_bytes, bool at_once) noexcept {
-    bool const whole = at_once && memory.takes_blocks_whole();
+    bool const whole = at_once && fragment == 0 && memory.takes_blocks_whole();
     return {memory.bytes_before(fragment), {target.data, whole ? block_bytes : target.bytes}};
   }
 

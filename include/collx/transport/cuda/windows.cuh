@@ -135,9 +135,10 @@ class window_mappings {
     host_views_ = std::move(views);
   }
 
-  // As close(), but what was mapped by descriptors stays mapped, for good; see mapped_memory::leave().
+  // As close(), but what was mapped stays mapped, for good; see mapped_memory::leave().
   void leave() noexcept {
     for (mapped_memory<cuda_virtual_memory>& each : imported_) each.leave();
+    opened_ = {};
     close();
   }
   void close() noexcept {
