@@ -193,8 +193,8 @@ class communicator {
   bool owns_engine_ = false;
 };
 
-// Whether this process is a child, forked since, of the rank whose endpoint this is. What that rank has begun,
-// and who is connected with it, are not the child's: whatever it moved along would be missing there.
+// Whether this process is a child, forked since, of the rank whose endpoint this is. What that rank has
+// begun, and who is connected with it, are not the child's: whatever it moved along would be missing there.
 template <class Endpoint>
 [[nodiscard]] COLLX_COLD bool is_of_forked_child([[maybe_unused]] Endpoint const& one) noexcept {
   if constexpr (requires { one.is_copy(); }) return one.is_copy();

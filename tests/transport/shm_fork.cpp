@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank forks: the child, which has copies of everything but of the memory that ranks share, takes no leave in
-// the rank's name when it ends, and wipes nothing.
+// A rank forks: the child, which has copies of everything but of the memory that ranks share, takes no leave
+// in the rank's name when it ends, and wipes nothing.
 // component: tcp
 // thread sanitizer: no, each rank is a process of one thread
 #include <vector>
