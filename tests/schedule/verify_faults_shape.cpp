@@ -241,7 +241,7 @@ TEST_CASE("verify: what is said of schedules that move blocks holds") {
   auto const holds = []<class S>(S) {
     static_assert(S::moves_blocks);
     for (rank_t size = 1; size <= 6; ++size)
-      for (std::uint32_t const uneven : {0, 1}) CHECK(verify<S>(size, size / 2, {.uneven = uneven}).ok());
+      for (std::uint32_t const uneven : {0u, 1u}) CHECK(verify<S>(size, size / 2, {.uneven = uneven}).ok());
   };
   holds(collx::algo::direct_one_shot::all_gather{});
   holds(collx::algo::direct_one_shot::all_to_all{});
