@@ -16,7 +16,7 @@ using collx::detail::stream_state;
 using fake_memory::address_of;
 using fake_memory::pointer_to;
 using fake_memory::unit;
-using transport::cuda_parts::memory_kind;
+using transport::cuda_parts::place_kind;
 
 // What a call of a group on device 1 says; nothing if it is let through.
 template <class Call>
@@ -48,10 +48,10 @@ struct machine {
 
 TEST_CASE("gpu misuse: memory that a kernel of the group cannot use is refused, each kind in its own words") {
   machine m;
-  m.space.allocate(address_of(0), unit, memory_kind::device, 1);
-  m.space.allocate(address_of(4), unit, memory_kind::device, 0);
-  m.space.allocate(address_of(8), unit, memory_kind::pinned, 1);
-  m.space.allocate(address_of(12), unit, memory_kind::managed, 0);
+  m.space.allocate(address_of(0), unit, place_kind::device, 1);
+  m.space.allocate(address_of(4), unit, place_kind::device, 0);
+  m.space.allocate(address_of(8), unit, place_kind::pinned, 1);
+  m.space.allocate(address_of(12), unit, place_kind::managed, 0);
   for (int again = 0; again < 2; ++again) {  // the second time from what was kept
     CHECK(m.reduce(address_of(0), unit) == "");
     CHECK(m.reduce(address_of(12), unit) == "");  // moves to where it is used
@@ -68,22 +68,22 @@ TEST_CASE("gpu misuse: memory that a kernel of the group cannot use is refused, 
 
 TEST_CASE("gpu misuse: freed memory is refused, and so is what another GPU has got at that address") {
   machine m;
-  m.space.allocate(address_of(0), unit, memory_kind::device, 1);
+  m.space.allocate(address_of(0), unit, place_kind::device, 1);
   CHECK(m.reduce(address_of(0), unit) == "");
   m.space.release(address_of(0));
   CHECK(says(m.reduce(address_of(0), unit), "memory of the host, or freed"));
-  m.space.allocate(address_of(0), unit, memory_kind::device, 2);
+  m.space.allocate(address_of(0), unit, place_kind::device, 2);
   CHECK(says(m.reduce(address_of(0), unit), "lies on another GPU"));
   m.space.release(address_of(0));
-  m.space.allocate(address_of(0), unit, memory_kind::device, 1);
+  m.space.allocate(address_of(0), unit, place_kind::device, 1);
   CHECK(m.reduce(address_of(0), unit) == "");
 }
 
 TEST_CASE("gpu misuse: a buffer of two allocations is refused where one of them cannot be used") {
   machine m;
-  m.space.allocate(address_of(0), unit, memory_kind::device, 1);
-  m.space.allocate(address_of(1), unit, memory_kind::device, 1);
-  m.space.allocate(address_of(2), unit, memory_kind::pinned, 1);
+  m.space.allocate(address_of(0), unit, place_kind::device, 1);
+  m.space.allocate(address_of(1), unit, place_kind::device, 1);
+  m.space.allocate(address_of(2), unit, place_kind::pinned, 1);
   CHECK(m.reduce(address_of(0), 2 * unit) == "");
   CHECK(says(m.reduce(address_of(0), 3 * unit), "memory of the host; pass memory of the GPU"));
 }

@@ -18,7 +18,7 @@ using collx::transport::shm;
 
 namespace {
 
-enum class memory_kind { own, symmetric, mixed };
+enum class whose_memory { own, symmetric, mixed };
 
 bool all_ended_well(collx::bootstrap::exit_codes const& codes) {
   for (int const code : codes)
@@ -27,13 +27,13 @@ bool all_ended_well(collx::bootstrap::exit_codes const& codes) {
 }
 
 template <template <class> class Form, class Algorithms = collx::algo::all>
-void walk_in_processes(rank_t size, memory_kind kind) {
+void walk_in_processes(rank_t size, whose_memory kind) {
   auto const codes = watched::on_processes(
       size,
       [&](collx::communicator<shm>& comm) {
         std::vector<oracle::element> own(memory_count(size));
         auto const symmetric = comm.allocate<oracle::element>(memory_count(size));
-        bool const mine = kind == memory_kind::own || (kind == memory_kind::mixed && comm.rank() % 2 == 0);
+        bool const mine = kind == whose_memory::own || (kind == whose_memory::mixed && comm.rank() % 2 == 0);
         auto const all = [](oracle::setting const&) { return true; };
         if (walk<Form, Algorithms>(comm, mine ? own.data() : symmetric.data(), all) == 0)
           throw std::runtime_error("walked nothing");
@@ -49,7 +49,7 @@ TEST_CASE("shm: every schedule of 1 to 8 processes gives what the reference give
   for (rank_t size = 1; size <= 8; ++size) {
     if (!sample::takes_running(size)) continue;
     CAPTURE(size);
-    walk_in_processes<forms::blocking>(size, memory_kind::own);
+    walk_in_processes<forms::blocking>(size, whose_memory::own);
   }
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("shm: the same with symmetric memory") {
   for (rank_t size = 1; size <= 8; ++size) {
     if (!sample::takes_running(size)) continue;
     CAPTURE(size);
-    walk_in_processes<forms::tried>(size, memory_kind::symmetric);
+    walk_in_processes<forms::tried>(size, whose_memory::symmetric);
   }
 }
 
@@ -68,7 +68,7 @@ TEST_CASE("shm: the same with private memory on some ranks and symmetric memory 
     if (!sample::takes_running(size)) continue;
     CAPTURE(size);
     // The matrix on mailboxes starts all of them.
-    walk_in_processes<forms::started, sample::algorithms>(size, memory_kind::mixed);
+    walk_in_processes<forms::started, sample::algorithms>(size, whose_memory::mixed);
   }
 }
 

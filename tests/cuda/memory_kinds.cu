@@ -29,7 +29,7 @@ void* allocate(Allocate const& call) {
 }
 
 // Twice: asked of the driver, and remembered.
-memory_place find(memory_kinds<cuda_driver>& kinds, void* p, memory_kind kind) {
+memory_place find(memory_kinds<cuda_driver>& kinds, void* p, place_kind kind) {
   memory_answer const first = kinds.find(p, bytes);
   memory_answer const again = kinds.find(static_cast<char*>(p) + bytes - 1, 1);
   require(first.code == status::ok && again.code == status::ok, "the driver answers");
@@ -47,11 +47,11 @@ void reuse_addresses(memory_kinds<cuda_driver>& kinds, bool told) {
   int came_again = 0;
   for (int round = 0; round < 8; ++round) {
     void* const p = allocate([](void** out) { return cudaMalloc(out, bytes); });
-    memory_place const old = find(kinds, p, memory_kind::device);
+    memory_place const old = find(kinds, p, place_kind::device);
     if (told) kinds.forget(p);
     require(cudaFree(p) == cudaSuccess, "cudaFree");
     void* const q = allocate([](void** out) { return cudaMalloc(out, 2 * bytes); });
-    memory_place const fresh = find(kinds, q, memory_kind::device);
+    memory_place const fresh = find(kinds, q, place_kind::device);
     require(fresh.id != 0 && fresh.id != old.id, "another allocation has another identity");
     require(fresh.bytes >= 2 * bytes, "and its own size");
     came_again += p == q;
@@ -67,19 +67,19 @@ void every_kind(memory_kinds<cuda_driver>& kinds) {
   void* const managed = allocate([](void** out) { return cudaMallocManaged(out, bytes); });
   void* const device = allocate([](void** out) { return cudaMalloc(out, bytes); });
   void* const host = std::aligned_alloc(4096, bytes);
-  require(find(kinds, pinned, memory_kind::pinned).contains(reinterpret_cast<std::uintptr_t>(pinned)),
+  require(find(kinds, pinned, place_kind::pinned).contains(reinterpret_cast<std::uintptr_t>(pinned)),
           "extent");
   // Drivers need not say how long it is.
-  memory_place const moving = find(kinds, managed, memory_kind::managed);
+  memory_place const moving = find(kinds, managed, place_kind::managed);
   require(moving.bytes == 0 || moving.contains(reinterpret_cast<std::uintptr_t>(managed)), "extent");
-  require(find(kinds, device, memory_kind::device).device == 0, "device 0");
-  find(kinds, host, memory_kind::host);
+  require(find(kinds, device, place_kind::device).device == 0, "device 0");
+  find(kinds, host, place_kind::host);
   require(kinds.find(device, ~std::size_t{0} / 2).code == status::bad_argument, "too long a range");
   require(cudaHostRegister(host, bytes, cudaHostRegisterDefault) == cudaSuccess, "cudaHostRegister");
-  find(kinds, host, memory_kind::pinned);
+  find(kinds, host, place_kind::pinned);
   kinds.forget(host);
   require(cudaHostUnregister(host) == cudaSuccess, "cudaHostUnregister");
-  find(kinds, host, memory_kind::host);
+  find(kinds, host, place_kind::host);
   for (void* const p : {pinned, managed, device}) kinds.forget(p);
   require(cudaFreeHost(pinned) == cudaSuccess && cudaFree(managed) == cudaSuccess &&
               cudaFree(device) == cudaSuccess,
@@ -108,7 +108,7 @@ void export_handles(memory_kinds<cuda_driver>& kinds) {
   }
   {
     decltype(handles)::lease mine, again;
-    memory_place const place = find(kinds, p, memory_kind::device);
+    memory_place const place = find(kinds, p, place_kind::device);
     require(handles.acquire(place, mine) == status::ok && handles.acquire(place, again) == status::ok,
             "exporting");
     require(&mine.value() == &again.value(), "once");

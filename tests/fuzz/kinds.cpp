@@ -63,7 +63,7 @@ class run {
  private:
   void allocate(std::uintptr_t at) {
     std::uint32_t const shape = in_.byte();
-    space_.allocate(at, unit * (1 + shape % 8), static_cast<memory_kind>(1 + (shape >> 4) % 3),
+    space_.allocate(at, unit * (1 + shape % 8), static_cast<place_kind>(1 + (shape >> 4) % 3),
                     static_cast<int>(shape >> 6));
   }
   void release(std::uintptr_t at) {
@@ -82,7 +82,7 @@ class run {
   void acquire(std::uintptr_t at) {
     std::uint32_t const how = in_.byte();
     memory_place const place = ask(at, 1).place;
-    if (place.kind == memory_kind::host) return;
+    if (place.kind == place_kind::host) return;
     table::lease& lease = leases_[how % 4];
     fails_ = how >= 0xf0;
     status const code = values_.acquire(place, lease);

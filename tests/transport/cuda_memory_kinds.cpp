@@ -50,7 +50,7 @@ struct world {
     kinds.emplace(fake_memory::driver{&space}, capacity);
     if (told) kinds->trust_hits();
   }
-  bool allocate(std::size_t at, std::size_t units, memory_kind kind = memory_kind::device, int device = 0) {
+  bool allocate(std::size_t at, std::size_t units, place_kind kind = place_kind::device, int device = 0) {
     return space.allocate(address_of(at), unit * units, kind, device);
   }
   bool release(std::size_t at) {
@@ -88,17 +88,17 @@ constexpr mode both[] = {mode::checked, mode::told};
 TEST_CASE("the kind, the device and the allocation of an address") {
   for (mode const how : both) {
     world w(how);
-    w.allocate(1, 2, memory_kind::pinned, 0);
-    w.allocate(3, 1, memory_kind::device, 3);
-    w.allocate(5, 4, memory_kind::managed, 1);
+    w.allocate(1, 2, place_kind::pinned, 0);
+    w.allocate(3, 1, place_kind::device, 3);
+    w.allocate(5, 4, place_kind::managed, 1);
     for (int round = 0; round < 2; ++round) {
       CHECK(w.find(0).place == memory_place{});
-      CHECK(w.find(1).place == memory_place{memory_kind::pinned, 0, address_of(1), 2 * unit, 1});
+      CHECK(w.find(1).place == memory_place{place_kind::pinned, 0, address_of(1), 2 * unit, 1});
       CHECK(w.find(2).place.id == 1);
-      CHECK(w.find(3).place == memory_place{memory_kind::device, 3, address_of(3), unit, 2});
-      CHECK(w.find(4).place.kind == memory_kind::host);
-      CHECK(w.find(8, unit - 1).place.kind == memory_kind::managed);
-      CHECK(w.find(9, 0).place.kind == memory_kind::host);
+      CHECK(w.find(3).place == memory_place{place_kind::device, 3, address_of(3), unit, 2});
+      CHECK(w.find(4).place.kind == place_kind::host);
+      CHECK(w.find(8, unit - 1).place.kind == place_kind::managed);
+      CHECK(w.find(9, 0).place.kind == place_kind::host);
     }
     CHECK(w.kinds->find(nullptr, 100).place == memory_place{});
   }
@@ -121,7 +121,7 @@ TEST_CASE("a buffer over several allocations, and one that ends in memory of nob
   for (mode const how : both) {
     world w(how);
     for (std::size_t at = 1; at < 4; ++at) w.allocate(at, 1);
-    w.allocate(5, 2, memory_kind::pinned);
+    w.allocate(5, 2, place_kind::pinned);
     using ids_of = std::vector<std::uint64_t>;
     auto const walk = [&](std::uintptr_t from, std::size_t bytes, ids_of const& expected) {
       ids_of ids;
@@ -182,7 +182,7 @@ TEST_CASE("another allocation drops the records that it overlaps") {
       for (std::size_t at = 4; at < 12; ++at) (void)w.find(at);
       w.release(4);
       w.release(8);
-      w.allocate(fresh.at, fresh.units, memory_kind::pinned);
+      w.allocate(fresh.at, fresh.units, place_kind::pinned);
       for (std::size_t at = 0; at < 16; ++at) CHECK(w.agrees(address_of(at), 3));
       for (std::size_t at = 16; at-- != 0;) CHECK(w.agrees(address_of(at), 3));
     }
@@ -196,7 +196,7 @@ TEST_CASE("an untold free: the checked cache sees it, the other when something o
   (void)w.find(8);
   w.space.release(address_of(4));
   w.space.release(address_of(8));
-  w.allocate(6, 8, memory_kind::pinned);
+  w.allocate(6, 8, place_kind::pinned);
   CHECK(w.find(4).place.id == 1);   // nobody said so, which is against the rules
   CHECK(w.find(13).place.id == 3);  // it is found by an address that nothing is known of
   for (std::size_t at = 0; at < 16; ++at) CHECK(w.agrees(address_of(at), 1));
@@ -207,9 +207,9 @@ TEST_CASE("trust_hits drops what it was never told of") {
   w.allocate(4, 1);
   (void)w.find(4);
   w.space.release(address_of(4));
-  w.allocate(4, 1, memory_kind::managed);
+  w.allocate(4, 1, place_kind::managed);
   w.kinds->trust_hits();
-  CHECK(w.find(4).place.kind == memory_kind::managed);
+  CHECK(w.find(4).place.kind == place_kind::managed);
 }
 
 TEST_CASE("more allocations than records: right all the same, and those in use stay") {
@@ -244,11 +244,11 @@ TEST_CASE("an allocation without identity is asked for each time") {
     world w(how);
     w.space.has_identities = false;
     w.allocate(0, 2);
-    for (int i = 0; i < 3; ++i) CHECK(w.find(0, 0, 2 * unit).place.kind == memory_kind::device);
+    for (int i = 0; i < 3; ++i) CHECK(w.find(0, 0, 2 * unit).place.kind == place_kind::device);
     CHECK(w.asked() == world::questions{0, 6});
     w.release(0);
-    w.allocate(0, 1, memory_kind::pinned);
-    CHECK(w.find(0).place.kind == memory_kind::pinned);
+    w.allocate(0, 1, place_kind::pinned);
+    CHECK(w.find(0).place.kind == place_kind::pinned);
   }
 }
 
@@ -263,7 +263,7 @@ TEST_CASE("memory that changes hands while it is described") {
       --left;
       bool const begins = w.release(4);
       if (!begins) w.release(3);
-      w.allocate(begins ? 3 : 4, begins ? 3 : 4, begins ? memory_kind::pinned : memory_kind::device);
+      w.allocate(begins ? 3 : 4, begins ? 3 : 4, begins ? place_kind::pinned : place_kind::device);
     };
     memory_answer const answer = w.find(4);
     // Each of 16 attempts sees four changes at most: fewer than 61 leave one alone, 64 leave none.
@@ -281,7 +281,7 @@ TEST_CASE("what is told of while it is described is not kept") {
   (void)w.find(4);
   w.space.between = nullptr;
   w.space.release(address_of(4));
-  w.allocate(4, 1, memory_kind::pinned);
+  w.allocate(4, 1, place_kind::pinned);
   CHECK(w.agrees(address_of(4), 1));
 }
 
@@ -295,7 +295,7 @@ bool take_step(world& w, std::size_t step) {
   constexpr std::size_t at[] = {0, 0, 0, 1, 1, 2}, units[] = {1, 2, 3, 1, 2, 1};
   if (step < 6) {
     bool const odd = w.space.now() % 2 != 0;
-    return w.allocate(at[step], units[step], odd ? memory_kind::pinned : memory_kind::device, odd);
+    return w.allocate(at[step], units[step], odd ? place_kind::pinned : place_kind::device, odd);
   }
   if (step < 9) return w.release(step - 6);
   CHECK(w.agrees(address_of(step - 9) + 10, unit));
@@ -341,7 +341,7 @@ TEST_CASE("long random sequences, by seed") {
       std::size_t const at = random.below(static_cast<std::uint32_t>(units));
       std::uint32_t const what = random.below(10);
       if (what < 2) {
-        w.allocate(at, 1 + random.below(1 + random.below(12)), static_cast<memory_kind>(1 + random.below(3)),
+        w.allocate(at, 1 + random.below(1 + random.below(12)), static_cast<place_kind>(1 + random.below(3)),
                    static_cast<int>(random.below(4)));
       } else if (what < 4) {
         w.release(at);

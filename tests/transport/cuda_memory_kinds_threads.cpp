@@ -38,7 +38,7 @@ bool was_true(std::vector<fake_memory::space::life> const& lives, question const
   // Freed and allocated more often than find() tries: it says that it cannot tell.
   if (q.answer.code == status::bad_argument && place == memory_place{}) return true;
   if (q.answer.code != status::ok) return false;
-  if (place.kind == memory_kind::host) return place == memory_place{} && !always_taken(lives, q);
+  if (place.kind == place_kind::host) return place == memory_place{} && !always_taken(lives, q);
   auto const& life = lives.at(place.id - 1);
   return life.place == place && place.contains(q.address) && life.born <= q.ended && life.died > q.began;
 }
@@ -57,14 +57,14 @@ std::vector<question> ask_at_random(fake_memory::space& space, fake_memory::kind
   return asked;
 }
 
-memory_kind some_kind(replayable_random& random) { return static_cast<memory_kind>(1 + random.below(3)); }
+place_kind some_kind(replayable_random& random) { return static_cast<place_kind>(1 + random.below(3)); }
 
 }  // namespace
 
 TEST_CASE("a record is read as it was written at once, or not at all") {
   place_record record;
   auto const of_number = [](std::uint64_t n) {
-    return memory_place{static_cast<memory_kind>(n % 4), static_cast<int>(n), n + 1, n + 2, n + 3};
+    return memory_place{static_cast<place_kind>(n % 4), static_cast<int>(n), n + 1, n + 2, n + 3};
   };
   record.write(of_number(0));
   std::atomic<bool> reading{true};
@@ -130,7 +130,7 @@ TEST_CASE("told: three threads hand the same addresses to each other") {
         replayable_random random(i);
         for (int round = 0; round < 4000; ++round) {
           std::size_t const at = random.below(unit_count), units = 1 + random.below(3);
-          memory_kind const kind = some_kind(random);
+          place_kind const kind = some_kind(random);
           if (!space.allocate(address_of(at), unit * units, kind, static_cast<int>(i))) continue;
           for (int look = 0; look < 4; ++look) {
             std::uintptr_t const address =

@@ -62,7 +62,7 @@ constexpr std::uintptr_t base = 0x7f0000000000;
 constexpr std::size_t whole = 1 << 20;
 
 memory_place place_of(std::uint64_t id, std::uintptr_t at = base) {
-  return {memory_kind::device, 0, at, whole, id};
+  return {place_kind::device, 0, at, whole, id};
 }
 
 // Three ranks, of which the last two are one process. Each has an allocation at the same address as others of
@@ -235,7 +235,7 @@ TEST_CASE("memory that was freed is noticed when another allocation lies there")
   CHECK(all.zero.is_stale(base + 64, memory_place{}));  // nothing lies there, or nobody says how much
   CHECK_FALSE(all.zero.is_stale(base + whole, place_of(7, base + whole)));
   // A larger one, of which a call is given what lies before and in the old one.
-  memory_place const larger{memory_kind::device, 0, base - whole, 3 * whole, 8};
+  memory_place const larger{place_kind::device, 0, base - whole, 3 * whole, 8};
   CHECK(all.zero.is_stale(base - whole, larger));
   all.places[0] = place_of(7);
   std::string const text = thrown(status::bad_argument, [&] { (void)all.offers(0, 8); });
@@ -256,9 +256,9 @@ TEST_CASE("what cannot be exported is refused, each kind in its own words") {
   says(place, false, "cudaMallocAsync");
   place.device = 1;
   says(place, true, "another GPU");
-  place.kind = memory_kind::managed;
+  place.kind = place_kind::managed;
   says(place, true, "cudaMallocManaged");
-  place.kind = memory_kind::pinned;
+  place.kind = place_kind::pinned;
   says(place, true, "memory of the host");
   says({}, true, "or freed");
   says(place_of(0), true, "no handle");

@@ -52,7 +52,7 @@ struct maker {
 using table = registrations<handle, maker>;
 
 memory_place place_at(std::size_t at, std::size_t units, std::uint64_t id) {
-  return {memory_kind::device, 0, address_of(at), unit * units, id};
+  return {place_kind::device, 0, address_of(at), unit * units, id};
 }
 
 }  // namespace
@@ -192,13 +192,13 @@ TEST_CASE("sweep asks the driver once for each allocation that has a value") {
   table values(maker{&book}, 8);
   table::lease mine;
   for (std::size_t i = 0; i < 4; ++i) {
-    space.allocate(address_of(i), unit, memory_kind::device, 0);
+    space.allocate(address_of(i), unit, place_kind::device, 0);
     REQUIRE(values.acquire(space.at(address_of(i)), mine) == status::ok);
   }
   REQUIRE(values.acquire(place_at(0, 1, 77), mine, 5) == status::ok);  // of another process: not asked for
   space.release(address_of(1));
   space.release(address_of(2));
-  space.allocate(address_of(2), unit, memory_kind::device, 0);
+  space.allocate(address_of(2), unit, place_kind::device, 0);
   values.sweep(driver);
   CHECK(space.id_queries == 4);
   CHECK(book.undone == 2);
@@ -220,7 +220,7 @@ TEST_CASE("random use of memory that comes and goes, by seed") {
         std::uintptr_t const at = address_of(random.below(12));
         table::lease& lease = leases[random.below(static_cast<std::uint32_t>(leases.size()))];
         switch (random.below(8)) {
-          case 0: space.allocate(at, unit * (1 + random.below(4)), memory_kind::device, 0); break;
+          case 0: space.allocate(at, unit * (1 + random.below(4)), place_kind::device, 0); break;
           case 1:
             if (space.begins_at(at)) space.release(at);
             break;
@@ -231,7 +231,7 @@ TEST_CASE("random use of memory that comes and goes, by seed") {
             break;
           default: {
             memory_place const place = space.at(at);
-            if (place.kind == memory_kind::host) break;
+            if (place.kind == place_kind::host) break;
             bool const fails = random.below(10) == 0;
             if (fails) book.next = status::not_supported;
             status const code = values.acquire(place, lease);

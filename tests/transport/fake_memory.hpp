@@ -13,7 +13,7 @@
 
 namespace fake_memory {
 
-using collx::transport::cuda_parts::memory_kind;
+using collx::transport::cuda_parts::place_kind;
 using collx::transport::cuda_parts::memory_place;
 
 inline constexpr std::uintptr_t unit = 256;
@@ -37,7 +37,7 @@ class space {
   };
 
   // False, and nothing happens, where something lies already.
-  bool allocate(std::uintptr_t base, std::size_t bytes, memory_kind kind, int device) {
+  bool allocate(std::uintptr_t base, std::size_t bytes, place_kind kind, int device) {
     std::lock_guard const only_me(mutex_);
     memory_place const place{kind, device, base, bytes, lives_.size() + 1};
     auto const next = live_.lower_bound(base);
@@ -96,7 +96,7 @@ struct driver {
     ++of->descriptions;
     if (of->failure != 0) return of->failure;
     memory_place const kinds = of->at(address);
-    if (kinds.kind == memory_kind::host) return 0;
+    if (kinds.kind == place_kind::host) return 0;
     place.kind = kinds.kind;
     place.device = kinds.device;
     if (of->between) of->between();

@@ -14,15 +14,15 @@ namespace collx::inline abi_1::detail {
 template <class Kinds>
 void require_on_device(Kinds& kinds, char const* collective, char const* which, void const* memory,
                        std::size_t bytes, std::size_t alignment, int device) {
-  using transport::cuda_parts::memory_kind;
+  using transport::cuda_parts::place_kind;
   char const* what = nullptr;
   auto const look = [&](transport::cuda_parts::memory_place const& place) noexcept {
     if (what != nullptr) return;
-    if (place.kind == memory_kind::host) what = "is not memory that CUDA knows: memory of the host, or freed";
-    else if (place.kind == memory_kind::pinned)
+    if (place.kind == place_kind::host) what = "is not memory that CUDA knows: memory of the host, or freed";
+    else if (place.kind == place_kind::pinned)
       what =
           "is memory of the host; pass memory of the GPU, or call the collective on the host's communicator";
-    else if (place.kind == memory_kind::device && place.device != device)
+    else if (place.kind == place_kind::device && place.device != device)
       what = "lies on another GPU than the group's";
   };
   auto const answer = kinds.find_each(memory, bytes, look);

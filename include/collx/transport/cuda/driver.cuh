@@ -99,9 +99,9 @@ class cuda_driver {
     return functions_->attributes(6, what, where, address);
   }
 
-  [[nodiscard]] static memory_kind kind_of(parts const& found) noexcept {
-    if (found.is_managed != 0) return memory_kind::managed;
-    return found.type == CU_MEMORYTYPE_HOST ? memory_kind::pinned : memory_kind::device;
+  [[nodiscard]] static place_kind kind_of(parts const& found) noexcept {
+    if (found.is_managed != 0) return place_kind::managed;
+    return found.type == CU_MEMORYTYPE_HOST ? place_kind::pinned : place_kind::device;
   }
 
   // The attributes give the range of addresses that was reserved, of which several allocations may be mapped;
@@ -113,7 +113,7 @@ class cuda_driver {
     if (functions_->range(&begin, &bytes, address) == CUDA_SUCCESS) {
       place.base = begin;
       place.bytes = bytes;
-    } else if (place.kind != memory_kind::device) {
+    } else if (place.kind != place_kind::device) {
       place.base = found.begin;
       place.bytes = found.bytes;
     }
@@ -130,9 +130,9 @@ class cuda_driver {
       return code == cudaErrorInvalidValue ? 0 : static_cast<int>(CUDA_ERROR_INVALID_CONTEXT);
     }
     switch (found.type) {
-      case cudaMemoryTypeHost: place.kind = memory_kind::pinned; break;
-      case cudaMemoryTypeDevice: place.kind = memory_kind::device; break;
-      case cudaMemoryTypeManaged: place.kind = memory_kind::managed; break;
+      case cudaMemoryTypeHost: place.kind = place_kind::pinned; break;
+      case cudaMemoryTypeDevice: place.kind = place_kind::device; break;
+      case cudaMemoryTypeManaged: place.kind = place_kind::managed; break;
       default: return 0;
     }
     place.device = found.device;

@@ -14,7 +14,7 @@
 //   find() says is true, for memory that nobody frees during the call. After a free that nobody told of there
 //   is none, until something is found that overlaps.
 //
-// Memory that CUDA does not know (memory_kind::host) has no allocation to keep a record of, and is asked for
+// Memory that CUDA does not know (place_kind::host) has no allocation to keep a record of, and is asked for
 // each time: one question. Where all buffers are host memory, a program says so and does not come here.
 //
 // Without CUDA: `Driver` asks it (driver.hpp), or pretends to (the tests).
@@ -80,7 +80,7 @@ class memory_kinds {
       memory_answer answer = find(reinterpret_cast<void const*>(address), 0);
       if (answer.code != status::ok) return answer;
       memory_place const& place = answer.place;
-      if (place.kind == memory_kind::host && !first) answer.code = status::bad_argument;
+      if (place.kind == place_kind::host && !first) answer.code = status::bad_argument;
       else visit(place);
       if (!place.contains(address) || place.reaches(address, bytes)) return answer;
       std::size_t const here = place.bytes - (address - place.base);
@@ -161,7 +161,7 @@ class memory_kinds {
       std::uint64_t const ends = ends_.load(std::memory_order_acquire);
       memory_place first, second;
       if (int const error = driver_.describe(address, first)) return {status::system_failure, error, {}};
-      if (first.kind == memory_kind::host) return {};
+      if (first.kind == place_kind::host) return {};
       if (int const error = driver_.describe(address, second)) return {status::system_failure, error, {}};
       if (first != second) continue;
       // Nobody could tell it from its successor, or it is not around the address: good for this time only.

@@ -10,25 +10,25 @@
 
 namespace collx::inline abi_1::transport::cuda_parts {
 
-enum class memory_kind : std::uint8_t {
+enum class place_kind : std::uint8_t {
   host,    // memory that CUDA knows nothing of
   pinned,  // host memory that CUDA allocated or registered
   device,
   managed,  // moves between host and devices
 };
 
-[[nodiscard]] constexpr char const* name(memory_kind kind) noexcept {
+[[nodiscard]] constexpr char const* name(place_kind kind) noexcept {
   switch (kind) {
-    case memory_kind::host: return "host";
-    case memory_kind::pinned: return "pinned host";
-    case memory_kind::device: return "device";
-    case memory_kind::managed: return "managed";
+    case place_kind::host: return "host";
+    case place_kind::pinned: return "pinned host";
+    case place_kind::device: return "device";
+    case place_kind::managed: return "managed";
   }
   return "unknown";
 }
 
 struct memory_place {
-  memory_kind kind = memory_kind::host;
+  place_kind kind = place_kind::host;
   std::int32_t device = -1;  // as CUDA numbers them in this process; -1: host memory that CUDA does not know
   std::uintptr_t base = 0;   // where the allocation begins
   std::size_t bytes = 0;     // how long it is; 0: nobody says

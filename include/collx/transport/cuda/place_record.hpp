@@ -24,7 +24,7 @@ class alignas(64) place_record {
     place.bytes = bytes_.load(std::memory_order_acquire);
     place.id = id_.load(std::memory_order_acquire);
     std::uint64_t const what = what_.load(std::memory_order_acquire);
-    place.kind = static_cast<memory_kind>(what & 0xff);
+    place.kind = static_cast<place_kind>(what & 0xff);
     place.device = static_cast<std::int32_t>(static_cast<std::uint32_t>(what >> 32));
     // Relaxed: ordered after the acquires above; what it says decides, it hands nothing over.
     return (before & 1) == 0 && sequence_.load(std::memory_order_relaxed) == before;

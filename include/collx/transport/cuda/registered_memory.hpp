@@ -47,10 +47,10 @@ struct registration_offer {
 [[nodiscard]] constexpr char const* not_exported(memory_place const& place, int device,
                                                  bool is_plain) noexcept {
   switch (place.kind) {
-    case memory_kind::host: return "is not memory that CUDA knows: memory of the host, or freed";
-    case memory_kind::pinned: return "is memory of the host";
-    case memory_kind::managed: return "is managed memory (cudaMallocManaged), which no other process can map";
-    case memory_kind::device: break;
+    case place_kind::host: return "is not memory that CUDA knows: memory of the host, or freed";
+    case place_kind::pinned: return "is memory of the host";
+    case place_kind::managed: return "is managed memory (cudaMallocManaged), which no other process can map";
+    case place_kind::device: break;
   }
   if (place.device != device) return "lies on another GPU than the group's";
   if (!is_plain || place.bytes == 0 || place.id == 0)
@@ -199,7 +199,7 @@ class registered_memory {
     // Identities are of one process: of the first of its ranks, to whom they are given.
     std::size_t owner = 0;
     while (!is_same(all[owner], theirs)) ++owner;
-    memory_place const place{memory_kind::device, 0, static_cast<std::uintptr_t>(theirs.base),
+    memory_place const place{place_kind::device, 0, static_cast<std::uintptr_t>(theirs.base),
                              static_cast<std::size_t>(theirs.whole), theirs.id};
     pending_ = {&theirs.handle, 0};
     made.owner = owner + 1;
