@@ -49,9 +49,10 @@ struct alignas(line_bytes) pair {
   bool owes_receipt = false;                  // the letter being read has a payload elsewhere
   std::uint64_t push_target = 0;
   std::uint64_t push_collective = 0;
-  std::byte* block = nullptr;    // the peer's
-  std::byte whole[short_bytes];  // of lane 0: the letter being read, put together
-  std::size_t push_room = 0;     // bytes at push_target
+  std::byte* block = nullptr;  // the peer's
+  std::size_t push_room = 0;   // bytes at push_target
+  // Of lane 0: the letter being read, put together; aligned as in a letter, since it is read as elements.
+  alignas(inline_bytes) std::byte whole[short_bytes];
 };
 
 // A letter says how many lines of ours its sender had consumed: of those in flight, so that 32 bits will do.
