@@ -23,6 +23,13 @@ class fetching_endpoint : public Endpoint {
   bool fails = false;
 };
 
+// Whether all ranks of a communicator may read each other's memory. Each finds out as it joins, so that it is
+// known to all that have been in a barrier.
+template <class Communicator>
+[[nodiscard]] bool permitted(Communicator& comm) {
+  return comm.engine().endpoint().space().fetched_bytes_min() != static_cast<std::size_t>(-1);
+}
+
 struct fetching {
   using world = collx::transport::shm::world;
   using endpoint = fetching_endpoint<collx::transport::shm::endpoint>;

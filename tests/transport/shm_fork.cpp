@@ -6,23 +6,12 @@
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <sys/wait.h>
 
 #include "collx/collx.hpp"
+#include "forking.hpp"
 #include "transport/pretended_hosts.hpp"
 
 namespace {
-
-// Whether a child that ends by destroying what it is given says that all went well.
-bool dies_with(auto& what) {
-  pid_t const child = fork();
-  if (child == 0) {
-    { auto const copy = std::move(what); }
-    _exit(0);
-  }
-  int how = -1;
-  return waitpid(child, &how, 0) == child && how == 0;
-}
 
 // Communicators come and go, and rank 0 forks while each is there.
 int forks_often(auto& comm) {

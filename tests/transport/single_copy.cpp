@@ -52,10 +52,6 @@ void wait_until_permitted(collx::communicator<Transport>& comm) {
   collx::barrier(comm);
 }
 
-bool permitted(communicator& comm) {
-  return comm.engine().endpoint().space().fetched_bytes_min() != static_cast<std::size_t>(-1);
-}
-
 int value(rank_t from, std::size_t i) { return from * 1'000'003 + static_cast<int>(i % 7919); }
 
 // Of every element: a text would be made of `what` each time.

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <sys/wait.h>
 
 #include "collx/collx.hpp"
+#include "forking.hpp"
 #include "watched_tcp.hpp"
 
 namespace {
@@ -21,13 +21,7 @@ TEST_CASE("tcp: a child that a rank forks says nothing for it, and takes nothing
     collx::all_reduce(comm, std::span(values));
     if (comm.rank() == 0) {
       std::optional<communicator> all(std::move(comm));
-      pid_t const child = fork();
-      if (child == 0) {
-        all.reset();
-        _exit(0);
-      }
-      int how = -1;
-      if (waitpid(child, &how, 0) != child || how != 0) return 1;
+      if (!child_does([&] { all.reset(); })) return 1;
       comm = std::move(*all);
     }
     collx::all_reduce(comm, std::span(values));
@@ -46,13 +40,7 @@ TEST_CASE("tcp: a child that a rank forks takes nothing that has come for it") {
       return word == 7 ? 0 : 1;
     }
     poll(nullptr, 0, 100);  // the message is here by then, or the test shows nothing
-    pid_t const child = fork();
-    if (child == 0) {
-      { communicator const copy = std::move(comm); }
-      _exit(0);
-    }
-    int how = -1;
-    if (waitpid(child, &how, 0) != child || how != 0) return 2;
+    if (!dies_with(comm)) return 2;
     collx::receive(comm, std::span(&word, 1), 1);
     if (word != 1) return 3;
     word = 7;
@@ -75,14 +63,11 @@ TEST_CASE("tcp: a child that a rank forks does not wait for what the rank has st
         return values.front() == 6 && values.back() == 6 ? 0 : 1;
       }
       std::optional started(collx::start::all_reduce(comm, std::span(values), collx::sum));
-      pid_t const child = fork();
-      if (child == 0) {
+      bool const ended = child_does([&] {
         if (waits) started.reset();
-        { communicator const copy = std::move(comm); }
-        _exit(0);
-      }
-      int how = -1;
-      if (waitpid(child, &how, 0) != child || how != 0) return 2;
+        communicator const copy = std::move(comm);
+      });
+      if (!ended) return 2;
       collx::send(comm, std::span<int const>(&word, 1), 1);
       started->wait();
       return values.front() == 6 && values.back() == 6 ? 0 : 3;
@@ -103,13 +88,7 @@ int forks_behind(communicator& comm, Start const& start) {
     return 0;
   }
   std::optional started(start());
-  pid_t const child = fork();
-  if (child == 0) {
-    started.reset();
-    _exit(0);
-  }
-  int how = -1;
-  if (waitpid(child, &how, 0) != child || how != 0) return 2;
+  if (!child_does([&] { started.reset(); })) return 2;
   collx::send(comm, std::span<int const>(&word, 1), 1);
   started->wait();
   return 0;
