@@ -244,8 +244,8 @@ class endpoint {
     else return send_where_it_lies(lane, peer, payload, bytes, how);
     to.bell->ring_if_asleep();
     // One of a stream: the next follows before this one has arrived, and need not wait for its line. Where
-    // letters alternate with the peer's there is time enough.
-    if (unanswered) device::prefetch_exclusive(to.outbox->inlined, 1);
+    // letters alternate with the peer's, its line is fetched when the peer's is consumed.
+    if (unanswered) prepare_letter(lane, peer);
   }
 
   COLLX_NEVER_INLINE void send_where_it_lies(int lane, rank_t peer, std::byte const* payload,
