@@ -15,12 +15,13 @@ namespace {
 using namespace collx;
 using namespace desks;
 using transport::cuda_parts::hand_over;
+using transport::cuda_parts::process_name;
 
 // `near`: ranks up to this one are told to be of one process.
 template <class Comm>
 int content_handed_over(Comm& comm, rank_t near, bool has_any, bool makes_desk = true) {
   owned_fd const own = comm.rank() == 0 && has_any ? memory_of(42) : owned_fd();
-  std::uint64_t const process[2] = {comm.rank() <= near ? 0u : static_cast<std::uint64_t>(comm.rank()), 7};
+  process_name const process{comm.rank() <= near ? 0 : comm.rank(), 7};
   auto const agree = [&](status mine) noexcept { return detail::outcome_of_all(comm, mine); };
   auto const together = [&](auto const& make) {
     detail::all_or_none("a test", comm.rank(), agree, [&] {

@@ -32,7 +32,7 @@ struct traits {
     return {rank,
             device,
             {static_cast<std::uint64_t>(device), static_cast<std::uint64_t>(process)},
-            {static_cast<std::uint64_t>(process), 5}};
+            {process, 5}};
   }
 };
 

@@ -169,7 +169,7 @@ TEST_CASE("a rank may have nothing to register") {
   ranks all;
   auto offers = all.offers(64, 4096);
   offers[0] = {};
-  offers[0].process[0] = 10, offers[0].process[1] = 5;
+  offers[0].process = {10, 5};
   for (int r = 0; r < 3; ++r) CHECK(all.of(r).open(offers, r == 0 ? memory_place{} : all.places[r]) == 0);
   CHECK(all.m.opens == 2);
   CHECK_FALSE(seen(all.one, 0).has_registered(base + 64, 8));

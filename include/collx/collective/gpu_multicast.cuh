@@ -122,14 +122,13 @@ class multicast_buffer {
   }
 
   [[nodiscard]] transport::cuda_parts::multicast_place place() const {
-    auto const me = transport::cuda_parts::process_name::mine();
     cudaDeviceProp about{};
     transport::cuda_parts::require(cudaGetDeviceProperties(&about, gpu_->device()),
                                    "the properties of the GPU");
-    transport::cuda_parts::multicast_place where{gpu_->rank(), gpu_->device(), {}, {}};
+    transport::cuda_parts::multicast_place where{gpu_->rank(), gpu_->device(), {},
+                                                  transport::cuda_parts::process_name::mine()};
     static_assert(sizeof where.gpu == sizeof about.uuid);
     std::memcpy(where.gpu, &about.uuid, sizeof where.gpu);
-    where.process[0] = static_cast<std::uint64_t>(me.number), where.process[1] = me.incarnation;
     return where;
   }
 

@@ -5,17 +5,14 @@
 #include <optional>
 
 #include "collx/net/descriptor_exchange.hpp"
+#include "collx/transport/cuda/process_name.hpp"
 
 namespace collx::inline abi_1::transport::cuda_parts {
 
 // Where a rank is to be found, and which process it is in. Plain bytes.
 struct hand_over_guest {
   net::descriptor_desk desk;
-  std::uint64_t process[2];
-
-  [[nodiscard]] bool is_near(hand_over_guest const& other) const noexcept {
-    return process[0] == other.process[0] && process[1] == other.process[1];
-  }
+  process_name process;
 };
 
 // Collective. `fd`: of rank 0; it stays the caller's, and -1 is handed over as none. Returns it on ranks of
@@ -24,19 +21,19 @@ struct hand_over_guest {
 // some of which other ranks may not meet with (timeout, peer_lost, bad_argument, system_failure).
 template <class Together, class Gather>
 [[nodiscard]] net::owned_fd hand_over(char const* what, rank_t rank, std::size_t size,
-                                      std::uint64_t const (&process)[2], int fd, std::uint64_t timeout_us,
+                                      process_name const& process, int fd, std::uint64_t timeout_us,
                                       Together const& together, Gather const& gather) {
   array<hand_over_guest> all(size);
   array<net::descriptor_desk> desks(size);
   array<net::owned_fd> theirs(size);
   array<bool> with(size);
-  hand_over_guest mine{{}, {process[0], process[1]}};
+  hand_over_guest mine{{}, process};
   std::optional<net::descriptor_exchange> exchange;
   together([&] { mine.desk = exchange.emplace(what, rank).mine(); });
   gather(mine, all);
   for (std::size_t r = 0; r < size; ++r) {
     desks[r] = all[r].desk;
-    with[r] = (r == 0 || rank == 0) && !all[r].is_near(mine);
+    with[r] = (r == 0 || rank == 0) && all[r].process != process;
   }
   exchange->run(fd, std::span(desks.data(), size), std::span(with.data(), size),
                 std::span(theirs.data(), size), now_us() + timeout_us);

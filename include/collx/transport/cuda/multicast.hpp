@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "collx/core/array.hpp"
+#include "collx/transport/cuda/process_name.hpp"
 #include "collx/transport/cuda/virtual_memory.hpp"
 
 namespace collx::inline abi_1::transport::cuda_parts {
@@ -93,14 +94,11 @@ struct multicast_offer {
   std::uint64_t object;      // of rank 0: the driver's handle, which is good for the whole process
   std::uint64_t bytes;       // that were asked for
   std::uint64_t whole;       // rounded up to the driver's units
-  std::uint64_t process[2];  // which one the rank is in
+  process_name process;      // that the rank is in
   std::uint64_t gpu[2];      // what its GPU is called everywhere
   std::int64_t device;       // and in its process
   std::int64_t works;
 
-  [[nodiscard]] bool is_of_process_of(multicast_offer const& other) const noexcept {
-    return process[0] == other.process[0] && process[1] == other.process[1];
-  }
   [[nodiscard]] bool has_gpu_of(multicast_offer const& other) const noexcept {
     return gpu[0] == other.gpu[0] && gpu[1] == other.gpu[1];
   }
@@ -123,8 +121,8 @@ template <multicast_driver Driver>
 struct multicast_place {
   rank_t rank;
   int device;
-  std::uint64_t gpu[2];      // as in an offer
-  std::uint64_t process[2];  // as in an offer
+  std::uint64_t gpu[2];  // as in an offer
+  process_name process;
 };
 
 // A group's steps. No rank goes on before it knows how a step went on all: or some would wait for others.
@@ -135,7 +133,7 @@ class multicast_steps {
       : driver_(driver), where_(where), gather_(gather), told_{0,
                                                                bytes,
                                                                0,
-                                                               {where.process[0], where.process[1]},
+                                                               where.process,
                                                                {where.gpu[0], where.gpu[1]},
                                                                where.device,
                                                                0} {}
@@ -148,7 +146,7 @@ class multicast_steps {
     for (std::size_t r = 0; r < all_.size(); ++r) {
       if (all_[r].bytes != told_.bytes)
         throw error(status::bad_argument, "multicast_buffer: the count must be the same on all ranks");
-      spans_processes_ = spans_processes_ || !all_[r].is_of_process_of(all_[0]);
+      spans_processes_ = spans_processes_ || all_[r].process != all_[0].process;
       for (std::size_t other = 0; other < r; ++other)
         are_apart = are_apart && !all_[r].has_gpu_of(all_[other]);
     }
@@ -186,7 +184,7 @@ class multicast_steps {
     array<int> near(all_.size());
     std::size_t count = 0;
     for (multicast_offer const& each : all_)
-      if (each.is_of_process_of(told_)) near[count++] = static_cast<int>(each.device);
+      if (each.process == told_.process) near[count++] = static_cast<int>(each.device);
     return next(mine.bind(driver_, told_.object, extent_, where_.device, near.data(), count));
   }
 
@@ -218,7 +216,7 @@ class multicast_steps {
       mine.reset(fd);
       if (fd >= 0) (void)::fcntl(fd, F_SETFD, FD_CLOEXEC);  // as in shareable_memory
       net::owned_fd const theirs = share(mine.get());
-      if (told_.is_of_process_of(all_[0])) return exported;
+      if (told_.process == all_[0].process) return exported;
       if (theirs.get() < 0 || driver_.import_fd(theirs.get(), told_.object) != 0) return false;
       held = physical_memory<Driver>(driver_, told_.object);
       return true;

@@ -9,6 +9,7 @@
 
 #include "collx/core/array.hpp"
 #include "collx/core/error.hpp"
+#include "collx/transport/cuda/process_name.hpp"
 #include "collx/transport/cuda/registrations.hpp"
 #include "collx/transport/windows/view.hpp"
 
@@ -35,7 +36,7 @@ concept ipc_driver = std::copyable<D> &&
 
 // What a rank tells the others of memory that it registers. Plain bytes. No bytes: it has none.
 struct registration_offer {
-  std::uint64_t process[2];    // which process it is in
+  process_name process;        // that it is in
   std::uint64_t begin, bytes;  // of what is registered
   std::uint64_t base, whole;   // of the allocation around it
   std::uint64_t id;            // which one of all that ever lay there
@@ -103,7 +104,7 @@ class registered_memory {
 
   // What the others have to know of `bytes` from `begin`, in the allocation `place`. Throws error
   // (bad_argument, system_failure).
-  [[nodiscard]] registration_offer describe(std::uint64_t const (&process)[2], memory_place const& place,
+  [[nodiscard]] registration_offer describe(process_name const& process, memory_place const& place,
                                             std::uintptr_t begin, std::size_t bytes) {
     for (slot const& each : slots_)
       if (each.is_used && each.own.overlaps(place) && each.own.id != place.id)
@@ -111,7 +112,7 @@ class registered_memory {
                     "register_memory, rank %d: memory at %p was registered before and freed since; destroy "
                     "that registration, on all ranks, and then register what lies there now",
                     rank_, reinterpret_cast<void*>(each.own.base));
-    registration_offer told{{process[0], process[1]}, begin, bytes, place.base, place.bytes, place.id, {}};
+    registration_offer told{process, begin, bytes, place.base, place.bytes, place.id, {}};
     int const code = is_alone_ ? 0 : driver_.export_handle(place.base, told.handle);
     if (code != 0)
       throw_error(status::system_failure,
@@ -185,20 +186,16 @@ class registered_memory {
     return lists_[rank * windows::registered_list + static_cast<std::size_t>(at)];
   }
 
-  [[nodiscard]] static bool is_same(registration_offer const& a, registration_offer const& b) noexcept {
-    return a.process[0] == b.process[0] && a.process[1] == b.process[1];
-  }
-
   // Of a peer's part, as this rank sees it.
   [[nodiscard]] windows::registered_range range_of(std::span<registration_offer const> all, std::size_t peer,
                                                    mapping& made) {
     registration_offer const& theirs = all[peer];
     if (theirs.bytes == 0) return vacant;
     windows::registered_range range{theirs.begin, theirs.begin + theirs.bytes, 0};
-    if (is_same(theirs, all[static_cast<std::size_t>(rank_)])) return range;
+    if (theirs.process == all[static_cast<std::size_t>(rank_)].process) return range;
     // Identities are of one process: of the first of its ranks, to whom they are given.
     std::size_t owner = 0;
-    while (!is_same(all[owner], theirs)) ++owner;
+    while (all[owner].process != theirs.process) ++owner;
     memory_place const place{place_kind::device, 0, static_cast<std::uintptr_t>(theirs.base),
                              static_cast<std::size_t>(theirs.whole), theirs.id};
     pending_ = {&theirs.handle, 0};

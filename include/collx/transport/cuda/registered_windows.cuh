@@ -25,10 +25,9 @@ class registered_windows {
     outside_captures const relaxed;
     current_device const here(device_);
     process_name const me = process_name::mine();
-    std::uint64_t const process[2] = {static_cast<std::uint64_t>(me.number), me.incarnation};
-    if (bytes == 0) return {{process[0], process[1]}, 0, 0, 0, 0, 0, {}};
+    if (bytes == 0) return {me, 0, 0, 0, 0, 0, {}};
     place = place_to_register(rank_, memory, bytes, device_);
-    return table_.describe(process, place, reinterpret_cast<std::uintptr_t>(memory), bytes);
+    return table_.describe(me, place, reinterpret_cast<std::uintptr_t>(memory), bytes);
   }
 
   // Enters what all ranks have told, `place` being that of this one, and tells kernels; none runs. Returns

@@ -5,13 +5,11 @@
 
 #include <atomic>
 #include <cstring>
-#include <random>
 #include <span>
-
-#include <unistd.h>
 
 #include "collx/core/array.hpp"
 #include "collx/net/descriptor_exchange.hpp"
+#include "collx/transport/cuda/process_name.hpp"
 #include "collx/transport/cuda/window_memory.cuh"
 #include "collx/transport/windows/view.hpp"
 
@@ -30,26 +28,6 @@ COLLX_COLD inline void tell_left_mapped(rank_t rank, int device, cudaError_t cod
       "nobody capture while a group is destroyed\n",
       rank, device, cudaGetErrorName(code), bytes);
 }
-
-// Which process a rank is.
-struct process_name {
-  std::int64_t number;
-  std::uint64_t incarnation;  // processes in different containers may have the same number
-
-  [[nodiscard]] static process_name mine() { return {getpid(), drawn()}; }
-  friend bool operator==(process_name const&, process_name const&) = default;
-
- private:
-  // A number that another process has with no likelihood, unless it was forked from this one: those have
-  // different process numbers in the end.
-  [[nodiscard]] static std::uint64_t drawn() {
-    static std::uint64_t const once = [] {
-      std::random_device source;
-      return static_cast<std::uint64_t>(source()) << 32 | source();
-    }();
-    return once;
-  }
-};
 
 // What a rank tells the others of its window. Plain bytes: it travels by an all_gather.
 struct announcement {
