@@ -9,6 +9,7 @@ set(collx_package_dir ${CMAKE_INSTALL_DATADIR}/cmake/collx)
 install(DIRECTORY include/collx DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/collx)
 
+target_include_directories(collx INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 install(TARGETS collx EXPORT collx_targets)
 install(EXPORT collx_targets NAMESPACE collx:: FILE collxTargets.cmake DESTINATION ${collx_package_dir})
 
@@ -22,5 +23,14 @@ install(FILES ${PROJECT_BINARY_DIR}/collxConfig.cmake ${PROJECT_BINARY_DIR}/coll
               cmake/collx_pmix.cmake cmake/collx_ucx.cmake
   DESTINATION ${collx_package_dir})
 
+# Relative to the file itself, so that an installed tree can be moved; where whoever packs it gives folders as absolute
+# paths, those are meant as they are.
+file(RELATIVE_PATH collx_pc_up /prefix/${CMAKE_INSTALL_DATADIR}/pkgconfig /prefix)
+set(collx_pc_prefix "\${pcfiledir}/${collx_pc_up}")
+if(IS_ABSOLUTE ${CMAKE_INSTALL_DATADIR})
+  set(collx_pc_prefix ${CMAKE_INSTALL_PREFIX})
+endif()
+set(collx_pc_includedir "\${prefix}")
+cmake_path(APPEND collx_pc_includedir ${CMAKE_INSTALL_INCLUDEDIR})
 configure_file(cmake/collx.pc.in ${PROJECT_BINARY_DIR}/collx.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/collx.pc DESTINATION ${CMAKE_INSTALL_DATADIR}/pkgconfig)

@@ -26,6 +26,31 @@ function(install_and_move)
   endif()
 endfunction()
 
+# Headers and package files found where a packager puts them: CMAKE_INSTALL_INCLUDEDIR and CMAKE_INSTALL_DATADIR.
+function(check_folders headers data)
+  file(REMOVE_RECURSE ${WORK}/collx ${WORK}/prefix ${WORK}/moved ${WORK}/user)
+  run(${CMAKE_COMMAND} -S ${WORK}/source -B ${WORK}/collx -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${CXX}
+      -DCMAKE_INSTALL_PREFIX=${WORK}/prefix -DCMAKE_INSTALL_INCLUDEDIR=${headers} -DCMAKE_INSTALL_DATADIR=${data}
+      -DCOLLX_BUILD_TESTS=OFF -DCOLLX_BUILD_EXAMPLES=OFF -DCOLLX_BUILD_BENCH=OFF)
+  run(${CMAKE_COMMAND} --install ${WORK}/collx)
+  set(root ${WORK}/prefix)
+  if(NOT IS_ABSOLUTE ${data})  # absolute package files know where the prefix was
+    file(RENAME ${WORK}/prefix ${WORK}/moved)
+    set(root ${WORK}/moved)
+  endif()
+  set(package ${root})
+  cmake_path(APPEND package ${data})
+  set(ENV{PKG_CONFIG_PATH} ${package}/pkgconfig)
+  execute_process(COMMAND ${pkg_config} --variable=includedir collx OUTPUT_VARIABLE found
+                  OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  if(NOT EXISTS ${found}/collx/collx.hpp)
+    message(FATAL_ERROR "headers in ${headers}, package files in ${data}: pkg-config looks in ${found}")
+  endif()
+  # CMake checks that the folders of an imported target exist.
+  run(${CMAKE_COMMAND} -S ${SOURCE}/tests/consumers/find_package -B ${WORK}/user -G ${GENERATOR}
+      -DCMAKE_CXX_COMPILER=${CXX} -Dcollx_DIR=${package}/cmake/collx -DCOLLX_VERSION=${VERSION})
+endfunction()
+
 file(REMOVE_RECURSE ${WORK})
 file(MAKE_DIRECTORY ${WORK})
 
@@ -62,6 +87,19 @@ elseif(WAY STREQUAL "pkg_config")
   separate_arguments(flags UNIX_COMMAND "${flags}")
   run(${CXX} -std=c++20 ${SOURCE}/tests/consumers/main.cpp ${flags} -o ${WORK}/consumer)
   run(${WORK}/consumer)
+
+elseif(WAY STREQUAL "chosen_folders")
+  find_program(pkg_config NAMES pkg-config pkgconf)
+  if(NOT pkg_config)
+    message(STATUS "SKIPPED: no pkg-config")
+    return()
+  endif()
+  # CMake refuses to install headers into the sources, where this build may be.
+  file(COPY ${SOURCE}/CMakeLists.txt ${SOURCE}/LICENSE ${SOURCE}/cmake ${SOURCE}/include DESTINATION ${WORK}/source)
+  # What is given relative to the prefix moves with it, and what is given as an absolute path stays where it is.
+  check_folders(${WORK}/here/headers data)
+  check_folders(include/of/others lib/data)
+  check_folders(include ${WORK}/here/data)
 
 else()
   message(FATAL_ERROR "unknown WAY '${WAY}'")
