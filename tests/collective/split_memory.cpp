@@ -3,8 +3,6 @@
 // by an error of collx, whichever it was.
 // sanitizers: no, it replaces operator new itself
 #include <atomic>
-#include <cstdlib>
-#include <new>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -12,33 +10,8 @@
 #include <doctest/doctest.h>
 
 #include "collx/collx.hpp"
+#include "scarce_memory.hpp"
 #include "watched.hpp"
-
-namespace {
-
-// How many allocations of this thread succeed before one fails; negative: all.
-thread_local int until_none_is_left = -1;
-
-__attribute__((noinline)) void* take(std::size_t bytes, std::size_t alignment) {
-  if (until_none_is_left == 0) throw std::bad_alloc();
-  if (until_none_is_left > 0) --until_none_is_left;
-  void* const p = std::aligned_alloc(alignment, (bytes / alignment + 1) * alignment);
-  if (p == nullptr) throw std::bad_alloc();
-  return p;
-}
-__attribute__((noinline)) void give(void* p) noexcept { std::free(p); }
-
-}  // namespace
-
-void* operator new(std::size_t bytes) { return take(bytes, 16); }
-void* operator new[](std::size_t bytes) { return take(bytes, 16); }
-void* operator new(std::size_t bytes, std::align_val_t a) { return take(bytes, static_cast<std::size_t>(a)); }
-void operator delete(void* p) noexcept { give(p); }
-void operator delete[](void* p) noexcept { give(p); }
-void operator delete(void* p, std::size_t) noexcept { give(p); }
-void operator delete[](void* p, std::size_t) noexcept { give(p); }
-void operator delete(void* p, std::align_val_t) noexcept { give(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { give(p); }
 
 namespace {
 
@@ -48,17 +21,14 @@ void require(bool fine, std::string const& what) {
 
 // What a split of everybody says where `allocations` succeed; empty: there is a group.
 std::string refusal(auto& world, int allocations) {
-  until_none_is_left = allocations;
   try {
+    scarce_memory::allowance const few(allocations);
     auto group = world.split(0, 0);
-    until_none_is_left = -1;
     return "";
   } catch (collx::error const& refused) {
-    until_none_is_left = -1;
     require(refused.code() == collx::status::out_of_memory, refused.what());
     return refused.what();
   } catch (std::bad_alloc const&) {
-    until_none_is_left = -1;
     throw std::runtime_error("a std::bad_alloc after " + std::to_string(allocations) + " allocations");
   }
 }

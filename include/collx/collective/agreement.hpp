@@ -71,15 +71,15 @@ void copy_name(char (&to)[Size], char const* from) noexcept {
   return false;
 }
 
-// Every rank learns every rank's record and finds the same disagreements, so all of them fail.
+// `all`: room for the records of all ranks.
 template <class Endpoint>
-[[nodiscard]] status agree(exec::engine<Endpoint>& engine, exec::call const& what) noexcept {
+[[nodiscard]] status agree_in(agreement_record* all, exec::engine<Endpoint>& engine,
+                              exec::call const& what) noexcept {
   auto const size = static_cast<std::size_t>(what.at.where.size);
   agreement_record const mine = record_of(what);
-  array<agreement_record> all(size);
   invocation<contract::all_gather, agreement_record, unreduced> exchange{};
   exchange.input = &mine;
-  exchange.output = all.data();
+  exchange.output = all;
   exchange.count = 1;
   exchange.at = what.at;
   exec::scheduled_call call = scheduled(
@@ -97,6 +97,22 @@ template <class Endpoint>
     return status::mismatch;
   }
   return status::ok;
+}
+
+// Every rank learns every rank's record and finds the same disagreements, so all of them fail.
+template <class Endpoint>
+[[nodiscard]] status agree(exec::engine<Endpoint>& engine, exec::call const& what) noexcept {
+  std::byte* memory = nullptr;
+  try {
+    memory = engine.memory().take(static_cast<std::size_t>(what.at.where.size) * sizeof(agreement_record));
+  } catch (std::bad_alloc const&) {
+    engine.record(status::out_of_memory, engine.report_for(what), {},
+                  false);  // the others wait for this rank
+    return status::out_of_memory;
+  }
+  status const outcome = agree_in(reinterpret_cast<agreement_record*>(memory), engine, what);
+  engine.memory().give(memory);
+  return outcome;
 }
 
 }  // namespace detail

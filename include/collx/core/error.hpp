@@ -52,7 +52,7 @@ namespace detail {
     case status::mismatch:
       return "pass the same count (where each pair has its own: as much as the peer sends), element type, "
              "operator, root and algorithm on every rank, in the same order of calls";
-    case status::out_of_memory: return "free symmetric buffers or communicators, or raise COLLX_HEAP_BYTES";
+    case status::out_of_memory: return "the process has no memory left for the call; free some there";
     case status::system_failure:
       return "the system does not let this rank read the peer's buffer; pass ordinary memory, or set "
              "COLLX_SINGLE_COPY_BYTES=0 on every rank";
