@@ -23,13 +23,20 @@ template <class Together, class Gather>
 [[nodiscard]] net::owned_fd hand_over(char const* what, rank_t rank, std::size_t size,
                                       process_name const& process, int fd, std::uint64_t timeout_us,
                                       Together const& together, Gather const& gather) {
-  array<hand_over_guest> all(size);
-  array<net::descriptor_desk> desks(size);
-  array<net::owned_fd> theirs(size);
-  array<bool> with(size);
+  array<hand_over_guest> all;
+  array<net::descriptor_desk> desks;
+  array<net::owned_fd> theirs;
+  array<bool> with;
   hand_over_guest mine{{}, process};
   std::optional<net::descriptor_exchange> exchange;
-  together([&] { mine.desk = exchange.emplace(what, rank).mine(); });
+  together([&] {
+    // Here, since who has no memory for it must not leave the others waiting for its desk.
+    all = array<hand_over_guest>(size);
+    desks = array<net::descriptor_desk>(size);
+    theirs = array<net::owned_fd>(size);
+    with = array<bool>(size);
+    mine.desk = exchange.emplace(what, rank).mine();
+  });
   gather(mine, all);
   for (std::size_t r = 0; r < size; ++r) {
     desks[r] = all[r].desk;
