@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Descriptors handed over between processes: every one gets what each other gives, and a rank that is gone,
-// or stopped, is named at once, or at the deadline. thread sanitizer: no, an exchange is of one thread
+// or stopped, is named at once, or at the deadline.
 #include "collx/net/descriptor_exchange.hpp"
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Those who have no part in handing descriptors over: whatever they say, and whoever they are, they get
-// nothing, and hold nobody up. thread sanitizer: no, an exchange is of one thread
+// nothing, and hold nobody up.
 #include <string>
 #include <vector>
 

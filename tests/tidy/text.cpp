@@ -45,13 +45,14 @@ TEST_CASE("every source file opens with its licence, and says in its second line
   }
 }
 
-// clang-format joins them to the comment above, if that has a line too long for it.
+// CMake passes over one that stands elsewhere.
 TEST_CASE("what a test's comments tell CMake begins a line") {
-  std::string const to_ctest = "ctest: ", to_sanitizers = "sanitizers: no", to_linker = "component: ",
-                    to_compiler = "compiled: as users do";
+  std::string const to_ctest = "ctest: ", to_sanitizers = "sanitizers: no",
+                    to_one_of_them = "thread sanitizer: no",
+                    to_linker = "component: ", to_compiler = "compiled: as users do";
   for (tidy::source_file const& file : tidy::files_with({".cpp"}))
     for (std::size_t i = 0; i < file.lines.size() && file.lines[i].starts_with("//"); ++i)
-      for (std::string const& word : {to_ctest, to_sanitizers, to_linker, to_compiler}) {
+      for (std::string const& word : {to_ctest, to_sanitizers, to_one_of_them, to_linker, to_compiler}) {
         std::size_t const found = file.lines[i].find(word);
         CHECK_MESSAGE((!file.path.starts_with("tests/") || found == std::string::npos || found == 3),
                       at(file, i) << " holds \"" << word << "\" further on, where CMake does not see it");

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rank 0's descriptor, handed over between processes: those of others get it, those of its own do not, and
-// who gets none, or fails on the way, keeps nobody waiting. thread sanitizer: no, an exchange is of one
-// thread
+// who gets none, or fails on the way, keeps nobody waiting.
 #include <doctest/doctest.h>
 
 #include "collx/collective/all_gather.hpp"
