@@ -35,14 +35,15 @@ void require(bool fine, char const* what) {
   if (!fine) throw std::runtime_error(what);
 }
 
-// What this process does when a child ends, until the end of the scope.
-class on_child {
+// What this process does when a signal comes, until the end of the scope.
+class on_signal {
  public:
-  explicit on_child(void (*handler)(int)) { before_ = signal(SIGCHLD, handler); }
-  on_child(on_child const&) = delete;
-  ~on_child() { signal(SIGCHLD, before_); }
+  on_signal(int number, void (*handler)(int)) : number_(number), before_(signal(number, handler)) {}
+  on_signal(on_signal const&) = delete;
+  ~on_signal() { signal(number_, before_); }
 
  private:
+  int number_;
   void (*before_)(int);
 };
 
@@ -152,7 +153,7 @@ TEST_CASE("processes: exit codes tell exceptions, exits, signals and success apa
 }
 
 TEST_CASE("processes: how ranks end is told also where the program ignores its children") {
-  on_child const ignored(SIG_IGN);
+  on_signal const ignored(SIGCHLD, SIG_IGN);
   auto const codes = on_processes(3, [](auto& comm) {
     if (comm.rank() == 1) kill(getpid(), SIGKILL);
     if (comm.rank() == 2) _exit(7);
@@ -164,10 +165,20 @@ TEST_CASE("processes: how ranks end is told also where the program ignores its c
   CHECK(as_it_was);
 }
 
+TEST_CASE("processes: what is set meanwhile for the end of children stays") {
+  static void (*const later)(int) = [](int) {};
+  for (auto const before : {SIG_DFL, SIG_IGN}) {
+    on_signal const first(SIGCHLD, before);
+    on_signal const meanwhile(SIGUSR1, [](int) { signal(SIGCHLD, later); });
+    (void)on_processes(2, [](auto&) { kill(getppid(), SIGUSR1); });
+    CHECK((signal(SIGCHLD, before) == later));
+  }
+}
+
 TEST_CASE("processes: where somebody else has waited for a rank, nobody says that it ended well") {
   shared_with_forks<std::atomic<bool>> gone;
   reaped = &*gone;
-  on_child const handled(&reap_any);
+  on_signal const handled(SIGCHLD, &reap_any);
   try {
     (void)on_processes(2, [&](auto& comm) {
       if (comm.rank() == 1) kill(getpid(), SIGKILL);

@@ -22,16 +22,22 @@ namespace detail {
 class children_are_heard {
  public:
   children_are_heard() noexcept {
-    struct sigaction const usual {};  // SIG_DFL
+    struct sigaction const usual{};  // SIG_DFL
     sigaction(SIGCHLD, nullptr, &before_);
-    if (before_.sa_handler == SIG_IGN || (before_.sa_flags & SA_NOCLDWAIT) != 0)
-      sigaction(SIGCHLD, &usual, nullptr);
+    is_changed_ = before_.sa_handler == SIG_IGN || (before_.sa_flags & SA_NOCLDWAIT) != 0;
+    if (is_changed_) sigaction(SIGCHLD, &usual, nullptr);
   }
   children_are_heard(children_are_heard const&) = delete;
-  ~children_are_heard() { sigaction(SIGCHLD, &before_, nullptr); }
+  // What somebody else has set meanwhile stays.
+  ~children_are_heard() {
+    struct sigaction now {};
+    if (is_changed_ && sigaction(SIGCHLD, nullptr, &now) == 0 && now.sa_handler == SIG_DFL)
+      sigaction(SIGCHLD, &before_, nullptr);
+  }
 
  private:
   struct sigaction before_ {};
+  bool is_changed_ = false;
 };
 
 // A forked rank's whole life. `join(rank)` returns its communicator. Never returns into the parent's program.
