@@ -352,29 +352,6 @@ TEST_CASE("a caller waits for a gate that is not there yet, or says that it is g
   CHECK(let_in(late, patient, who) == status::ok);
 }
 
-TEST_CASE("a caller that nobody answers says how it was not answered") {
-  auto const reason = [](address const& where) {
-    caller one = call(where, 1, keys(), 200'000);
-    while (one.progress() == status::pending) poll(nullptr, 0, 1);
-    CHECK(one.progress() == status::timeout);
-    return std::string(one.reason());
-  };
-  owned_fd const deaf = listen_at(address::loopback(0), {}, 0);
-  address const at = local_address(deaf.get());
-  CHECK(reason(reserved_port().where()) == "Connection refused");
-  CHECK(reason(at) == "it takes the connection and says nothing");
-  // A queue that is full drops what comes, as firewalls do.
-  std::vector<owned_fd> queue;
-  do queue.push_back(begin_connect(at, {}));
-  while (queue.size() < 100 && ready_before(queue.back().get(), POLLOUT, now_us() + 200'000));
-  REQUIRE(queue.size() < 100);
-  CHECK(reason(at) == "nothing comes back, not even a refusal: a firewall, perhaps");
-  without_descriptors const none;
-  caller lacks = call(at, 1);
-  CHECK(lacks.progress() == status::system_failure);
-  CHECK(std::string(lacks.reason()) == "Too many open files");
-}
-
 TEST_CASE("a caller tries every address it was given") {
   gate door = open_gate();
   reserved_port const shut;
@@ -384,17 +361,4 @@ TEST_CASE("a caller tries every address it was given") {
   guest who;
   CHECK(let_in(door, one, who) == status::ok);
   CHECK(one.whom() == door.where());
-}
-
-TEST_CASE("a caller that meets a listener of another kind says so") {
-  owned_fd const web = listen_at(address::loopback(0), {});
-  caller one = call(local_address(web.get()), 1);
-  while (one.progress() == status::pending && !ready_before(web.get(), POLLIN, now_us() + 1000)) {
-  }
-  owned_fd const accepted(accept4(web.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  say(accepted, "HTTP/1.1 400 Bad Request\r\n\r\n" + std::string(100, ' '));
-  while (one.progress() == status::pending) {
-  }
-  CHECK(one.progress() == status::mismatch);
-  CHECK(one.refusal() == verdict::not_collx);
 }

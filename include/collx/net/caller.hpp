@@ -64,12 +64,13 @@ class caller {
   [[nodiscard]] address const& whom() const noexcept { return whom_.at[turn_]; }
   [[nodiscard]] introduction const& who() const noexcept { return who_; }
   // Why the last attempt failed, as errno; 0: the connection was closed during the handshake; ETIME: it
-  // stood, and nothing was said.
+  // stood, and nothing more was said.
   [[nodiscard]] int why() const noexcept { return why_; }
   // The same in words.
   [[nodiscard]] COLLX_COLD char const* reason() const noexcept {
-    return why_ == 0           ? "it closes the connection"
-           : why_ == ETIME     ? "it takes the connection and says nothing"
+    return why_ == 0       ? "it closes the connection"
+           : why_ == ETIME ? talk_.has_heard() ? "it answers, and says no more before the handshake has ended"
+                                               : "it takes the connection and says nothing"
            : why_ == ETIMEDOUT ? "nothing comes back, not even a refusal: a firewall, perhaps"
                                : std::strerror(why_);
   }

@@ -111,6 +111,7 @@ class conversation {
 
   [[nodiscard]] bool my_turn() const noexcept { return (turn_ % 2 == 0) == begins_; }
   [[nodiscard]] turn now() const noexcept { return static_cast<turn>(turn_); }
+  [[nodiscard]] std::size_t so_far() const noexcept { return at_; }
 
   // So many bytes of this turn have been sent or received; true at its end.
   [[nodiscard]] bool advance(std::size_t bytes) noexcept {
@@ -182,6 +183,9 @@ class dialling_side : public conversation {
     put_u32(said_ + 36, static_cast<std::uint32_t>(who.protects) << 16 | who.flow);
     std::memcpy(said_ + 40, nonce.data(), nonce_bytes);
   }
+
+  // Whether the listener has said anything.
+  [[nodiscard]] bool has_heard() const noexcept { return so_far() > turn_end[hello]; }
 
   // So many bytes of to_send() have been sent, or have been received into to_receive().
   void moved(std::size_t bytes, credentials const& mine) noexcept {

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// A caller whom nobody answers, or somebody who is no gate, says how that was. Among gates: gate.cpp.
+// component: tcp
+// thread sanitizer: no, there is one thread
+#include "collx/net/caller.hpp"
+
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "net/reserved_port.hpp"
+#include "transport/without_descriptors.hpp"
+
+namespace {
+
+using namespace collx::net;
+using collx::now_us;
+using collx::status;
+
+caller call(address const& where, std::uint64_t timeout_us = 60'000'000) {
+  constexpr char const* text = "the secret of these tests";
+  return {where,
+          introduction{purpose::link, 1, 0, 100, 1},
+          credentials(secret::of(std::span(text, std::strlen(text))), 7),
+          {},
+          now_us() + timeout_us};
+}
+
+void say(owned_fd const& to, std::string const& text) {
+  (void)!send(to.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+}  // namespace
+
+TEST_CASE("a caller that nobody answers says how it was not answered") {
+  auto const reason = [](address const& where) {
+    caller one = call(where, 200'000);
+    while (one.progress() == status::pending) poll(nullptr, 0, 1);
+    CHECK(one.progress() == status::timeout);
+    return std::string(one.reason());
+  };
+  owned_fd const deaf = listen_at(address::loopback(0), {}, 0);
+  address const at = local_address(deaf.get());
+  CHECK(reason(reserved_port().where()) == "Connection refused");
+  CHECK(reason(at) == "it takes the connection and says nothing");
+  // A queue that is full drops what comes, as firewalls do.
+  std::vector<owned_fd> queue;
+  do queue.push_back(begin_connect(at, {}));
+  while (queue.size() < 100 && ready_before(queue.back().get(), POLLOUT, now_us() + 200'000));
+  REQUIRE(queue.size() < 100);
+  CHECK(reason(at) == "nothing comes back, not even a refusal: a firewall, perhaps");
+  without_descriptors const none;
+  caller lacks = call(at);
+  CHECK(lacks.progress() == status::system_failure);
+  CHECK(std::string(lacks.reason()) == "Too many open files");
+}
+
+TEST_CASE("a caller whose listener stops in the middle of the handshake says so") {
+  owned_fd const slow = listen_at(address::loopback(0), {});
+  caller one = call(local_address(slow.get()), 1'000'000);
+  while (one.progress() == status::pending && !ready_before(slow.get(), POLLIN, now_us() + 1000)) {
+  }
+  owned_fd const accepted(accept4(slow.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  say(accepted, "collxtcp");  // how a challenge begins
+  while (one.progress() == status::pending) poll(nullptr, 0, 1);
+  CHECK(one.progress() == status::timeout);
+  CHECK(std::string(one.reason()) == "it answers, and says no more before the handshake has ended");
+}
+
+TEST_CASE("a caller that meets a listener of another kind says so") {
+  owned_fd const web = listen_at(address::loopback(0), {});
+  caller one = call(local_address(web.get()));
+  while (one.progress() == status::pending && !ready_before(web.get(), POLLIN, now_us() + 1000)) {
+  }
+  owned_fd const accepted(accept4(web.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  say(accepted, "HTTP/1.1 400 Bad Request\r\n\r\n" + std::string(100, ' '));
+  while (one.progress() == status::pending) {
+  }
+  CHECK(one.progress() == status::mismatch);
+  CHECK(one.refusal() == verdict::not_collx);
+}
