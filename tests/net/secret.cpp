@@ -6,6 +6,8 @@
 #include <string>
 
 #include <doctest/doctest.h>
+#include <grp.h>
+#include <sys/wait.h>
 
 namespace {
 
@@ -45,6 +47,20 @@ std::string refusal(char const* path) {
   return "";
 }
 
+// Whether a process of that user, in that group alone, takes the file.
+bool is_taken_by(uid_t user, gid_t group, char const* path) {
+  pid_t const child = fork();
+  if (child == 0) {
+    if (setgroups(0, nullptr) != 0 || setresgid(group, group, group) != 0 || setresuid(user, user, user) != 0)
+      _exit(9);
+    _exit(refusal(path).empty() ? 0 : 1);
+  }
+  int how = -1;
+  REQUIRE(waitpid(child, &how, 0) == child);
+  REQUIRE((WIFEXITED(how) && WEXITSTATUS(how) <= 1));
+  return WEXITSTATUS(how) == 0;
+}
+
 bool holds(std::string const& all, std::string const& part) { return all.find(part) != std::string::npos; }
 
 }  // namespace
@@ -59,11 +75,40 @@ TEST_CASE("a secret comes from a file, without the white space at its end") {
 }
 
 TEST_CASE("a file that others may read or write is refused") {
-  for (mode_t const mode : {0640u, 0604u, 0620u, 0602u, 0644u, 0666u, 0610u}) {
+  for (mode_t const mode : {0604u, 0620u, 0602u, 0644u, 0660u, 0666u, 0610u}) {
     std::string const said = refusal(file(good, mode).path());
     CHECK_MESSAGE(holds(said, "chmod 600"), said);
     CHECK_FALSE(holds(said, good));
   }
+}
+
+TEST_CASE("its group may read a file of root, as one that is mounted, but no file of a user") {
+  if (geteuid() != 0) {
+    MESSAGE("not root: files of root are left out");
+    CHECK(holds(refusal(file(good, 0640).path()), "chmod 600"));
+    return;
+  }
+  constexpr uid_t user = 65534;
+  constexpr gid_t group = 4711, another = 4712;
+  for (mode_t const mode : {0440u, 0640u}) {
+    file const mounted(good, mode);
+    REQUIRE(chown(mounted.path(), 0, group) == 0);
+    CHECK(is_taken_by(user, group, mounted.path()));
+    CHECK_FALSE(is_taken_by(user, another, mounted.path()));
+    CHECK(text(secret::from_file(mounted.path())) == good);
+    // As in a volume of Kubernetes, where names are links to files of the current version.
+    std::string const name = std::string(mounted.path()) + ".link";
+    REQUIRE(symlink(mounted.path(), name.c_str()) == 0);
+    CHECK(is_taken_by(user, group, name.c_str()));
+    unlink(name.c_str());
+    REQUIRE(chown(mounted.path(), user, group) == 0);
+    CHECK_FALSE(is_taken_by(user, group, mounted.path()));
+    REQUIRE(chmod(mounted.path(), 0400) == 0);
+    CHECK(is_taken_by(user, group, mounted.path()));
+  }
+  file const open_to_write(good, 0660);
+  REQUIRE(chown(open_to_write.path(), 0, group) == 0);
+  CHECK_FALSE(is_taken_by(user, group, open_to_write.path()));
 }
 
 TEST_CASE("what is no file, or has no secret in it, is refused") {

@@ -50,7 +50,7 @@ class secret {
 
   // From the file that COLLX_SECRET_FILE names, else from COLLX_SECRET, else none. White space at the end
   // does not count. Throws error (bad_argument) if the file cannot be read, or can be by others than its
-  // owner.
+  // owner; but one of root may be its group's to read.
   [[nodiscard]] COLLX_COLD static secret from_environment() {
     if (char const* const path = std::getenv("COLLX_SECRET_FILE")) return from_file(path);
     char const* const text = std::getenv("COLLX_SECRET");
@@ -63,11 +63,15 @@ class secret {
     struct stat found {};
     if (fstat(file.get(), &found) != 0 || !S_ISREG(found.st_mode))
       refuse(path, "it is no plain file", "name a file that holds the secret");
-    // Root's, for secrets that an orchestrator mounts.
+    // Root's, for secrets that an orchestrator mounts; and readable for a group then, since who is not root
+    // has no other way to it (Kubernetes gives it to the fsGroup), and root has chosen who is in it. The
+    // group of a user's own file is often one that everybody is in, and its mode what umask made of it.
+    mode_t const open_to = found.st_uid == 0 ? S_IRGRP : 0;
     if (found.st_uid != geteuid() && found.st_uid != 0)
       refuse(path, "it belongs to another user", "copy it, so that this user owns it");
-    if ((found.st_mode & 077) != 0)
-      refuse(path, "others than its owner may read or write it", "chmod 600 it");
+    if ((found.st_mode & 077 & ~open_to) != 0)
+      refuse(path, "others than its owner may read or write it",
+             "chmod 600 it (a volume: defaultMode: 0400)");
     struct wiped {
       char text[bytes_max + 2];
       ~wiped() { wipe(text, sizeof text); }
