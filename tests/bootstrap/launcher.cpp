@@ -23,7 +23,7 @@ void forget_everything() {
          {each.rank, each.also, each.size[0], each.size[1], each.local_rank, each.local_size, each.host_count,
           each.job[0], each.job[1], each.apart[0], each.apart[1], each.socket})
       if (name != nullptr) unsetenv(name);
-  for (char const* name : {"COLLX_LAUNCHER", "COLLX_RENDEZVOUS", "MASTER_ADDR", "MASTER_PORT",
+  for (char const* name : {"COLLX_LAUNCHER", "COLLX_PORTS", "COLLX_RENDEZVOUS", "MASTER_ADDR", "MASTER_PORT",
                            "SLURM_JOB_NODELIST", "SLURM_STEP_NODELIST"})
     unsetenv(name);
 }
@@ -168,6 +168,11 @@ TEST_CASE("where rank 0 is: a rendezvous, a master, Slurm's first node, this hos
   CHECK(place_of(open_mpi) == place_of(with(open_mpi, "OMPI_COMM_WORLD_RANK", "0")));
   CHECK(place_of(open_mpi) != place_of(with(open_mpi, "PMIX_NAMESPACE", "674430978")));
   CHECK(place_of(slurm) != place_of(with(slurm, "SLURM_STEP_ID", "1")));
+  // A port that is made up is one of those that may be listened at.
+  CHECK(place_of(with(slurm, "COLLX_PORTS", "30007:30007")).starts_with("node03:30007 "));
+  CHECK(place_of(with(open_mpi, "COLLX_PORTS", "30007:30007")).starts_with("127.0.0.1:30007 "));
+  CHECK(place_of(with(torchrun, "COLLX_PORTS", "30007:30007")) == "node0:29500 by MASTER_ADDR");
+  CHECK(holds(place_of(with(slurm, "COLLX_PORTS", "30007")), "COLLX_PORTS is \"30007\""));
 }
 
 TEST_CASE("when nobody says where rank 0 is, that is the error") {

@@ -33,6 +33,7 @@ struct plan {
   std::string secret = the_secret;  // empty: none
   std::uint64_t timeout_us = long_us;
   net::protection protects = net::protection::none;
+  net::port_range ports{};
 };
 
 inline std::uint64_t sum_of(bootstrap::network_membership const& all) {
@@ -184,6 +185,7 @@ class process {
       bootstrap::network_settings chosen;
       chosen.timeout_us = its.timeout_us;
       chosen.protects = its.protects;
+      chosen.sockets.ports = its.ports;
       auto all = bootstrap::meet_over_network(
           me, chosen,
           its.secret.empty() ? net::secret()
@@ -196,6 +198,9 @@ class process {
       auto const others = static_cast<std::uint64_t>(all.size - 1);
       require(its.rank == 0 ? surplus == others || surplus == others + 1 : surplus == 0,
               "too many connections to this rank");
+      for (net::address const& each : all.addresses)
+        require(its.ports.is_any() || (each.port >= its.ports.first && each.port <= its.ports.last),
+                "a port outside");
       for (std::uint64_t const host : all.hosts) require(host == all.hosts[0], "hosts differ");
       if (all.size > 1) shake_hands(all, chosen);
       // The tree's connections are closed where nobody else could use them.

@@ -121,6 +121,18 @@ TEST_CASE("meet_over_network: by a file, of which an old one is in nobody's way"
   }
 }
 
+TEST_CASE("meet_over_network: at the ports that a firewall lets pass") {
+  folder const here;
+  std::uint16_t const last = reserved_port().where().port;
+  std::vector<process> ranks;
+  for (rank_t const r : {2, 0, 1, 3}) {
+    plan its = ordinary(r, 4, "file:" + here.at("meet"));
+    its.ports = {static_cast<std::uint16_t>(last - 99), last};
+    ranks.emplace_back(its);
+  }
+  check_met(ranks, {2, 0, 1, 3}, 4);
+}
+
 TEST_CASE("meet_over_network: rank 0 may come last") {
   std::string const place = free_place();
   std::vector<process> ranks;

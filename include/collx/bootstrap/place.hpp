@@ -5,7 +5,7 @@
 #include <initializer_list>
 
 #include "collx/bootstrap/launcher.hpp"
-#include "collx/net/address.hpp"
+#include "collx/net/port_range.hpp"
 
 namespace collx::inline abi_1::bootstrap {
 
@@ -108,14 +108,15 @@ struct meeting_place {
     return true;
   }
 
-  // 10000 to 29999: below the ports that the system gives to whoever dials. Two jobs of one host get the same
-  // one rarely; then the second is told that its port is taken.
-  [[nodiscard]] static std::uint16_t port_for(char const* job, char const* step) noexcept {
+  // Of COLLX_PORTS, or 10000 to 29999: below the ports that the system gives to whoever dials. Two jobs of
+  // one host get the same one rarely, if there are many; then the second is told that its port is taken.
+  [[nodiscard]] static std::uint16_t port_for(char const* job, char const* step) {
     std::uint32_t hash = 2166136261u;  // FNV-1a
     for (char const* part : {job, step})
       for (; part != nullptr && *part != '\0'; ++part)
         hash = (hash ^ static_cast<unsigned char>(*part)) * 16777619u;
-    return static_cast<std::uint16_t>(10000 + hash % 20000);
+    net::port_range const chosen = net::port_range::from_environment();
+    return (chosen.is_any() ? net::port_range{10000, 29999} : chosen).at(hash);
   }
 
   [[noreturn]] COLLX_COLD void refuse(char const* value, char const* advice) const {

@@ -169,6 +169,15 @@ struct address_list {
   }
 };
 
+// A port that begins at `text`, in digits, which then points behind it. False if there is none but 0.
+[[nodiscard]] COLLX_COLD inline bool parse_port(char const*& text, std::uint16_t& out) noexcept {
+  std::uint32_t port = 0;
+  for (; *text >= '0' && *text <= '9' && port <= 65535; ++text)
+    port = port * 10 + static_cast<std::uint32_t>(*text - '0');
+  out = static_cast<std::uint16_t>(port);
+  return port != 0 && port <= 65535;
+}
+
 // A host and a port, as "10.0.0.1:29500", "[::1]:29500" or "node7:29500" write them.
 struct host_and_port {
   char host[256] = {};
@@ -186,14 +195,12 @@ struct host_and_port {
     if (length == 0 || length >= sizeof out.host) return false;
     // An IPv6 address needs its brackets: without them nobody can tell where the port begins.
     if (!bracketed && std::memchr(begin, ':', length) != nullptr) return false;
-    std::uint32_t port = 0;
-    char const* digit = colon + 1;
-    for (; *digit >= '0' && *digit <= '9' && port <= 65535; ++digit)
-      port = port * 10 + static_cast<std::uint32_t>(*digit - '0');
-    if (digit == colon + 1 || *digit != '\0' || port == 0 || port > 65535) return false;
+    char const* digits = colon + 1;
+    std::uint16_t port = 0;
+    if (!parse_port(digits, port) || *digits != '\0') return false;
     out = host_and_port{};
     std::memcpy(out.host, begin, length);
-    out.port = static_cast<std::uint16_t>(port);
+    out.port = port;
     return true;
   }
 };

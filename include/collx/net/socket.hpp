@@ -9,6 +9,7 @@
 #include "collx/core/environment.hpp"
 #include "collx/net/address.hpp"
 #include "collx/net/fd.hpp"
+#include "collx/net/port_range.hpp"
 
 namespace collx::inline abi_1::net {
 
@@ -16,12 +17,14 @@ namespace collx::inline abi_1::net {
 struct socket_settings {
   char congestion[16] = {};      // COLLX_TCP_CONGESTION: "cubic", "reno", ...; empty: the system's
   std::size_t buffer_bytes = 0;  // COLLX_TCP_BUFFER_BYTES: of each direction; 0: the kernel sizes them
+  port_range ports;              // COLLX_PORTS: to listen at
   std::uint64_t silence_us = 30'000'000;  // a host that acknowledges nothing for so long is lost
 
   // `timeout_us`: the job's; it becomes silence_us. Throws error (bad_argument) naming the variable.
   [[nodiscard]] COLLX_COLD static socket_settings from_environment(std::uint64_t timeout_us) {
     socket_settings chosen;
     chosen.silence_us = timeout_us;
+    chosen.ports = port_range::from_environment();
     chosen.buffer_bytes =
         static_cast<std::size_t>(environment::number("COLLX_TCP_BUFFER_BYTES", 0, 0, std::int64_t{1} << 30));
     char const* const named = std::getenv("COLLX_TCP_CONGESTION");
@@ -97,10 +100,10 @@ struct congestion_name {
   return getpeername(fd, where, &length) == 0 ? address::from_system(where) : address{};
 }
 
-// A socket that listens at `where` (port 0: the system chooses one) and never blocks. No socket, with errno,
-// if that cannot be.
-[[nodiscard]] COLLX_COLD inline owned_fd try_listen_at(address const& where, socket_settings const& chosen,
-                                                       int backlog = 1024) noexcept {
+namespace detail {
+
+[[nodiscard]] COLLX_COLD inline owned_fd listen_once(address const& where, socket_settings const& chosen,
+                                                     int backlog) noexcept {
   int const family = where.version == 4 ? AF_INET : AF_INET6;
   owned_fd fd(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return fd;
@@ -117,17 +120,38 @@ struct congestion_name {
   return fd;
 }
 
+}  // namespace detail
+
+// A socket that listens at `where` (port 0: one of `chosen`, or the system chooses) and never blocks. No
+// socket, with errno, if that cannot be.
+[[nodiscard]] COLLX_COLD inline owned_fd try_listen_at(address const& where, socket_settings const& chosen,
+                                                       int backlog = 1024) noexcept {
+  port_range const& ports = chosen.ports;
+  if (where.port != 0 || ports.is_any()) return detail::listen_once(where, chosen, backlog);
+  // The ranks of a host all look for one, and each begins elsewhere. Twice round, since of two that try a
+  // port at the same time the system may refuse both.
+  auto const begin = 2 * static_cast<std::uint32_t>(::getpid());
+  owned_fd fd;
+  errno = EADDRINUSE;
+  for (std::uint32_t i = 0; !fd && errno == EADDRINUSE && i < 2 * ports.count(); ++i)
+    fd = detail::listen_once(where.with_port(ports.at(begin + i)), chosen, backlog);
+  return fd;
+}
+
 // The same; throws error (system_failure) that says what to do.
 [[nodiscard]] COLLX_COLD inline owned_fd listen_at(address const& where, socket_settings const& chosen,
                                                    int backlog = 1024) {
   owned_fd fd = try_listen_at(where, chosen, backlog);
   if (!fd)
-    throw_socket("listening at", where,
-                 errno == ENOENT ? "set COLLX_TCP_CONGESTION to a congestion control that this system has"
-                 : errno == EADDRINUSE ? "give this job a port of its own"
-                 : errno == EADDRNOTAVAIL
-                     ? "this host has no such address; start rank 0 on the host that has it, or name another"
-                     : "raise the limit on descriptors, or choose another address or port");
+    throw_socket(
+        "listening at", where,
+        errno == ENOENT ? "set COLLX_TCP_CONGESTION to a congestion control that this system has"
+        : errno == EADDRINUSE && where.port == 0
+            ? "all of COLLX_PORTS are taken: give it more (two for each rank of a host, and one for rank 0)"
+        : errno == EADDRINUSE ? "give this job a port of its own"
+        : errno == EADDRNOTAVAIL
+            ? "this host has no such address; start rank 0 on the host that has it, or name another"
+            : "raise the limit on descriptors, or choose another address or port");
   return fd;
 }
 

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// COLLX_PORTS: which ports a job may listen at, read strictly; several sockets share them, and who finds none
+// free is told what to do.
+// thread sanitizer: no, there is one thread
+#include "collx/net/port_range.hpp"
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "collx/net/socket.hpp"
+#include "net/reserved_port.hpp"
+
+namespace {
+
+using namespace collx::net;
+
+port_range told(char const* value) {
+  if (value == nullptr) unsetenv("COLLX_PORTS");
+  else setenv("COLLX_PORTS", value, 1);
+  socket_settings const chosen = socket_settings::from_environment(1'000'000);
+  unsetenv("COLLX_PORTS");
+  return chosen.ports;
+}
+
+// Up to one that nobody listens at.
+socket_settings so_many_up_to(reserved_port const& last, std::uint16_t count) {
+  std::uint16_t const port = last.where().port;
+  socket_settings chosen;
+  chosen.ports = {static_cast<std::uint16_t>(port - count + 1), port};
+  return chosen;
+}
+
+}  // namespace
+
+TEST_CASE("COLLX_PORTS is a lowest and a highest port") {
+  CHECK(told(nullptr).is_any());
+  CHECK(told("20000:20999").first == 20000);
+  CHECK(told("20000:20999").last == 20999);
+  CHECK(told("20000:20999").count() == 1000);
+  CHECK(told("1:65535").count() == 65535);
+  CHECK(told("29500:29500").at(7) == 29500);
+}
+
+TEST_CASE("what is no range of ports is refused, with the variable and an example") {
+  for (char const* value :
+       {"", ":", "30000", "30000:", ":30999", "0:100", "30000-30999", "30999:30000", "1:65536",
+        "1:99999999999999999999", " 1:2", "1 :2", "1: 2", "1:2 ", "1:2:3", "+1:2", "-1:2", "a:b"}) {
+    CAPTURE(value);
+    try {
+      (void)told(value);
+      FAIL("taken");
+    } catch (collx::error const& refused) {
+      CHECK(refused.code() == collx::status::bad_argument);
+      std::string const said = refused.what();
+      CHECK(said.find("COLLX_PORTS is \"" + std::string(value) + "\"") != std::string::npos);
+      CHECK(said.find("20000:20999") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("sockets share the ports, each with one of its own") {
+  for (std::uint8_t const version : versions_here()) {
+    reserved_port const last(version);
+    socket_settings const chosen = so_many_up_to(last, 200);
+    std::vector<owned_fd> open;
+    std::set<int> ports;
+    for (int i = 0; i < 40; ++i) {
+      open.push_back(listen_at(address::loopback(0, version), chosen));
+      int const port = local_address(open.back().get()).port;
+      CHECK(port >= chosen.ports.first);
+      CHECK(port <= chosen.ports.last);
+      ports.insert(port);
+    }
+    CHECK(ports.size() == 40);
+  }
+}
+
+TEST_CASE("a port that is named is that, whatever the range") {
+  reserved_port const named, other;
+  CHECK(local_address(listen_at(named.where(), so_many_up_to(other, 1)).get()) == named.where());
+}
+
+TEST_CASE("where none is free, the error says what to change") {
+  reserved_port const last;
+  socket_settings const chosen = so_many_up_to(last, 1);
+  owned_fd const first = listen_at(address::loopback(0), chosen);
+  CHECK(local_address(first.get()) == last.where());
+  CHECK_FALSE(try_listen_at(address::loopback(0), chosen));
+  CHECK_THROWS_WITH_AS((void)listen_at(address::loopback(0), chosen),
+                       doctest::Contains("all of COLLX_PORTS are taken"), collx::error);
+}
