@@ -42,7 +42,9 @@ class registered_windows {
     return at;
   }
 
-  // The reverse. Where CUDA refuses even to make the device current, all stays as it is.
+  // The reverse. Where CUDA refuses even to make the device current, or to tell kernels, lists keep what they
+  // had, perhaps a mapping of memory that its owner may free. Nobody reads them: what refuses that is an
+  // error of the context, which stays, and with which no kernel starts on this device any more.
   void drop(int at) noexcept {
     try {
       outside_captures const relaxed;
