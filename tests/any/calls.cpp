@@ -12,6 +12,7 @@
 #include "collx/any_communicator.hpp"
 #include "collx/bootstrap/local.hpp"
 #include "collx/make_any.hpp"
+#include "require.hpp"
 #include "transport/counting.hpp"
 #include "watched.hpp"
 
@@ -26,10 +27,6 @@ using collx::rank_t;
 using collx::reduce_op;
 using collx::status;
 using transport = counting<collx::transport::threads>;
-
-void require(bool fine, std::string const& what) {
-  if (!fine) throw std::runtime_error(what);
-}
 
 template <class Transport>
 any_communicator erased(collx::communicator<Transport> comm) {

@@ -17,6 +17,7 @@
 #include "collx/bootstrap/local.hpp"
 #include "collx/core/random.hpp"
 #include "collx/make_any.hpp"
+#include "require.hpp"
 #include "sample.hpp"
 #include "watched.hpp"
 
@@ -28,10 +29,6 @@ using collx::data_type;
 using collx::rank_t;
 using collx::reduce_op;
 using collx::status;
-
-void require(bool fine, std::string const& what) {
-  if (!fine) throw std::runtime_error(what);
-}
 
 // Small whole numbers that every type holds, different on every rank.
 template <class T>

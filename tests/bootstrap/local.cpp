@@ -12,6 +12,7 @@
 
 #include "collx/collective/all_reduce.hpp"
 #include "collx/collective/barrier.hpp"
+#include "require.hpp"
 #include "shared_with_forks.hpp"
 #include "watchdog.hpp"
 
@@ -30,10 +31,6 @@ int sum_of_ranks(auto& comm) {
 }
 
 int triangular(rank_t n) { return n * (n + 1) / 2; }
-
-void require(bool fine, char const* what) {
-  if (!fine) throw std::runtime_error(what);
-}
 
 // What this process does when a signal comes, until the end of the scope.
 class on_signal {

@@ -6,7 +6,6 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@
 
 #include "collx/bootstrap/network.hpp"
 #include "net/reserved_port.hpp"
+#include "require.hpp"
 
 namespace meeting {
 
@@ -45,10 +45,6 @@ inline std::uint64_t sum_of(bootstrap::network_membership const& all) {
   }
   for (std::uint64_t const each : all.hosts) sum = sum * 31 + each;
   return sum;
-}
-
-inline void require(bool good, char const* what) {
-  if (!good) throw std::runtime_error(what);
 }
 
 // Sums the ranks up the tree, over the connections that the meeting left open.

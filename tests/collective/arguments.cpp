@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "collx/collx.hpp"
+#include "require.hpp"
 #include "watched.hpp"
 
 namespace {
@@ -15,10 +16,6 @@ namespace {
 using collx::rank_t;
 using collx::status;
 using communicator = collx::communicator<collx::transport::threads>;
-
-void require(bool fine, std::string const& what) {
-  if (!fine) throw std::runtime_error(what);
-}
 
 // Calls f, which must throw a collx::error with this code whose text holds all the parts.
 template <class F>

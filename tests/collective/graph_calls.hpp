@@ -4,7 +4,6 @@
 #pragma once
 
 #include <algorithm>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "collx/collective/neighbour_all_to_all.hpp"
 #include "collx/core/random.hpp"
 #include "collx/transport/settings.hpp"
+#include "require.hpp"
 
 namespace graphs {
 
@@ -82,11 +82,6 @@ struct side {
   std::vector<rank_t> sources, destinations;
   counts_t out_counts, in_counts;
 };
-
-// Of every element: a text would be made of `what` each time.
-inline void require(bool condition, char const* what) {
-  if (!condition) throw std::runtime_error(what);
-}
 
 template <class Transport>
 struct calls {

@@ -18,7 +18,6 @@ namespace {
 using collx::rank_t;
 using collx::status;
 using collx::transport::threads;
-using mixtures::require;
 
 using transport = counting<threads>;
 

@@ -2,21 +2,17 @@
 // Groups of small collectives, with what must come of them.
 #pragma once
 
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "collx/algo/recursive_doubling.hpp"
 #include "collx/collective/group.hpp"
+#include "require.hpp"
 
 namespace mixtures {
 
 using collx::rank_t;
-
-inline void require(bool condition, std::string const& what) {
-  if (!condition) throw std::runtime_error(what);
-}
 
 // One rank's calls of a group: which go together depends on their kinds, not on their order. `count`, or a
 // number that has to do with it, is that of elements.

@@ -2,7 +2,6 @@
 // Where the general rules end: one rank, schedules that want more than a transport has, requests that
 // are left alone for longer than a deadline.
 #include <atomic>
-#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -12,15 +11,12 @@
 #include "collx/bootstrap/threads.hpp"
 #include "collx/collective/all_reduce.hpp"
 #include "collx/collective/reduce.hpp"
+#include "require.hpp"
 #include "watched.hpp"
 
 namespace {
 
 using communicator = collx::communicator<collx::transport::threads>;
-
-void require(bool fine, char const* what) {
-  if (!fine) throw std::runtime_error(what);
-}
 
 // A right schedule that says it needs more messages in flight than any transport here has.
 struct deep : collx::algo::direct_one_shot::all_reduce {

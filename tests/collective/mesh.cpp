@@ -3,7 +3,6 @@
 #include "collx/mesh.hpp"
 
 #include <atomic>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "collx/algo/all.hpp"
 #include "collx/bootstrap/local.hpp"
 #include "collx/collx.hpp"
+#include "require.hpp"
 #include "watched.hpp"
 
 namespace {
@@ -24,10 +24,6 @@ struct tp {};
 struct cp {};
 struct pp {};
 struct dp {};
-
-void require(bool holds, std::string const& what) {
-  if (!holds) throw std::runtime_error(what);
-}
 
 template <class Axis>
 std::vector<rank_t> members(auto& grid) {

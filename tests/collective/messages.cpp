@@ -11,6 +11,7 @@
 #include "collective/uneven_calls.hpp"
 #include "collx/algo/all.hpp"
 #include "collx/collx.hpp"
+#include "require.hpp"
 #include "sample.hpp"
 #include "transport/wired.hpp"
 #include "watchdog.hpp"
@@ -41,10 +42,6 @@ void over_sockets(std::initializer_list<rank_t> sizes, auto const& rank_main) {
         collx::barrier(comm);  // a rank that only sends must not end before all have joined
       });
     }
-}
-
-void require(bool holds, std::string const& what) {
-  if (!holds) throw std::runtime_error(what);
 }
 
 }  // namespace

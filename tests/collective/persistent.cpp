@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives that are set up once: right every time, with new data, and no message but the algorithm's.
 #include <numeric>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "collx/algo/all.hpp"
 #include "collx/bootstrap/threads.hpp"
 #include "collx/collx.hpp"
+#include "require.hpp"
 #include "transport/counting.hpp"
 #include "watched.hpp"
 
@@ -18,10 +18,6 @@ namespace {
 using collx::rank_t;
 using transport = counting<collx::transport::threads>;
 using communicator = collx::communicator<transport>;
-
-void require(bool holds, char const* what) {
-  if (!holds) throw std::runtime_error(what);
-}
 
 std::size_t index_of(communicator const& comm) { return static_cast<std::size_t>(comm.rank()); }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <limits>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -27,6 +26,7 @@
 #include "collx/collective/scatter.hpp"
 #include "collx/collective/scatter_v.hpp"
 #include "collx/collective/send_receive.hpp"
+#include "require.hpp"
 #include "watched.hpp"
 
 namespace {
@@ -43,10 +43,6 @@ using flat = collx::algo::direct_one_shot;
 constexpr std::size_t count = 6, absurd = std::numeric_limits<std::size_t>::max();
 // The least number of ints whose bytes cannot be told apart by a pointer difference.
 constexpr std::size_t too_many = PTRDIFF_MAX / sizeof(int) + 1;
-
-void require(bool fine, std::string const& what) {
-  if (!fine) throw std::runtime_error(what);
-}
 
 // A rank with memory of which every byte that is not meant to change is known.
 class tester {

@@ -2,7 +2,6 @@
 // Groups split off a communicator: who is in them and in which order, groups of groups, groups used
 // at the same time, and what they leave behind.
 #include <new>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -10,16 +9,13 @@
 
 #include "collx/collx.hpp"
 #include "meeting.hpp"
+#include "require.hpp"
 #include "watched.hpp"
 
 namespace {
 
 using collx::rank_t;
 using collx::status;
-
-void require(bool fine, std::string const& what) {
-  if (!fine) throw std::runtime_error(what);
-}
 
 // The world ranks of a group, in its order, as its members tell each other.
 template <class Transport>

@@ -10,14 +10,11 @@
 #include <doctest/doctest.h>
 
 #include "collx/collx.hpp"
+#include "require.hpp"
 #include "scarce_memory.hpp"
 #include "watched.hpp"
 
 namespace {
-
-void require(bool fine, std::string const& what) {
-  if (!fine) throw std::runtime_error(what);
-}
 
 // What a split of everybody says where `allocations` succeed; empty: there is a group.
 std::string refusal(auto& world, int allocations) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "collx/collx.hpp"
 #include "collx/mesh.hpp"
 #include "meeting.hpp"
+#include "require.hpp"
 #include "transport/counting.hpp"
 #include "watched.hpp"
 
@@ -28,10 +28,6 @@ using communicator = collx::communicator<transport>;
 
 struct local {};
 struct host {};
-
-void require(bool holds, char const* what) {
-  if (!holds) throw std::runtime_error(what);
-}
 
 std::vector<float> data_of(rank_t rank, std::size_t size) {
   std::vector<float> v(size);

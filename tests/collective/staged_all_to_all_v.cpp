@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "collx/collective/staged_all_to_all.hpp"
 #include "collx/collx.hpp"
 #include "collx/mesh.hpp"
+#include "require.hpp"
 #include "watched.hpp"
 
 namespace {
@@ -43,10 +43,6 @@ struct transport {
   using membership = collx::transport::threads::membership_of<transport>;
 };
 using communicator = collx::communicator<transport>;
-
-void require(bool holds, std::string const& what) {
-  if (!holds) throw std::runtime_error(what);
-}
 
 // What rank s has for rank d; about one in four is empty.
 std::size_t count_of(rank_t s, rank_t d, std::size_t scale) {

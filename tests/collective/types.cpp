@@ -16,6 +16,7 @@
 #include "collx/collective/reduce.hpp"
 #include "collx/collective/scan.hpp"
 #include "collx/core/array.hpp"
+#include "require.hpp"
 #include "sample.hpp"
 #include "watched.hpp"
 
@@ -110,10 +111,6 @@ void check_all(communicator& comm) {
 template <class F>
 void on_ranks(rank_t size, F const& f) {
   watched::on_threads(size, [&](communicator& comm) { f(comm); });
-}
-
-void require(bool fine, char const* what) {
-  if (!fine) throw std::runtime_error(what);
 }
 
 int added(int a, int b) { return a + b; }

@@ -16,6 +16,7 @@
 #include "collx/collective/gather_v.hpp"
 #include "collx/collective/reduce_scatter_v.hpp"
 #include "collx/collective/scatter_v.hpp"
+#include "require.hpp"
 #include "watched.hpp"
 
 namespace {
@@ -64,10 +65,6 @@ class rank_of_it {
   }
 
  private:
-  static void require(bool fine, std::string const& what) {
-    if (!fine) throw std::runtime_error(what);
-  }
-
   request start(int kind) {
     if (kind == 0) return collx::start::all_gather_v(comm_, own_, blocks{all_, counts});
     if (kind == 1) return collx::start::reduce_scatter_v(comm_, blocks{all_, counts}, own_);

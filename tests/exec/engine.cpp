@@ -17,6 +17,7 @@
 #include "collx/collective/barrier.hpp"
 #include "collx/collective/broadcast.hpp"
 #include "collx/collective/reduce.hpp"
+#include "require.hpp"
 #include "shared_with_forks.hpp"
 #include "watched.hpp"
 
@@ -30,10 +31,6 @@ using request = collx::request<collx::transport::threads::endpoint>;
 template <class F>
 void on_ranks(rank_t size, F const& f) {
   watched::on_threads(size, [&](communicator& comm) { f(comm); });
-}
-
-void require(bool fine, std::string const& what) {
-  if (!fine) throw std::runtime_error(what);
 }
 
 // A vector whose sum over all ranks is known.

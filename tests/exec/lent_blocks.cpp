@@ -32,7 +32,6 @@ using collx::rank_t;
 using collx::algo::direct_one_shot;
 using collx::algo::pairwise;
 using lent::block;
-using lent::require;
 using lent::small_staging;
 using transport = counting<collx::transport::threads>;
 

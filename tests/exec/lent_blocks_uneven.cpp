@@ -27,7 +27,6 @@ using collx::blocks;
 using collx::rank_t;
 using collx::algo::direct_one_shot;
 using collx::algo::pairwise;
-using lent::require;
 using transport = counting<collx::transport::threads>;
 using counts_t = std::vector<std::size_t>;
 

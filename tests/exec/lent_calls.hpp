@@ -9,6 +9,7 @@
 
 #include "collx/core/types.hpp"
 #include "collx/transport/settings.hpp"
+#include "require.hpp"
 
 namespace lent {
 
@@ -17,10 +18,6 @@ using collx::rank_t;
 // A block is then of 7 fragments and more.
 inline collx::transport::settings const small_staging{.staging_bytes = 64 * 1024, .single_copy_bytes = 1024};
 inline constexpr std::size_t block = 57'001;
-
-inline void require(bool holds, std::string const& what) {
-  if (!holds) throw std::runtime_error(what);
-}
 
 // What rank `from` has for rank `to` at `i`.
 inline int value(rank_t from, rank_t to, std::size_t i) {

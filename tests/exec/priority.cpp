@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests in flight take turns, and urgent ones overtake.
-#include <stdexcept>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -8,16 +7,13 @@
 #include "collx/bootstrap/mailbox.hpp"
 #include "collx/bootstrap/threads.hpp"
 #include "collx/collx.hpp"
+#include "require.hpp"
 #include "watched.hpp"
 
 namespace {
 
 using collx::rank_t;
 constexpr auto urgent = collx::priority::urgent;
-
-void require(bool holds, char const* what) {
-  if (!holds) throw std::runtime_error(what);
-}
 
 }  // namespace
 

@@ -2,7 +2,6 @@
 // Urgent requests overtake on processes and over sockets, as on threads (priority.cpp): what tells it is the
 // number of bytes of the large request that a rank has sent when the small one is done.
 // ctest: TIMEOUT 300
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -10,6 +9,7 @@
 
 #include "collx/algo/ring.hpp"
 #include "collx/collx.hpp"
+#include "require.hpp"
 #include "transport/counting.hpp"
 #include "transport/wired.hpp"
 #include "watched.hpp"
@@ -18,10 +18,6 @@ namespace {
 
 using collx::rank_t;
 constexpr auto urgent = collx::priority::urgent;
-
-void require(bool holds, std::string const& what) {
-  if (!holds) throw std::runtime_error(what);
-}
 
 // A large request, and a small one after it. Around a ring nobody gets ahead of the slowest, who has to begin
 // both before anything comes to its end; so what has been sent of the large one by then is what was moved

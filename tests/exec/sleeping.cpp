@@ -15,6 +15,7 @@
 #include "collx/collective/all_to_all.hpp"
 #include "collx/collective/barrier.hpp"
 #include "collx/core/random.hpp"
+#include "require.hpp"
 #include "shared_with_forks.hpp"
 #include "watched.hpp"
 
@@ -32,10 +33,6 @@ constexpr int slower = 1;
 #endif
 
 constexpr settings sleeps_at_once{.timeout_us = 60'000'000, .staging_bytes = 64 * 1024, .yield_us = 0};
-
-void require(bool fine, char const* what) {
-  if (!fine) throw std::runtime_error(what);
-}
 
 // Runs what both transports must do, with messages and failures of either.
 template <class Everything>

@@ -3,14 +3,13 @@
 // each throws where it does not.
 #pragma once
 
-#include <stdexcept>
-
 #include "collective/each_rank.hpp"
 #include "collx/collective/all_reduce.hpp"
 #include "collx/collective/send_receive.hpp"
 #include "collx/collective/split.hpp"
 #include "collx/transport/faulty.hpp"
 #include "collx/transport/settings.hpp"
+#include "require.hpp"
 #include "sample.hpp"
 
 namespace matched_scenarios {
@@ -19,10 +18,6 @@ using collx::rank_t;
 using collx::status;
 
 inline constexpr std::uint64_t long_us = 60'000'000;
-
-inline void require(bool holds, char const* what) {
-  if (!holds) throw std::runtime_error(what);
-}
 
 inline collx::transport::settings small_staging() {
   collx::transport::settings chosen = collx::transport::settings::from_environment();

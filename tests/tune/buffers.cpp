@@ -5,7 +5,6 @@
 #include "collx/core/memory_kind.hpp"
 
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -19,6 +18,7 @@
 #include "collx/collective/reduce.hpp"
 #include "collx/collective/split.hpp"
 #include "collx/tune/selector.hpp"
+#include "require.hpp"
 #include "watched.hpp"
 
 namespace tune = collx::tune;
@@ -30,10 +30,6 @@ using world_type = collx::communicator<collx::transport::shm>;
 namespace {
 
 constexpr std::size_t count = 100'003;
-
-void require(bool holds, std::string const& what) {
-  if (!holds) throw std::runtime_error(what);
-}
 
 template <class Contract>
 void require_choice(world_type& comm, std::size_t bytes, std::string const& algorithm) {
