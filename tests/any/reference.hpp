@@ -173,8 +173,15 @@ class participant {
     });
   }
 
+  // Where it lies, if not in memory of its own: in bytes() of the caller's, from now on.
+  [[nodiscard]] std::size_t bytes() const { return before_.size(); }
+  void lie_at(std::byte* place) {
+    place_ = place;
+    restore();
+  }
+
   [[nodiscard]] any_call call() {
-    std::byte* const base = memory_.data();
+    std::byte* const base = memory();
     any_call c;
     c.what = how_.what;
     c.in = base + in_at_;
@@ -192,20 +199,22 @@ class participant {
     return c;
   }
 
-  void restore() { memory_ = before_; }
+  void restore() { std::memcpy(memory(), before_.data(), before_.size()); }
   // Empty, or the first byte that differs.
   [[nodiscard]] std::string difference() const {
-    if (std::memcmp(memory_.data(), image_.data(), image_.size()) == 0) return {};
+    std::byte const* const memory = place_ != nullptr ? place_ : memory_.data();
+    if (std::memcmp(memory, image_.data(), image_.size()) == 0) return {};
     std::size_t i = 0;
-    while (memory_[i] == image_[i]) ++i;
+    while (memory[i] == image_[i]) ++i;
     return "byte " + std::to_string(static_cast<std::ptrdiff_t>(i) - static_cast<std::ptrdiff_t>(out_at_)) +
-           " of the output is " + std::to_string(static_cast<int>(memory_[i])) + ", should be " +
+           " of the output is " + std::to_string(static_cast<int>(memory[i])) + ", should be " +
            std::to_string(static_cast<int>(image_[i]));
   }
 
  private:
   static constexpr std::size_t guard_bytes = 64;
 
+  [[nodiscard]] std::byte* memory() { return place_ != nullptr ? place_ : memory_.data(); }
   [[nodiscard]] bool is_root() const { return me_ == how_.root; }
   // Rooted collectives move from the root or to it.
   [[nodiscard]] bool from_root() const { return is_.rooted && !is_.takes_all && !is_.combines; }
@@ -295,6 +304,7 @@ class participant {
   layout in_, out_;
   std::size_t in_at_ = 0, out_at_ = 0;
   std::vector<std::byte> before_, memory_, image_;
+  std::byte* place_ = nullptr;
 };
 
 }  // namespace any_reference
