@@ -14,6 +14,7 @@
 #pragma once
 
 #include <exception>
+#include <functional>
 #include <thread>
 
 #include "programs/member.hpp"
@@ -45,18 +46,27 @@ inline std::uint64_t mixed(std::uint64_t seed, std::uint64_t a, std::uint64_t b 
   return replayable_random(seed * 0x9e3779b97f4a7c15u + a * 1'000'003 + b).next();
 }
 
+// What a test does to a rank: whenever it has joined a group, and before each step.
+template <class Communicator>
+struct meddling {
+  std::function<void(Communicator&)> joined{};
+  std::function<void(int step)> at_step{};
+};
+
 // One rank's run of the program.
 template <class Transport>
 class program {
  public:
   using communicator = collx::communicator<Transport>;
 
-  program(std::uint64_t seed, communicator& comm)
-      : seed_(seed),
+  program(std::uint64_t seed, communicator& comm, meddling<communicator> meddles = {})
+      : meddles_(std::move(meddles)),
+        seed_(seed),
         steps_(world_of(seed).steps),
         me_(comm.rank()),
         size_(comm.size()),
         same_(mixed(seed, 1)) {
+    if (meddles_.joined) meddles_.joined(comm);
     std::vector<rank_t> everybody;
     for (rank_t r = 0; r < size_; ++r) everybody.push_back(r);
     families_.push_back(
@@ -69,28 +79,34 @@ class program {
     while (!families_.empty()) families_.pop_back();
   }
 
-  // True when it is done; false: somebody else must have a turn. Throws what went wrong, with the program.
+  // True when it is done; false: somebody else must have a turn. Throws what went wrong.
   [[nodiscard]] bool resume() {
-    try {
-      for (;;) {
-        for (; !acting_.empty(); acting_.pop_back())
-          if (!acting_.back()->settle()) return false;
-        if (step_ >= steps_) {
-          if (!end()) return true;
-          continue;
-        }
-        diary_.push_back("step " + std::to_string(step_));
-        step();
-        ++step_;
+    for (;;) {
+      for (; !acting_.empty(); acting_.pop_back())
+        if (!acting_.back()->settle()) return false;
+      if (step_ >= steps_) {
+        if (!end()) return true;
+        continue;
       }
-    } catch (std::exception const& wrong) {
-      // What is in flight waits when it is destroyed.
-      families_.front().mine->comm().abort();
-      std::string const text = story(wrong.what());
-      // The story of who was first: processes, and threads, hand over one of some rank.
-      if (text.find(": aborted") == std::string::npos) std::fputs(text.c_str(), stderr);
-      throw std::runtime_error(text);
+      if (meddles_.at_step) meddles_.at_step(step_);
+      diary_.push_back("step " + std::to_string(step_));
+      step();
+      ++step_;
     }
+  }
+
+  // When resume() has thrown: ends what is in flight, which would wait when it is destroyed, and returns
+  // what to say. The program is printed, but where this rank was only told to end.
+  std::string give_up(std::exception const& wrong) {
+    families_.front().mine->comm().abort();
+    std::string const text = "seed " + std::to_string(seed_) + ", rank " + std::to_string(me_) + " of " +
+                             std::to_string(size_) + ", step " + std::to_string(step_) + ": " + wrong.what();
+    if (text.find(": aborted") == std::string::npos) {
+      std::string story = text + "\nrepeat with COLLX_SEED=" + std::to_string(seed_) + "; the program:\n";
+      for (auto const& line : diary_) story += (line.starts_with("step") ? "  " : "    ") + line + "\n";
+      std::fputs(story.c_str(), stderr);  // at once: what comes from many ranks mixes
+    }
+    return text;
   }
 
  private:
@@ -228,6 +244,8 @@ class program {
     made.mine = std::make_unique<member<Transport>>(std::make_unique<communicator>(std::move(comm)),
                                                     own_seed(), diary_);
     families_.push_back(std::move(made));
+    bool const is_line = families_.back().engine != families_.size() - 1;
+    if (meddles_.joined && !is_line) meddles_.joined(families_.back().mine->comm());
   }
 
   // With what it has in flight.
@@ -291,14 +309,7 @@ class program {
     return true;
   }
 
-  std::string story(std::string const& wrong) const {
-    std::string text = "seed " + std::to_string(seed_) + ", rank " + std::to_string(me_) + " of " +
-                       std::to_string(size_) + ", step " + std::to_string(step_) + ": " + wrong +
-                       "\nrepeat with COLLX_SEED=" + std::to_string(seed_) + "; the program:\n";
-    for (auto const& line : diary_) text += (line.starts_with("step") ? "  " : "    ") + line + "\n";
-    return text;
-  }
-
+  meddling<communicator> meddles_;
   std::uint64_t seed_;
   int steps_, step_ = 0;
   rank_t me_, size_;

@@ -151,13 +151,15 @@ inline std::uint64_t from_environment(char const* variable, std::uint64_t absent
       collx::environment::number(variable, static_cast<std::int64_t>(absent), 0, std::int64_t{1} << 62));
 }
 
-// run(seed), which returns what is wrong, for so many seeds, COLLX_SEEDS of them, or COLLX_SEED alone.
+// run(seed), which returns what is wrong, for so many seeds, COLLX_SEEDS of them from COLLX_FIRST_SEED on, or
+// COLLX_SEED alone.
 template <class Run>
 void for_each_seed(std::uint64_t count, char const* program, Run const& run) {
   std::uint64_t const only = from_environment("COLLX_SEED", 0);
+  std::uint64_t const first = only != 0 ? only : from_environment("COLLX_FIRST_SEED", 1);
   count = only != 0 ? 1 : from_environment("COLLX_SEEDS", count);
   for (std::uint64_t i = 0; i < count; ++i) {
-    std::uint64_t const seed = only != 0 ? only : i + 1;
+    std::uint64_t const seed = first + i;
     INFO("repeat with: COLLX_SEED=" << seed << std::string(" ") + program);
     std::string const wrong = run(seed);
     REQUIRE_MESSAGE(wrong.empty(), wrong);

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random programs in which a rank is lost: at one of its sends in whatever group, or between two calls. The
+// others end, long before their deadline, with an error that says in which call, and who was lost; what was
+// done before is right.
+#pragma once
+
+#include <csignal>
+
+#include "collx/collective/all_to_all.hpp"
+#include "collx/transport/faulty.hpp"
+#include "programs/program.hpp"
+#include "shared_with_forks.hpp"
+
+namespace programs {
+
+inline std::uint64_t const loss_deadline_us = seeds::from_environment("COLLX_TIMEOUT_US", 60'000'000);
+
+// Who is lost in the program of a seed, and when.
+struct loss {
+  explicit loss(std::uint64_t seed) : world(seed) {
+    replayable_random random(mixed(seed, 77));
+    if (world.size == 1) world.size = 2;
+    world.chosen.timeout_us = loss_deadline_us;
+    victim = static_cast<rank_t>(random.below(static_cast<std::uint32_t>(world.size)));
+    if (one_in(random, 3)) at_step = static_cast<int>(random.below(static_cast<std::uint32_t>(world.steps)));
+    else at_send = 1 + random.below(1u << random.below(8));
+  }
+  world_of world;
+  rank_t victim;
+  int at_step = -1;
+  std::uint64_t at_send = 0;
+};
+
+// What is wrong with an error that is to say that the victim is gone; empty: nothing.
+inline std::string fault_of(collx::failure_report const& report, rank_t victim) {
+  if (report.code != status::aborted && report.code != status::peer_lost) return "not because a rank is gone";
+  if (report.collective == nullptr || *report.collective == 0) return "does not say in which call";
+  if (report.peer == collx::no_rank) return "names no peer";
+  // What this rank saw itself is numbered in its group.
+  if (report.code == status::aborted && report.peer != victim)
+    return "names another than the one that is gone";
+  return {};
+}
+
+// One rank of it, in a process of its own. `joined` is shared by all: who is lost before everybody is there
+// is another matter.
+template <class Transport>
+int lose_or_be_told(loss const& how, std::uint64_t seed, arrivals& joined,
+                    collx::communicator<Transport>& comm) {
+  // Word of a loss needs connections (docs/errors.md).
+  std::vector<int> each(static_cast<std::size_t>(comm.size()));
+  collx::all_to_all<collx::algo::direct_one_shot>(comm, each);
+  joined.come();
+  joined.wait_for(how.world.size);
+  meddling<collx::communicator<Transport>> meddles;
+  if (comm.rank() == how.victim) {
+    meddles.joined = [&](auto& group) {
+      group.engine().endpoint().inject({.stop_at_send = how.at_send, .kill_process = true});
+    };
+    meddles.at_step = [&](int step) {
+      if (step == how.at_step) std::raise(SIGKILL);
+    };
+  }
+  std::uint64_t const began = collx::now_us();
+  program<Transport> mine(seed, comm, meddles);
+  try {
+    while (!mine.resume()) {
+    }
+    return 0;
+  } catch (collx::error const& told) {
+    std::string wrong = fault_of(told.report(), how.victim);
+    if (wrong.empty() && collx::now_us() - began > loss_deadline_us / 2) wrong = "late";
+    if (wrong.empty()) return 0;
+    (void)mine.give_up(std::runtime_error("rank " + std::to_string(how.victim) + " was lost, " + wrong +
+                                          ": " + "(" + told.what() + ")"));
+  } catch (std::exception const& wrong) {
+    (void)mine.give_up(wrong);
+  }
+  return 1;
+}
+
+// `run(loss, rank_main)` runs ranks as processes, and returns how they ended. `lost` counts those that were
+// killed; some programs end before.
+template <class Run>
+std::string survives(std::uint64_t seed, int& lost, Run const& run) {
+  loss const how(seed);
+  shared_with_forks<arrivals> joined;
+  auto const codes = run(how, [&](auto& comm) { return lose_or_be_told(how, seed, *joined, comm); });
+  for (std::size_t r = 0; r < codes.size(); ++r) {
+    bool const may_be_killed = static_cast<rank_t>(r) == how.victim && codes[r] == 128 + SIGKILL;
+    lost += may_be_killed;
+    if (codes[r] != 0 && !may_be_killed)
+      return "rank " + std::to_string(r) + " ended with " + std::to_string(codes[r]);
+  }
+  return {};
+}
+
+}  // namespace programs
