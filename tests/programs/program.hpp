@@ -325,7 +325,10 @@ class program {
 inline auto as_rank_main(std::uint64_t seed) {
   return [seed]<class Transport>(collx::communicator<Transport>& comm) {
     program<Transport> mine(seed, comm);
-    while (!mine.resume()) {
+    try {
+      while (!mine.resume()) continue;
+    } catch (std::exception const& wrong) {
+      throw std::runtime_error(mine.give_up(wrong));
     }
   };
 }

@@ -6,6 +6,7 @@
 // thread sanitizer: no, each rank is a process of one thread
 #include "collx/bootstrap/processes.hpp"
 #include "sample.hpp"
+#include "shared_with_forks.hpp"
 #include "transport/killing.hpp"
 #include "watched.hpp"
 
@@ -56,6 +57,24 @@ TEST_CASE("shm: a rank killed while requests are in flight is noticed by wait an
       second.wait();
     });
   }
+}
+
+TEST_CASE("shm: a rank is noticed that is killed while others wait for it to read what they have staged") {
+  shared_with_forks<arrivals> met;
+  auto const codes = watched::on_processes(
+      2,
+      [&](auto& comm) {
+        collx::barrier(comm);
+        met->come();
+        met->wait_for(2);
+        if (comm.rank() == 1) raise(SIGKILL);
+        std::vector<int> more_than_fits(100'000);
+        status const outcome = collx::try_broadcast<collx::algo::chain>(comm, more_than_fits, 0);
+        return outcome == status::peer_lost && comm.failure().peer == 1 ? 0 : 1;
+      },
+      {.timeout_us = 5'000'000, .staging_bytes = 64 * 1024, .single_copy_bytes = 0});
+  CHECK(codes[0] == 0);
+  CHECK(codes[1] == 128 + SIGKILL);
 }
 
 TEST_CASE("shm: ranks killed as seeds have it are noticed") {

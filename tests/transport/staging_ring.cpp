@@ -3,6 +3,7 @@
 // somebody may still read is never handed out, and what fits is never refused for ever.
 #include "collx/transport/staging_ring.hpp"
 
+#include <algorithm>
 #include <deque>
 #include <vector>
 
@@ -55,6 +56,8 @@ class model {
     for (int attempts = 0; (place = allocate(bytes)) == nullptr; ++attempts) {
       // Whatever was sent in earlier fragments is read some time: then it must fit.
       REQUIRE(attempts < 100'000);
+      REQUIRE(std::any_of(unread_.begin(), unread_.end(),
+                          [&](payload const& p) { return p.reader == ring_.held_by(); }));
       read_one();
     }
     REQUIRE(place >= base_);

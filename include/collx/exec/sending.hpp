@@ -19,7 +19,7 @@ class sending : public resumable<Endpoint> {
       : base(endpoint, lane), memory_(map()), blocks_(memory_.where().size) {}
 
   using base::bytes_, base::endpoint_, base::fragment_, base::k_, base::lane_, base::step_, base::waits_for_;
-  using base::in_company_, base::waits_for_message_, base::yields_;
+  using base::in_company_, base::waits_for_message_, base::waits_for_others_, base::yields_;
 
   [[nodiscard]] bool may_send(rank_t peer, std::size_t bytes) noexcept {
     if (COLLX_LIKELY(endpoint_.can_send(lane_, peer))) return true;
@@ -60,8 +60,17 @@ class sending : public resumable<Endpoint> {
                  [&]() noexcept { lend(peer, first); });
   }
 
+  // Where there is no room, a receiver of an earlier message is waited for: should it be lost, that must show.
+  // Room may come before that one gives another credit, so only advance() finds out.
   [[nodiscard]] COLLX_NEVER_INLINE bool stage(std::size_t bytes) noexcept {
-    if (staged_ == nullptr) staged_ = endpoint_.stage(lane_, bytes);
+    if (staged_ == nullptr) {
+      staged_ = endpoint_.stage(lane_, bytes);
+      waits_for_others_ = staged_ == nullptr;
+      if (waits_for_others_) {
+        waits_for_ = endpoint_.staging_held_by(lane_);
+        bytes_ = bytes;
+      }
+    }
     return staged_ != nullptr;
   }
 

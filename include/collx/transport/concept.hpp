@@ -62,6 +62,7 @@ enum class handover : std::uint8_t {
 //                              memory, if it offers that, or 0
 //   post(peer, to, p, n)       copies n bytes to private memory of the peer. Not ok: as of fetch
 //   stage(lane, n)             memory for one payload, or null for now
+//   staging_held_by(lane)      after stage() gave null: a rank that has yet to read what lies there
 //   send(lane, peer, p, n, h)  requires can_send
 //   push_target(lane, peer)    where the peer's output of the current collective begins in memory
 //                              that this rank can store to, or null
@@ -97,6 +98,7 @@ concept endpoint = requires(E& e, int lane, rank_t peer, std::byte* to, std::byt
   { e.can_send(lane, peer) } noexcept -> std::same_as<bool>;
   { e.reachable(from, bytes) } noexcept -> std::same_as<bool>;
   { e.stage(lane, bytes) } noexcept -> std::same_as<std::byte*>;
+  { e.staging_held_by(lane) } noexcept -> std::same_as<rank_t>;
   { e.send(lane, peer, from, bytes, how) } noexcept;
   { e.push_target(lane, peer) } noexcept -> std::same_as<std::byte*>;
   { e.end_fragment(lane) } noexcept;

@@ -240,6 +240,7 @@ class mailbox_endpoint {
       return group_->between(lane, rank_, peer).delivered >= count;
     });
   }
+  [[nodiscard]] rank_t staging_held_by(int lane) noexcept { return rings_[lane].held_by(); }
 
   void send(int lane, rank_t peer, std::byte const* payload, std::size_t bytes, handover how) noexcept {
     channel& to = group_->between(lane, rank_, peer);

@@ -39,6 +39,9 @@ class staging_ring {
     return memory_ + next.offset;
   }
 
+  // After allocate() has found no room: the rank that has not yet read what lies there.
+  [[nodiscard]] rank_t held_by() const noexcept { return held_by_; }
+
   // Where the next payload of this size will lie if it can be had at once.
   [[nodiscard]] std::byte* likely_next(std::size_t bytes) const noexcept {
     return memory_ + find_place((bytes + 63) / 64 * 64, true).offset;
@@ -100,6 +103,7 @@ class staging_ring {
   bool reclaim_oldest(Acknowledged const& acknowledged) noexcept {
     if (oldest_ == newest_) {
       // Nothing is outstanding but the current fragment, which the geometry made to fit.
+      held_by_ = no_rank;
       if (marked_ != tail_ || head_ == tail_) return false;
       head_ = tail_;
       return true;
@@ -107,7 +111,10 @@ class staging_ring {
     std::uint64_t const* const snapshot =
         snapshots_ + oldest_ % mark_count * static_cast<std::uint64_t>(size_);
     for (rank_t peer = 0; peer < size_; ++peer)
-      if (!acknowledged(peer, snapshot[peer])) return false;
+      if (!acknowledged(peer, snapshot[peer])) {
+        held_by_ = peer;
+        return false;
+      }
     head_ = position_[oldest_ % mark_count];
     ++oldest_;
     return true;
@@ -116,7 +123,7 @@ class staging_ring {
   std::byte* memory_ = nullptr;
   std::size_t capacity_ = 0;
   std::uint64_t* snapshots_ = nullptr;
-  rank_t size_ = 0;
+  rank_t size_ = 0, held_by_ = no_rank;
   std::uint64_t head_ = 0, tail_ = 0, marked_ = 0;
   std::uint64_t turn_ = 0;  // the position at the begin of the memory, in the tail's turn of the ring
   std::uint64_t oldest_ = 0, newest_ = 0;

@@ -120,6 +120,7 @@ class composite_endpoint {
       return is_free;
     });
   }
+  [[nodiscard]] rank_t staging_held_by(int lane) noexcept { return rings_[lane].held_by(); }
   void send(int lane, rank_t peer, std::byte const* payload, std::size_t bytes, handover how) noexcept {
     rank_t const near = here(peer);
     if (near != no_rank) near_.send(lane, near, payload, bytes, how);

@@ -233,6 +233,7 @@ class endpoint {
     return rings_[lane].allocate(
         bytes, [&](rank_t peer, std::uint64_t count) { return acknowledged(at(lane, peer), count); });
   }
+  [[nodiscard]] rank_t staging_held_by(int lane) noexcept { return rings_[lane].held_by(); }
 
   COLLX_ALWAYS_INLINE void send(int lane, rank_t peer, std::byte const* payload, std::size_t bytes,
                                 handover how) noexcept {

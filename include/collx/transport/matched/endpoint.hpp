@@ -75,6 +75,7 @@ class endpoint {
       return count == 0 || traffic_.at(lane, peer).handed >= count;
     });
   }
+  [[nodiscard]] rank_t staging_held_by(int lane) noexcept { return rings_[lane].held_by(); }
   void send(int lane, rank_t peer, std::byte const* payload, std::size_t bytes, handover) noexcept {
     traffic_.send(lane, peer, payload, bytes);
   }

@@ -111,6 +111,7 @@ class tcp_endpoint {
       return count == 0 || group_.at(lane, peer).handed >= count;
     });
   }
+  [[nodiscard]] rank_t staging_held_by(int lane) noexcept { return rings_[lane].held_by(); }
 
   void send(int lane, rank_t peer, std::byte const* payload, std::size_t bytes, handover) noexcept {
     posix_lock const held(world_->mutex());
