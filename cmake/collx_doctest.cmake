@@ -53,6 +53,14 @@ function(collx_add_test name)
   collx_limit_test(${name} ${COLLX_TEST_TIMEOUT_S})
 endfunction()
 
+# collx_add_wide_run(NAME): the test cases of a test whose names begin with "wide: " as another test, NAME_wide, of the same
+# executable (tests/asked_for.hpp).
+function(collx_add_wide_run name)
+  add_test(NAME ${name}_wide COMMAND ${name} "--test-case=wide:*")
+  set_tests_properties(${name}_wide PROPERTIES LABELS wide SKIP_REGULAR_EXPRESSION "SKIPPED:")
+  collx_limit_test(${name}_wide 600)
+endfunction()
+
 # Every DIRECTORY/NAME.cpp becomes test_DIRECTORY_NAME. A line "// ctest: PROPERTY VALUE" in the source
 # sets a property of the test (RUN_SERIAL ON for one that measures time, say; a TIMEOUT below COLLX_TEST_TIMEOUT_S, which
 # is long for sanitizers, does not count). A line "// thread sanitizer: no"
@@ -107,5 +115,9 @@ function(collx_add_test_directory directory)
       set(limit_s ${COLLX_TEST_TIMEOUT_S})
     endif()
     collx_limit_test(test_${group}_${name} ${limit_s})
+    file(STRINGS ${source} has_wide REGEX "\"wide: ")
+    if(has_wide)
+      collx_add_wide_run(test_${group}_${name})
+    endif()
   endforeach()
 endfunction()

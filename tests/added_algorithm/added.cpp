@@ -30,11 +30,10 @@ struct proof {
 
 std::size_t walk(collx::communicator<collx::transport::threads>& comm) {
   std::vector<oracle::element> memory(each_rank::memory_count(comm.size()));
-  auto const everything = [](oracle::setting const&) { return true; };
   std::size_t done = 0;
   for (auto const& each : schedules::all<forms::blocking, collx::transport::threads>())
     if (each.algorithm == std::string_view(collx::algo::token_chain::name))
-      done += each_rank::walk_one(each, comm, memory.data(), everything);
+      done += each_rank::walk_one(each, comm, memory.data());
   return done;
 }
 

@@ -13,6 +13,7 @@
 #include <doctest/doctest.h>
 
 #include "any/matrix.hpp"
+#include "asked_for.hpp"
 #include "collx/any_communicator.hpp"
 #include "collx/bootstrap/local.hpp"
 #include "collx/core/random.hpp"
@@ -156,6 +157,15 @@ void refuses(status code, char const* what, Call const& call) {
   throw std::runtime_error(std::string("accepted: ") + what);
 }
 
+// `types`: how many of them each algorithm meets. Returns how many calls that were, counted on every rank.
+std::size_t walk_on_threads(rank_t size, std::size_t types) {
+  INFO("repeat with: COLLX_SEED=" << any_matrix::seed());
+  std::atomic<std::size_t> done{0};
+  watched::on_threads(size, [&](auto& comm) { done += any_matrix::walk_on(comm, types); },
+                      {.staging_bytes = 64 * 1024});
+  return done;
+}
+
 }  // namespace
 
 TEST_CASE("any_communicator: bit for bit what the static all_reduce gives, for all types and operators") {
@@ -182,19 +192,17 @@ TEST_CASE("any_communicator: every collective with every algorithm") {
 }
 
 TEST_CASE("any_communicator: every algorithm with every type on 1 to 17 threads") {
-  INFO("repeat with: COLLX_SEED=" << any_matrix::seed());
-  std::atomic<std::size_t> done{0};
-  for (collx::rank_t size = 1; size <= 17; ++size) {
-    if (!sample::takes(size)) continue;
-    watched::on_threads(size,
-                        [&](auto& comm) {
-                          collx::any_communicator any = any_matrix::erased(comm);
-                          done += any_matrix::walk(any).run();
-                        },
-                        {.staging_bytes = 64 * 1024});
-  }
-  MESSAGE("collectives, counted on every rank: " << done.load() << ", seed " << any_matrix::seed());
+  std::size_t done = 0;
+  for (rank_t size = 1; size <= 17; ++size)
+    if (sample::takes(size)) done += walk_on_threads(size, collx::data_type_count);
+  MESSAGE("collectives, counted on every rank: " << done << ", seed " << any_matrix::seed());
   CHECK(done > 1'000);
+}
+
+TEST_CASE("wide: any_communicator, every algorithm on 18 to 33 threads") {
+  if (!is_wide_asked_for()) return;
+  for (rank_t size = 18; size <= any_matrix::size_max; ++size)
+    CHECK(walk_on_threads(size, any_matrix::types_of_many_ranks) > 0);
 }
 
 TEST_CASE("any_communicator: what it cannot do, it says") {
@@ -219,8 +227,7 @@ TEST_CASE("any_communicator: what it cannot do, it says") {
             [&] { reduce(static_cast<data_type>(99), reduce_op::sum, nullptr); });
     refuses(status::bad_argument, "avg has no meaning in a scan",
             [&] { any.scan(v.data(), v.data(), 4, data_type::float32, reduce_op::avg); });
-    refuses(status::bad_argument, ": the root",
-            [&] { any.broadcast(v.data(), 4, data_type::float64, 2); });
+    refuses(status::bad_argument, ": the root", [&] { any.broadcast(v.data(), 4, data_type::float64, 2); });
     refuses(status::bad_argument, "overlap",
             [&] { (void)any.start(any_call::all_reduce(v.data(), v.data() + 1, 4, data_type::float32)); });
     require(any.try_run(any_call::all_reduce(v.data(), v.data(), 4, data_type::float32, reduce_op::sum,

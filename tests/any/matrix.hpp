@@ -26,6 +26,11 @@ using collx::rank_t;
 using collx::reduce_op;
 using collx::status;
 
+// As many ranks as have an exact reference.
+inline constexpr rank_t size_max = 33;
+// How many types each algorithm meets where ranks are many: all, with four numbers of ranks in a row.
+inline constexpr std::size_t types_of_many_ranks = (collx::data_type_count + 3) / 4;
+
 // COLLX_SEED=number draws others.
 inline std::uint64_t seed() {
   char const* const value = std::getenv("COLLX_SEED");
@@ -60,31 +65,37 @@ bool is_served(collx::type_list<Contracts...>, collective_kind what, char const*
   return asked.found || std::string(algorithm) == collx::automatic::name;
 }
 
-// One rank's walk; all ranks draw the same.
+// One rank's walk; all ranks draw the same. `types`: how many of them each algorithm meets, others with the
+// next number of ranks. `transport`: its name.
 class walk {
  public:
-  explicit walk(any_communicator& any)
-      : any_(any), random_(seed() * 1000 + static_cast<std::uint64_t>(any.size())) {}
+  walk(any_communicator& any, char const* transport, std::size_t types)
+      : any_(any),
+        transport_(transport),
+        types_(types),
+        random_(seed() * 1000 + static_cast<std::uint64_t>(any.size())),
+        turn_(random_.below(collx::reduce_op_count)) {}
 
   // Returns how many calls that were. Throws at the first difference.
   std::size_t run() {
     for (std::size_t k = 0; k < collx::collective_kind_count; ++k) {
       auto const what = static_cast<collective_kind>(k);
       for (char const* const algorithm : any_.algorithms(what)) every_type(what, algorithm);
-      if (!sample::is_sample && is_small() && any_reference::shape_of(what).combines)
+      if (!sample::is_sample && is_small() && types_ == collx::data_type_count &&
+          any_reference::shape_of(what).combines)
         require_all_operators(what);
     }
-    if (done_ < (sample::is_sample ? 10 : 100)) throw std::runtime_error("walked next to nothing");
+    if (done_ < (sample::is_sample ? 10u : 7 * types_)) throw std::runtime_error("walked next to nothing");
     return done_;
   }
 
  private:
   void every_type(collective_kind what, char const* algorithm) {
-    std::size_t const first = random_.below(collx::data_type_count);
-    constexpr std::size_t types = collx::data_type_count;
-    std::size_t const with_large = is_small() ? 1 + random_.below(types - 1) : types;  // none, of many ranks
-    for (std::size_t t = 0; t < types; ++t) {
-      auto const type = static_cast<data_type>((first + t) % types);
+    constexpr std::size_t all = collx::data_type_count;
+    std::size_t const first = static_cast<std::size_t>(any_.size()) * types_ + seed();
+    std::size_t const with_large = is_small() ? 1 + random_.below(all - 1) : all;  // none, of many ranks
+    for (std::size_t t = 0; t < types_; ++t) {
+      auto const type = static_cast<data_type>((first + t) % all);
       if (!is_compiled(type)) continue;
       scenario const how = draw(what, type, algorithm, t == with_large);
       try {
@@ -93,7 +104,7 @@ class walk {
           throw std::runtime_error("refused, although its schedule is for so many ranks");
         }
       } catch (std::exception const& wrong) {
-        throw std::runtime_error(how.describe(any_.rank()) + ": " + wrong.what() +
+        throw std::runtime_error(how.describe(any_.rank()) + " over " + transport_ + ": " + wrong.what() +
                                  "; repeat with COLLX_SEED=" + std::to_string(seed()));
       }
       ++done_;
@@ -186,9 +197,20 @@ class walk {
   }
 
   any_communicator& any_;
+  char const* transport_;
+  std::size_t types_;
   collx::replayable_random random_;
-  std::size_t turn_ = 0, done_ = 0;
+  std::size_t turn_, done_ = 0;
   bool used_[collx::collective_kind_count][collx::reduce_op_count] = {};
 };
+
+// A rank's walk over its transport. Returns how many calls that were.
+template <class Transport>
+std::size_t walk_on(collx::communicator<Transport>& comm, std::size_t types = collx::data_type_count) {
+  any_communicator any = erased(comm);
+  std::size_t const done = walk(any, Transport::name, types).run();
+  any.barrier();  // a rank that only sends must not end before all have joined
+  return done;
+}
 
 }  // namespace any_matrix

@@ -1,25 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives x algorithms x element types, and operators, in place or not: 2 to 8 processes
-// (any/matrix.hpp).
+// (any/matrix.hpp). Asked for, up to 33.
 // ctest: TIMEOUT 300
 // sanitizers: no, walks what any/communicator.cpp walks under them
 #include <doctest/doctest.h>
 
 #include "any/matrix.hpp"
+#include "asked_for.hpp"
 #include "watched.hpp"
 
-TEST_CASE("any_communicator: every algorithm with every type on 2 to 8 processes") {
+namespace {
+
+void walk_in_processes(collx::rank_t size, std::size_t types) {
   INFO("repeat with: COLLX_SEED=" << any_matrix::seed());
-  for (collx::rank_t size = 2; size <= 8; ++size) {
-    CAPTURE(size);
-    auto const codes =
-        watched::on_processes(size,
-                              [&](auto& comm) {
-                                collx::any_communicator any = any_matrix::erased(comm);
-                                any_matrix::walk(any).run();
-                                any.barrier();  // a rank that only sends must not end before all have joined
-                              },
-                              {.staging_bytes = 64 * 1024});
-    for (int const code : codes) CHECK(code == 0);
-  }
+  CAPTURE(size);
+  auto const codes = watched::on_processes(size, [&](auto& comm) { any_matrix::walk_on(comm, types); },
+                                           {.staging_bytes = 64 * 1024});
+  for (int const code : codes) CHECK(code == 0);
+}
+
+}  // namespace
+
+TEST_CASE("any_communicator: every algorithm with every type on 2 to 8 processes") {
+  for (collx::rank_t size = 2; size <= 8; ++size) walk_in_processes(size, collx::data_type_count);
+}
+
+TEST_CASE("wide: any_communicator, every algorithm on 9 to 33 processes") {
+  if (!is_wide_asked_for()) return;
+  for (collx::rank_t size = 9; size <= any_matrix::size_max; ++size)
+    walk_in_processes(size, any_matrix::types_of_many_ranks);
 }

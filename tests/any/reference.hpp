@@ -99,18 +99,21 @@ T any_bits(std::uint32_t h) {
 template <class T>
 using computed_t = std::conditional_t<collx::is_small_float<T>, float, T>;
 
-// What a rank contributes: such that the combination of up to 17 ranks is exact in T.
+// What a rank contributes: such that the combination of up to 33 ranks is exact in T. Those of eight bits
+// hold whole numbers up to 8 (float8_e5m2), and powers of two up to 256 (float8_e4m3).
 template <class T>
-T contribution(reduce_op op, std::uint32_t h, rank_t from, std::size_t i) {
-  bool const third = (static_cast<std::size_t>(from) + i) % 3 == 0;
+T contribution(reduce_op op, std::uint32_t h, rank_t from, rank_t size, std::size_t i) {
+  std::size_t const apart = size <= 17 ? 3 : 6;
+  bool const one_of_few = (static_cast<std::size_t>(from) + i) % apart == 0;
   auto const small = [](int v) { return static_cast<T>(static_cast<computed_t<T>>(v)); };
   constexpr bool has_sign = !std::is_unsigned_v<T>;
   switch (op) {
     case reduce_op::sum:
     case reduce_op::avg:
-      if (sizeof(T) == 1 && !std::is_integral_v<T>) return small(third ? 1 - 2 * static_cast<int>(h % 2) : 0);
+      if (sizeof(T) == 1 && !std::is_integral_v<T>)
+        return small(one_of_few ? 1 - 2 * static_cast<int>(h % 2) : 0);
       return small(static_cast<int>(h % 7) - (has_sign ? 3 : 0));
-    case reduce_op::prod: return small((third ? 2 : 1) * (has_sign && h % 2 == 0 ? -1 : 1));
+    case reduce_op::prod: return small((one_of_few ? 2 : 1) * (has_sign && h % 2 == 0 ? -1 : 1));
     case reduce_op::logical_and:
     case reduce_op::logical_or: return small((h % 16 == 0) == (i % 2 == 0) ? 0 : 1 + static_cast<int>(h % 3));
     default: break;
@@ -265,7 +268,7 @@ class participant {
   [[nodiscard]] T given(rank_t from, rank_t to, std::size_t i) const {
     if (!is_.gives_all) to = 0;
     std::uint32_t const h = mixed(how_.salt, from, to, i);
-    return is_.combines ? contribution<T>(how_.op, h, from, i) : any_bits<T>(h);
+    return is_.combines ? contribution<T>(how_.op, h, from, how_.size, i) : any_bits<T>(h);
   }
   template <class T>
   [[nodiscard]] T gotten(std::size_t block, std::size_t i) const {

@@ -23,6 +23,15 @@ std::size_t large_count(rank_t size) {
   return large_count(oracle::collective_of<Contract>, size);
 }
 
+// The most elements of memory that any of the cases takes, on one rank.
+inline std::size_t memory_count(rank_t size) {
+  auto const room = [&](oracle::collective const& of) {
+    return oracle::participant::needed(of, size, large_count(of, size));
+  };
+  return std::max(room(oracle::collective_of<collx::contract::all_to_all>),
+                  room(oracle::collective_of<collx::contract::all_reduce>));
+}
+
 inline std::vector<std::size_t> counts(oracle::collective const& what, rank_t size) {
   auto const n = static_cast<std::size_t>(size);
   std::vector<std::size_t> all{0, 1, n - 1, n, n + 1, 61, large_count(what, size)};
@@ -48,6 +57,14 @@ void for_each(oracle::collective const& what, rank_t size, F const& f) {
       for (bool const in_place : {false, true})
         f(oracle::setting{size, count, in_place, root, ++number % 512});
 }
+
+// Which of them to walk: one in `every`, and with another `first` others.
+struct some {
+  std::size_t every = 1, first = 0;
+  bool operator()(oracle::setting const& how) const {
+    return how.salt % every == (first + 1) % every;  // salts begin with 1
+  }
+};
 
 inline std::string describe(char const* collective, char const* algorithm, oracle::setting const& how) {
   char text[200];

@@ -11,10 +11,7 @@ namespace each_rank {
 
 using collx::rank_t;
 
-inline std::size_t memory_count(rank_t size) {
-  return 64 + (1 + static_cast<std::size_t>(size)) * (9001 / static_cast<std::size_t>(size) + 497) +
-         2 * 10007;
-}
+using cases::memory_count;
 
 // Calls a schedule in whatever form, and waits for its end.
 template <class Entry, class Transport>
@@ -29,28 +26,40 @@ void complete(Entry const& called, collx::communicator<Transport>& comm, oracle:
   }
 }
 
-// Walks those cases of one schedule that `wanted(setting)` picks on one rank, with its data in `memory`;
-// throws at the first difference. Returns how many collectives that were.
-template <class Entry, class Transport, class Wanted>
+// Ends a walk with these words. A rank that was aborted prints them besides: of threads only the first that
+// failed is heard, and a watchdog that has aborted them ends the process before anybody is.
+template <class Transport>
+[[noreturn]] void tell_where(std::string const& words, collx::communicator<Transport> const& comm) {
+  if (comm.failure().code == collx::status::aborted) std::fprintf(stderr, "%s\n", words.c_str());
+  throw std::runtime_error(words);
+}
+
+// Walks those cases of one schedule that `wanted` picks on one rank, with its data in `memory`;
+// throws at the first difference or failure. Returns how many collectives that were.
+template <class Entry, class Transport>
 std::size_t walk_one(Entry const& called, collx::communicator<Transport>& comm, oracle::element* memory,
-                     Wanted const& wanted) {
+                     cases::some const& wanted = {}) {
   std::size_t done = 0;
   if (!called.supports(comm.size())) return done;
   cases::for_each(*called.collective, comm.size(), [&](oracle::setting const& how) {
     if (!wanted(how)) return;
     oracle::participant const mine = called.participant(how, comm.rank(), memory);
-    complete(called, comm, how, mine);
-    if (std::string const difference = mine.difference(); !difference.empty())
-      throw std::runtime_error(called.describe(how) + ", rank " + std::to_string(comm.rank()) + ": " +
-                               difference);
+    try {
+      complete(called, comm, how, mine);
+      if (std::string const difference = mine.difference(); !difference.empty())
+        throw std::runtime_error(difference);
+    } catch (std::exception const& wrong) {
+      tell_where(called.describe(how) + ", rank " + std::to_string(comm.rank()) + ": " + wrong.what(), comm);
+    }
     ++done;
   });
   return done;
 }
 
 // The same for the whole matrix. `Form`: how the collectives are called.
-template <template <class> class Form, class Algorithms = collx::algo::all, class Transport, class Wanted>
-std::size_t walk(collx::communicator<Transport>& comm, oracle::element* memory, Wanted const& wanted) {
+template <template <class> class Form, class Algorithms = collx::algo::all, class Transport>
+std::size_t walk(collx::communicator<Transport>& comm, oracle::element* memory,
+                 cases::some const& wanted = {}) {
   std::size_t done = 0;
   for (auto const& each : schedules::all<Form, Transport, Algorithms>())
     done += walk_one(each, comm, memory, wanted);

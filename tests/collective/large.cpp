@@ -9,13 +9,13 @@
 // ctest: RUN_SERIAL ON
 // ctest: SKIP_REGULAR_EXPRESSION SKIPPED:
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 #include <string>
 
 #include <doctest/doctest.h>
 
+#include "asked_for.hpp"
 #include "collx/algo/ring.hpp"
 #include "collx/collective/all_gather.hpp"
 #include "collx/collective/all_reduce.hpp"
@@ -44,11 +44,7 @@ std::size_t free_bytes() {
 // Whether to run what takes four buffers of `count` bytes at once, and a little; says why not. Of all cases
 // or none: ctest takes the word for a test that did not run, whatever else it printed.
 bool may_run() {
-  char const* const value = std::getenv("COLLX_TEST_LARGE");
-  if (value == nullptr || value[0] != '1') {
-    std::puts("SKIPPED: COLLX_TEST_LARGE=1 asks for this test, which takes 10 GiB of memory");
-    return false;
-  }
+  if (!is_asked_for("COLLX_TEST_LARGE", "10 GiB of memory")) return false;
   std::size_t const spare = std::size_t{1} << 30, needed = 4 * count + spare, there = free_bytes();
   if (there >= needed) return true;
   std::printf("SKIPPED: it takes %zu MiB of memory, of which %zu MiB are free\n", needed >> 20, there >> 20);

@@ -3,12 +3,14 @@
 // memory, in memory that peers of a host map, and in parts of them. One algorithm of each kind: schedules are
 // proved and run elsewhere; here it is which way each message goes. The hosts are pretended
 // (transport/pretended_hosts.hpp); tests/hosts has real ones.
+// Asked for, up to 33 ranks.
 // component: tcp
 // thread sanitizer: no, each rank is a process of one thread
 #include <cstdlib>
 
 #include <doctest/doctest.h>
 
+#include "asked_for.hpp"
 #include "collective/each_rank.hpp"
 #include "collx/collx.hpp"
 #include "sample.hpp"
@@ -24,22 +26,27 @@ using algorithms = collx::type_list<collx::algo::direct_one_shot, collx::algo::d
 using few = collx::type_list<collx::algo::direct_one_shot, collx::algo::ring>;
 using hosts = std::vector<std::uint64_t>;
 
-// One case in `every`; another one in the next shape.
-struct some_cases {
-  std::size_t every = 3, first = 0;
-  bool operator()(oracle::setting const& how) const {
-    std::size_t const step = sample::is_sample ? 4 * every : every;  // a sanitizer takes five times as long
-    return how.salt % step == (first + 1) % step;                    // salts begin with 1
-  }
-};
-
 template <template <class> class Form, class Algorithms>
-void walk_in(collx::communicator<shm_and_tcp>& comm, bool symmetric, some_cases const& wanted) {
+void walk_in(collx::communicator<shm_and_tcp>& comm, bool symmetric, cases::some wanted) {
+  if (sample::is_sample) wanted.every *= 4;  // a sanitizer takes five times as long
   std::size_t const count = memory_count(comm.size());
   std::vector<oracle::element> own(symmetric ? 0 : count);
   auto const shared = comm.allocate<oracle::element>(symmetric ? count : 1);
   if (walk<Form, Algorithms>(comm, symmetric ? shared.data() : own.data(), wanted) == 0)
     throw std::runtime_error("walked nothing");
+}
+
+// As many ranks on so many hosts, in turn.
+hosts dealt_out(rank_t size, rank_t host_count) {
+  hosts host_of;
+  for (rank_t r = 0; r < size; ++r) host_of.push_back(static_cast<std::uint64_t>(r % host_count) + 1);
+  return host_of;
+}
+// As many on two hosts, one after the other.
+hosts filled_up(rank_t size, rank_t on_the_first) {
+  hosts host_of(static_cast<std::size_t>(size), 2);
+  std::fill_n(host_of.begin(), on_the_first, 1);
+  return host_of;
 }
 
 // `rank_main(comm, number)` on all ranks of each shape; they end well.
@@ -86,5 +93,18 @@ TEST_CASE("composite: parts that lie inside a host, across hosts, and parts of p
       walk_in<forms::blocking, few>(smaller, false, {7, number});
       walk_in<forms::blocking, few>(comm, false, {17, number});  // while the parts are there
     }
+  });
+}
+
+TEST_CASE("wide: composite, 6 to 33 ranks of 2 to 5 hosts, dealt out, in halves, and all but one on a host") {
+  if (!is_wide_asked_for()) return;
+  std::vector<hosts> shapes;
+  for (rank_t size = 6; size <= oracle::reference::size_max; ++size)
+    shapes.push_back(size % 3 == 0   ? dealt_out(size, 2 + size % 4)
+                     : size % 3 == 1 ? filled_up(size, size / 2)
+                                     : filled_up(size, size - 1));
+  check_on(shapes, [](auto& comm, std::size_t number) {
+    walk_in<forms::blocking, algorithms>(comm, false, {5, number});
+    walk_in<forms::started, few>(comm, comm.rank() % 2 == 0, {5, number + 1});
   });
 }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every schedule for 2 to 8 ranks that are processes, with private memory, symmetric memory, and
 // one kind on some ranks and the other on the rest: ranks cannot know what the others pass (sample.hpp: with
-// some of these numbers of ranks).
+// some of these numbers of ranks). Asked for, up to 33.
 // ctest: TIMEOUT 300
 // thread sanitizer: no, each rank is a process of one thread
 #include <doctest/doctest.h>
-#include <sys/mman.h>
 
+#include "asked_for.hpp"
 #include "collective/disagreement.hpp"
 #include "collective/each_rank.hpp"
 #include "collx/bootstrap/processes.hpp"
 #include "sample.hpp"
+#include "shared_with_forks.hpp"
 #include "watched.hpp"
 
 using namespace each_rank;
@@ -27,19 +28,26 @@ bool all_ended_well(collx::bootstrap::exit_codes const& codes) {
 }
 
 template <template <class> class Form, class Algorithms = collx::algo::all>
-void walk_in_processes(rank_t size, whose_memory kind) {
+void walk_in_processes(rank_t size, whose_memory kind, cases::some const& wanted = {}) {
+  CAPTURE(size);
   auto const codes = watched::on_processes(
       size,
       [&](collx::communicator<shm>& comm) {
         std::vector<oracle::element> own(memory_count(size));
         auto const symmetric = comm.allocate<oracle::element>(memory_count(size));
         bool const mine = kind == whose_memory::own || (kind == whose_memory::mixed && comm.rank() % 2 == 0);
-        auto const all = [](oracle::setting const&) { return true; };
-        if (walk<Form, Algorithms>(comm, mine ? own.data() : symmetric.data(), all) == 0)
+        if (walk<Form, Algorithms>(comm, mine ? own.data() : symmetric.data(), wanted) == 0)
           throw std::runtime_error("walked nothing");
       },
       {.staging_bytes = cases::staging_bytes});
   CHECK(all_ended_well(codes));
+}
+
+void check_barriers(rank_t size) {
+  CAPTURE(size);
+  shared_with_forks<std::atomic<std::int64_t>> arrived;
+  CHECK(all_ended_well(
+      watched::on_processes(size, [&](collx::communicator<shm>& comm) { walk_barriers(comm, *arrived); })));
 }
 
 }  // namespace
@@ -47,18 +55,14 @@ void walk_in_processes(rank_t size, whose_memory kind) {
 TEST_CASE("shm: every schedule of 1 to 8 processes gives what the reference gives, private memory") {
   (void)oracle::reference::get();
   for (rank_t size = 1; size <= 8; ++size) {
-    if (!sample::takes_running(size)) continue;
-    CAPTURE(size);
-    walk_in_processes<forms::blocking>(size, whose_memory::own);
+    if (sample::takes_running(size)) walk_in_processes<forms::blocking>(size, whose_memory::own);
   }
 }
 
 TEST_CASE("shm: the same with symmetric memory") {
   (void)oracle::reference::get();
   for (rank_t size = 1; size <= 8; ++size) {
-    if (!sample::takes_running(size)) continue;
-    CAPTURE(size);
-    walk_in_processes<forms::tried>(size, whose_memory::symmetric);
+    if (sample::takes_running(size)) walk_in_processes<forms::tried>(size, whose_memory::symmetric);
   }
 }
 
@@ -66,7 +70,6 @@ TEST_CASE("shm: the same with private memory on some ranks and symmetric memory 
   (void)oracle::reference::get();
   for (rank_t size = 2; size <= 8; ++size) {
     if (!sample::takes_running(size)) continue;
-    CAPTURE(size);
     // The matrix on mailboxes starts all of them.
     walk_in_processes<forms::started, sample::algorithms>(size, whose_memory::mixed);
   }
@@ -103,13 +106,17 @@ TEST_CASE("shm: nobody stores behind what a process with another count passed, b
 }
 
 TEST_CASE("shm: nobody leaves a barrier before everybody has come") {
-  void* const page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  REQUIRE(page != MAP_FAILED);
-  for (rank_t size = 2; size <= 8; ++size) {
-    CAPTURE(size);
-    auto& arrived = *::new (page) std::atomic<std::int64_t>(0);
-    CHECK(all_ended_well(
-        watched::on_processes(size, [&](collx::communicator<shm>& comm) { walk_barriers(comm, arrived); })));
+  for (rank_t size = 2; size <= 8; ++size) check_barriers(size);
+}
+
+TEST_CASE("wide: shm, every schedule of 9 to 33 processes, private memory, symmetric memory, and both") {
+  if (!is_wide_asked_for()) return;
+  (void)oracle::reference::get();
+  for (rank_t size = 9; size <= oracle::reference::size_max; ++size) {
+    auto const first = static_cast<std::size_t>(size);
+    walk_in_processes<forms::blocking>(size, whose_memory::own);
+    walk_in_processes<forms::tried>(size, whose_memory::symmetric);
+    walk_in_processes<forms::started, sample::algorithms>(size, whose_memory::mixed, {5, first});
+    check_barriers(size);
   }
-  munmap(page, 4096);
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every schedule for 1 to 17 ranks that are threads: blocking calls (sample.hpp: with some of these numbers).
+// Asked for, up to 33.
 // ctest: TIMEOUT 300
 #include <doctest/doctest.h>
 
+#include "asked_for.hpp"
 #include "collective/disagreement.hpp"
 #include "collective/each_rank.hpp"
 #include "collx/bootstrap/threads.hpp"
@@ -12,21 +14,35 @@
 using namespace each_rank;
 using collx::transport::threads;
 
+namespace {
+
+// Returns how many collectives that were, counted on every rank.
+std::size_t walk_in_threads(rank_t size, cases::some const& wanted = {}) {
+  CAPTURE(size);
+  std::atomic<std::size_t> done{0};
+  watched::on_threads(size,
+                      [&](collx::communicator<threads>& comm) {
+                        std::vector<oracle::element> memory(memory_count(size));
+                        done += walk<forms::blocking>(comm, memory.data(), wanted);
+                      },
+                      {.staging_bytes = cases::staging_bytes});
+  return done;
+}
+
+void check_barriers(rank_t size) {
+  CAPTURE(size);
+  std::atomic<std::int64_t> arrived{0};
+  watched::on_threads(size, [&](collx::communicator<threads>& comm) { walk_barriers(comm, arrived); });
+}
+
+}  // namespace
+
 TEST_CASE("threads: every schedule of 1 to 17 ranks gives what the reference gives") {
   (void)oracle::reference::get();
-  std::atomic<std::size_t> done{0};
-  for (rank_t size = 1; size <= 17; ++size) {
-    if (!sample::takes_running(size)) continue;
-    CAPTURE(size);
-    watched::on_threads(size,
-                        [&](collx::communicator<threads>& comm) {
-                          std::vector<oracle::element> memory(memory_count(size));
-                          done += walk<forms::blocking>(comm, memory.data(),
-                                                        [](oracle::setting const&) { return true; });
-                        },
-                        {.staging_bytes = cases::staging_bytes});
-  }
-  MESSAGE("collectives, counted on every rank: " << done.load());
+  std::size_t done = 0;
+  for (rank_t size = 1; size <= 17; ++size)
+    if (sample::takes_running(size)) done += walk_in_threads(size);
+  MESSAGE("collectives, counted on every rank: " << done);
   CHECK(done > 10'000);
 }
 
@@ -60,10 +76,15 @@ TEST_CASE("threads: ranks with different counts are told, and nobody stores behi
 }
 
 TEST_CASE("threads: nobody leaves a barrier before everybody has come") {
-  for (rank_t size = 1; size <= 17; ++size) {
-    if (!sample::takes(size)) continue;
-    CAPTURE(size);
-    std::atomic<std::int64_t> arrived{0};
-    watched::on_threads(size, [&](collx::communicator<threads>& comm) { walk_barriers(comm, arrived); });
+  for (rank_t size = 1; size <= 17; ++size)
+    if (sample::takes(size)) check_barriers(size);
+}
+
+TEST_CASE("wide: threads, every schedule of 18 to 33 ranks") {
+  if (!is_wide_asked_for()) return;
+  (void)oracle::reference::get();
+  for (rank_t size = 18; size <= oracle::reference::size_max; ++size) {
+    CHECK(walk_in_threads(size) > 0);
+    check_barriers(size);
   }
 }

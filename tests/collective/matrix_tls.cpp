@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // One algorithm of each kind, between processes that encrypt what they send each other; also with several
 // connections per pair. What the matrix over TCP finds in schedules this one need not find again.
+// Asked for, up to 33 ranks.
 // component: tcp
 // thread sanitizer: no, each rank is a process of one thread
 #include <cstdlib>
 
 #include <doctest/doctest.h>
 
+#include "asked_for.hpp"
 #include "collective/each_rank.hpp"
 #include "collx/bootstrap/tcp_processes.hpp"
 #include "collx/collx.hpp"
@@ -29,12 +31,11 @@ void walk_all(rank_t size, tcp_settings chosen) {
       size,
       [&](collx::communicator<tcp>& comm) {
         std::vector<oracle::element> memory(memory_count(size));
-        auto const all = [](oracle::setting const&) { return true; };
-        if (walk<forms::blocking, algorithms>(comm, memory.data(), all) == 0)
+        if (walk<forms::blocking, algorithms>(comm, memory.data()) == 0)
           throw std::runtime_error("walked nothing");
         auto half = comm.split(comm.rank() % 2, -comm.rank());
         std::vector<oracle::element> memory_of_half(memory_count(half.size()));
-        if (walk<forms::started, collx::type_list<collx::algo::ring>>(half, memory_of_half.data(), all) == 0)
+        if (walk<forms::started, collx::type_list<collx::algo::ring>>(half, memory_of_half.data()) == 0)
           throw std::runtime_error("walked nothing in a part");
       },
       chosen);
@@ -54,4 +55,10 @@ TEST_CASE("tcp with TLS: and over three connections per pair, in small slices, w
   chosen.limits = {.flows = 3, .slice_bytes = 1024, .slices_per_flow = 2};
   chosen.checks = true;
   walk_all(3, chosen);
+}
+
+TEST_CASE("wide: tcp with TLS, 8, 17 and 33 ranks, and parts of them") {
+  if (!is_wide_asked_for()) return;
+  (void)oracle::reference::get();
+  for (rank_t const size : {8, 17, 33}) walk_all(size, {});
 }

@@ -46,8 +46,13 @@ struct entry {
     return perform(comm, {comm.size(), count, false, root}, in.first(length(collective->input(p))),
                    out.first(length(collective->output(p))));
   }
+  // All that tells this call from others of the tests.
   [[nodiscard]] std::string describe(oracle::setting const& how) const {
-    return cases::describe(collective->name, algorithm, how);
+    char const* const operation = !collective->from_all ? ""
+                                  : in_order            ? ", functions applied in the order of ranks"
+                                                        : ", sums";
+    return cases::describe(collective->name, algorithm, how) + ", pairs of uint32" + operation + ", over " +
+           Transport::name;
   }
 };
 

@@ -65,12 +65,7 @@ class walker {
         lanes_(static_cast<std::size_t>(chosen.size * chosen.lanes)),
         memory_(static_cast<std::size_t>(chosen.size)),
         passed_(memory_.size()) {
-    auto const& in_blocks = oracle::collective_of<contract::all_to_all>;
-    auto const& whole = oracle::collective_of<contract::all_reduce>;
-    auto const room = [&](oracle::collective const& of) {
-      return oracle::participant::needed(of, chosen.size, cases::large_count(of, chosen.size));
-    };
-    for (auto& each : memory_) each.resize(std::max(room(in_blocks), room(whole)));
+    for (auto& each : memory_) each.resize(cases::memory_count(chosen.size));
   }
 
   // Returns how many calls there were; `difference` says what was wrong first.

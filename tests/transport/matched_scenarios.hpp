@@ -29,8 +29,7 @@ inline collx::transport::settings small_staging() {
 template <class Transport>
 void matrix(collx::communicator<Transport>& world) {
   std::vector<oracle::element> memory(each_rank::memory_count(world.size()));
-  auto const all = [](oracle::setting const&) { return true; };
-  std::size_t const done = each_rank::walk<forms::blocking, sample::algorithms>(world, memory.data(), all);
+  std::size_t const done = each_rank::walk<forms::blocking, sample::algorithms>(world, memory.data());
   require(done > 100, "walked next to nothing");
   if (world.rank() == 0) std::printf("%d ranks: %zu collectives\n", world.size(), done);
 }
