@@ -213,7 +213,11 @@ class channel_group {
   // one.
 
   [[nodiscard]] int bell() const noexcept { return bell_.get(); }
-  void asleep(bool value) noexcept { asleep_ = value; }
+  [[nodiscard]] bool is_asleep() const noexcept { return asleep_; }
+  void asleep(bool value) noexcept {
+    asleep_ = value;
+    looks_ = 0;
+  }
   void ring_if_asleep() noexcept {
     if (!asleep_) return;
     std::uint64_t const one = 1;
@@ -224,7 +228,21 @@ class channel_group {
     (void)!::read(bell(), &rung, sizeof rung);
   }
 
-  link* watched = nullptr;  // of the peer this rank last looked for in vain
+  // The link of the peer that this rank last looked for in vain; null: any may have what it waits for.
+  [[nodiscard]] link* watched() const noexcept { return watched_; }
+  void watch(link* whom) noexcept {
+    if (whom == watched_) return;
+    watched_ = whom;
+    looks_ = 0;
+  }
+  // Counts a look at that link; true for each that completes `so_many` without sleep in between: then this
+  // rank is awake.
+  [[nodiscard]] bool counts_look(std::uint32_t so_many) noexcept {
+    if (COLLX_LIKELY(++looks_ % so_many != 0)) return false;
+    asleep_ = false;
+    return true;
+  }
+
   channel_group* next = nullptr;
 
  private:
@@ -286,6 +304,8 @@ class channel_group {
   int owing_ = 0;
   zeroed_pages memory_;
   net::owned_fd bell_;
+  link* watched_ = nullptr;
+  std::uint32_t looks_ = 0;
   bool asleep_ = false;
 };
 

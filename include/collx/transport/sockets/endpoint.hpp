@@ -80,7 +80,7 @@ class tcp_endpoint {
     posix_lock const held(world_->mutex());
     channel& c = group_.at(lane, peer);
     if (c.order.messages() == c.consumed) {
-      group_.watched = c.with;
+      group_.watch(c.with);
       return false;
     }
     channel::incoming const& in = c.slot(c.consumed);
@@ -99,7 +99,7 @@ class tcp_endpoint {
     posix_lock const held(world_->mutex());
     channel& c = group_.at(lane, peer);
     if (COLLX_LIKELY(c.has_credit())) return true;
-    group_.watched = nullptr;  // receipts may come on the connection for control
+    group_.watch(nullptr);  // receipts may come on the connection for control
     return false;
   }
   [[nodiscard]] bool reachable(std::byte const*, std::size_t) const noexcept { return true; }
@@ -142,7 +142,7 @@ class tcp_endpoint {
   [[nodiscard]] rank_t unread_by(int lane) noexcept {
     posix_lock const held(world_->mutex());
     if (COLLX_LIKELY(group_.unsent(lane) == 0)) return no_rank;
-    group_.watched = nullptr;
+    group_.watch(nullptr);
     for (rank_t peer = 0; peer < size(); ++peer)
       if (group_.is_made(peer) && group_.at(lane, peer).handed != group_.at(lane, peer).sent) return peer;
     return no_rank;

@@ -116,13 +116,28 @@ class switchboard {
       watch(l.at(index).fd(), events[i].data.u64, EPOLLIN, EPOLL_CTL_MOD);
       pump(l);
     }
+    for (int f = 1; attended_ != nullptr && f < attended_->flow_count(); ++f) readable(*attended_, f);
+  }
+
+  // Somebody looks at the connections for data of a link all the time, or, null, nobody does. Such are not
+  // watched, but read with every look: for one that is watched the system notes each message, which takes
+  // 0.06 of the time of an all_reduce of 8 B (`reno`, two ranks, in turn).
+  void attend(link* whom) noexcept {
+    if (whom == attended_) return;
+    for (int f = 1; attended_ != nullptr && f < attended_->flow_count(); ++f)
+      if (flow const& each = attended_->at(f); each.state() == flow_state::open)
+        watch(each.fd(), mark_of(*attended_, f), EPOLLIN, EPOLL_CTL_ADD);
+    attended_ = whom;
+    for (int f = 1; attended_ != nullptr && f < attended_->flow_count(); ++f)
+      stop_looking_at(attended_->at(f));
   }
 
   // A connection that has ended says so for ever.
   void stop_looking_at(flow const& f) noexcept { epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, f.fd(), nullptr); }
 
-  // The descriptor becomes readable as well when what waits to be written can be.
-  void watch_for_room() noexcept {
+  // The descriptor becomes readable with whatever comes, and when what waits to be written can be.
+  void watch_all() noexcept {
+    attend(nullptr);
     for (link* l = pending_; l != nullptr; l = l->next_pending)
       for (int f = 0; f < l->flow_count(); ++f)
         if (!l->at(f).idle() && l->at(f).state() == flow_state::open)
@@ -249,7 +264,8 @@ class switchboard {
   connector* connector_;
   array<link*> links_;
   net::owned_fd epoll_;
-  link* pending_ = nullptr;  // those with something to write
+  link* pending_ = nullptr;   // those with something to write
+  link* attended_ = nullptr;  // whose connections for data are not in the set
 };
 
 }  // namespace collx::inline abi_1::transport::sockets

@@ -107,10 +107,11 @@ class tcp_world {
   // Moves bytes along: first those that `group` waits for.
   void progress(channel_group& group) noexcept {
     board_.pump_pending();
-    link* const with = group.watched;
+    link* const with = group.watched();
     // All others get a look now and then: they cost two system calls, and the one waited for costs one.
-    if (with == nullptr || !with->is_up() || ++round_ % looks_per_round == 0) look_at_all();
-    else read_data(*with);
+    if (with == nullptr || !with->is_up() || ++round_ % looks_per_round == 0) return look_at_all();
+    if (COLLX_UNLIKELY(group.counts_look(looks_per_round))) attend(*with);
+    read_data(*with);
   }
 
   // Somebody here may wait so long: connections must not be given up sooner.
@@ -123,17 +124,20 @@ class tcp_world {
 
   void prepare_to_sleep(channel_group& group) noexcept {
     group.asleep(true);
-    // Relaxed: it only makes a sleep shorter.
-    dials_.store(board_.is_dialling(), std::memory_order_relaxed);
-    board_.watch_for_room();
+    board_.watch_all();
   }
 
   // Without the lock. Until something can be read or written or the group's bell rings; false: neither.
   [[nodiscard]] bool sleep(channel_group& group, std::uint64_t at_most_us) noexcept {
     pollfd what[2] = {{board_.fd(), POLLIN, 0}, {group.bell(), POLLIN, 0}};
-    std::uint64_t const most_ms = (at_most_us + 999) / 1000;
-    std::uint64_t const nap_ms = dials_.load(std::memory_order_relaxed) ? nap_ms_dialling : nap_ms_max;
-    int const got = ::poll(what, 2, static_cast<int>(most_ms < nap_ms ? most_ms : nap_ms));
+    std::uint64_t nap_ms = nap_ms_max;
+    {
+      posix_lock const held(mutex_);
+      prepare_to_sleep(group);  // once more: one nap may follow another without a word
+      if (board_.is_dialling()) nap_ms = nap_ms_dialling;
+    }
+    if (at_most_us < nap_ms * 1000) nap_ms = (at_most_us + 999) / 1000;
+    int const got = ::poll(what, 2, static_cast<int>(nap_ms));
     posix_lock const held(mutex_);
     group.asleep(false);
     if (got > 0 && (what[1].revents & POLLIN) != 0) group.hush();
@@ -312,6 +316,13 @@ class tcp_world {
     }
   }
 
+  // Of a rank that looks at one link all the time. What comes for a thread that sleeps must wake that.
+  COLLX_NEVER_INLINE void attend(link& whom) noexcept {
+    for (channel_group* g = groups_; g != nullptr; g = g->next)
+      if (g->is_asleep()) return;
+    board_.attend(&whom);
+  }
+
   void look_at_all() noexcept {
     board_.look(
         [&](link& l, int index) noexcept {
@@ -339,14 +350,12 @@ class tcp_world {
     auto const blamed = static_cast<rank_t>(what.from);
     if (blamed != no_rank && what.from >= static_cast<std::uint32_t>(size()))
       return sockets::flow::answer::refuse;
-    suspicions_.hear(peer, blamed);
-    return sockets::flow::answer::take;
+    return suspicions_.hear(peer, blamed), sockets::flow::answer::take;
   }
 
   [[nodiscard]] sockets::flow::answer hear_of_loss(sockets::frame const& what) noexcept {
     if (what.from >= static_cast<std::uint32_t>(size())) return sockets::flow::answer::refuse;
-    spread_loss(static_cast<rank_t>(what.from));
-    return sockets::flow::answer::take;
+    return spread_loss(static_cast<rank_t>(what.from)), sockets::flow::answer::take;
   }
 
   void spread_alarm(mapped::first_failure const& what) noexcept {
@@ -381,7 +390,6 @@ class tcp_world {
   array<std::uint64_t> refused_us_;  // since when it is known that a peer does not listen any more; 0: it may
   channel_group* groups_ = nullptr;
   std::uint32_t round_ = 0;
-  std::atomic<bool> dials_{false};
   posix_mutex mutex_;
   mapped::alarm alarm_;
   sockets::suspicions suspicions_;

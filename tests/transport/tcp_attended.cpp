@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// A connection that a rank looks at all the time is not watched for it as well: the system would take note of
+// each message for nobody. Nothing is missed because of that.
+// component: tcp
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "transport/wired.hpp"
+#include "watchdog.hpp"
+
+namespace {
+
+using collx::transport::tcp;
+
+// Descriptors in the epoll sets of this process.
+int count_watched() {
+  int count = 0;
+  for (auto const& each : std::filesystem::directory_iterator("/proc/self/fdinfo")) {
+    std::ifstream about(each.path());
+    for (std::string line; std::getline(about, line);) count += line.starts_with("tfd:");
+  }
+  return count;
+}
+
+// Two ranks of one thread. Rank 1 waits for messages of rank 0.
+struct scene {
+  scene() {
+    take_one();  // from now on they are connected
+    all = count_watched();
+    expect();
+    for (int i = 0; i < 200; ++i) look();
+  }
+
+  static collx::transport::tcp_settings patient() {
+    collx::transport::tcp_settings chosen;
+    chosen.common.timeout_us = 60'000'000;
+    chosen.common.staging_bytes = 1 << 16;
+    return chosen;
+  }
+  void send() { sender.engine().endpoint().send(0, 1, &sent, 1, collx::transport::handover::in_place); }
+  void expect() { waiting().expect(0, 0, &wanted, 1); }
+  bool look() {
+    collx::transport::arrival what{};
+    if (waiting().arrived(0, 0, what)) return true;
+    waiting().progress();
+    return false;
+  }
+  void take_one() {
+    expect();
+    send();
+    while (!look()) sender.engine().endpoint().progress();
+    waiting().consume(0, 0);
+  }
+  tcp::endpoint& waiting() { return receiver.engine().endpoint(); }
+
+  wired::cables cables{2};
+  collx::communicator<tcp> sender = tcp::join<tcp>(0, 2, patient(), 2, cables[0]);
+  collx::communicator<tcp> receiver = tcp::join<tcp>(1, 2, patient(), 2, cables[1]);
+  std::byte sent{7}, wanted{};
+  int all = 0;
+};
+
+}  // namespace
+
+TEST_CASE("tcp: a connection that is looked at all the time is not watched until its rank sleeps") {
+  watchdog dog;
+  scene s;
+  CHECK(count_watched() == s.all - 1);
+  REQUIRE(s.waiting().prepare_to_sleep());
+  CHECK(count_watched() == s.all);
+  s.send();
+  CHECK(s.waiting().sleep(60'000'000));
+  CHECK(s.look());
+}
+
+TEST_CASE("tcp: who naps and looks in turn goes on being woken") {
+  watchdog dog;
+  scene s;
+  REQUIRE(s.waiting().prepare_to_sleep());
+  for (int i = 0; i < 200; ++i) {
+    (void)s.waiting().sleep(0);
+    CHECK_FALSE(s.look());
+  }
+  CHECK(count_watched() == s.all);
+}
+
+TEST_CASE("tcp: what comes over a connection that is not watched is found by who looks at all of them") {
+  watchdog dog;
+  scene s;
+  // Another communicator of the same rank, which waits for nobody.
+  auto& world = s.receiver.world();
+  using membership = tcp::membership;
+  auto mine = membership::reserve(s.receiver.engine(), 0, 1);
+  collx::array<collx::rank_t> alone(1);
+  collx::array<std::uint64_t> tokens(1);
+  alone[0] = 1;
+  tokens[0] = mine.token;
+  world.keep();
+  collx::communicator<tcp> second(
+      &world, membership::assemble(s.receiver.engine(), std::move(alone), 0, tokens, std::move(mine)));
+  s.send();
+  second.engine().endpoint().progress();
+  collx::transport::arrival what{};
+  CHECK(s.waiting().arrived(0, 0, what));
+}
