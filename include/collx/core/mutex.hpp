@@ -24,14 +24,15 @@ class posix_mutex {
 };
 
 // Holds a mutex for as long as it lives.
+template <class Mutex = posix_mutex>
 class posix_lock {
  public:
-  explicit posix_lock(posix_mutex& m) noexcept : mutex_(m) { mutex_.lock(); }
+  explicit posix_lock(Mutex& m) noexcept : mutex_(m) { mutex_.lock(); }
   posix_lock(posix_lock const&) = delete;
   ~posix_lock() { mutex_.unlock(); }
 
  private:
-  posix_mutex& mutex_;
+  Mutex& mutex_;
 };
 
 }  // namespace collx::inline abi_1

@@ -8,7 +8,7 @@
 
 #include <unistd.h>
 
-#include "collx/core/mutex.hpp"
+#include "collx/core/biased_mutex.hpp"
 #include "collx/transport/sockets/alarm_frame.hpp"
 #include "collx/transport/sockets/left_groups.hpp"
 #include "collx/transport/sockets/suspicion.hpp"
@@ -41,7 +41,7 @@ class tcp_world {
   [[nodiscard]] rank_t ranks_here() const noexcept { return ranks_here_; }
   [[nodiscard]] settings const& chosen() const noexcept { return chosen_.common; }
   [[nodiscard]] tcp_settings const& all_chosen() const noexcept { return chosen_; }
-  [[nodiscard]] posix_mutex& mutex() noexcept { return mutex_; }
+  [[nodiscard]] biased_mutex& mutex() noexcept { return mutex_; }
 
   // Relaxed: taking a reference needs one already. Acquire-release: the last to drop sees all uses.
   void keep() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
@@ -390,7 +390,7 @@ class tcp_world {
   array<std::uint64_t> refused_us_;  // since when it is known that a peer does not listen any more; 0: it may
   channel_group* groups_ = nullptr;
   std::uint32_t round_ = 0;
-  posix_mutex mutex_;
+  biased_mutex mutex_;
   mapped::alarm alarm_;
   sockets::suspicions suspicions_;
   std::atomic<std::uint32_t> ids_{2};  // 1 is the world's communicator
