@@ -5,6 +5,7 @@
 // ctest: TIMEOUT 300
 // thread sanitizer: no, each rank is a process of one thread
 #include "collx/bootstrap/processes.hpp"
+#include "collx/collective/exchange.hpp"
 #include "sample.hpp"
 #include "shared_with_forks.hpp"
 #include "transport/killing.hpp"
@@ -75,6 +76,32 @@ TEST_CASE("shm: a rank is noticed that is killed while others wait for it to rea
       {.timeout_us = 5'000'000, .staging_bytes = 64 * 1024, .single_copy_bytes = 0});
   CHECK(codes[0] == 0);
   CHECK(codes[1] == 128 + SIGKILL);
+}
+
+TEST_CASE("shm: so is the receiver of a message that is staged, while others of its list find no room") {
+  shared_with_forks<arrivals> met;
+  auto const codes = watched::on_processes(
+      3,
+      [&](auto& comm) {
+        collx::barrier(comm);
+        met->come();
+        met->wait_for(3);
+        if (comm.rank() == 1) raise(SIGKILL);
+        std::vector<char> small(1000), large(1'000'000);
+        collx::exchange list(comm);
+        if (comm.rank() == 2) {
+          list.receive(large, 0);
+        } else {
+          list.send(small, 1);
+          list.send(large, 2);
+        }
+        status const outcome = list.try_run();
+        bool const told = outcome == (comm.rank() == 0 ? status::peer_lost : status::aborted);
+        return told && comm.failure().peer == 1 ? 0 : 1;
+      },
+      {.timeout_us = 5'000'000, .staging_bytes = 64 * 1024, .single_copy_bytes = 0});
+  CHECK(codes[0] == 0);
+  CHECK(codes[2] == 0);
 }
 
 TEST_CASE("shm: ranks killed as seeds have it are noticed") {

@@ -43,6 +43,7 @@ class exchange_executor : public resumable<Endpoint> {
 
   // Does everything that can be done without waiting. pending: call again; anything else is final.
   [[nodiscard]] status advance() noexcept {
+    room_held_by_ = no_rank;
     if (status const outcome = copy_own(); outcome != status::ok) return outcome;
     for (std::int32_t i = 0; i < active_;) {
       chain_state& now = state(i);
@@ -59,6 +60,8 @@ class exchange_executor : public resumable<Endpoint> {
     mark();
     if (active_ == 0) return base::drained(lent_) ? status::ok : status::pending;
     waits_for(state(0));
+    // Its chain may have ended.
+    if (room_held_by_ != no_rank) waits_for_ = room_held_by_;
     return status::pending;
   }
 
@@ -157,6 +160,7 @@ class exchange_executor : public resumable<Endpoint> {
       staged = endpoint_.stage(lane_, bytes);
     }
     if (staged != nullptr) unmarked_bytes_ += bytes;
+    else room_held_by_ = endpoint_.staging_held_by(lane_);
     return staged;
   }
 
@@ -166,8 +170,8 @@ class exchange_executor : public resumable<Endpoint> {
     unmarked_bytes_ = 0;
   }
 
-  // Names one of the chains that wait. The others move all the same, so its loss is always noticed: by
-  // this rank at once, or when the chain named now has ended.
+  // Names one of the chains that wait, or (advance()) who holds the room that some wait for. The others move
+  // all the same, so its loss is always noticed: by this rank at once, or when the chain named now has ended.
   void waits_for(chain_state const& chain) noexcept {
     waits_for_ = chain.what.peer;
     waits_for_others_ = true;
@@ -191,6 +195,7 @@ class exchange_executor : public resumable<Endpoint> {
   std::size_t piece_bytes_;
   std::size_t unmarked_bytes_ = 0;  // staged since the last mark
   std::int32_t active_ = 0;
+  rank_t room_held_by_ = no_rank;  // in staging memory, if a chain has found none there
   std::int32_t own_outgoing_ = no_message, own_incoming_ = no_message;
   bool lent_ = false;  // peers may still read from the user's memory
 };

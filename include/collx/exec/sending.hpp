@@ -60,8 +60,8 @@ class sending : public resumable<Endpoint> {
                  [&]() noexcept { lend(peer, first); });
   }
 
-  // Where there is no room, a receiver of an earlier message is waited for: should it be lost, that must show.
-  // Room may come before that one gives another credit, so only advance() finds out.
+  // Where there is no room, a receiver of an earlier message is waited for: should it be lost, that must
+  // show. Room may come before that one gives another credit, so only advance() finds out.
   [[nodiscard]] COLLX_NEVER_INLINE bool stage(std::size_t bytes) noexcept {
     if (staged_ == nullptr) {
       staged_ = endpoint_.stage(lane_, bytes);
