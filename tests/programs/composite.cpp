@@ -9,14 +9,12 @@
 
 TEST_CASE("composite: random programs give what they must") {
   (void)oracle::reference::get();  // once, and not in every process
-  seeds::for_each_seed(sample::is_sample ? 10 : 35, "test_programs_composite", [](std::uint64_t seed) {
+  seeds::for_each_seed(sample::is_sample ? 10 : 25, "test_programs_composite", [](std::uint64_t seed) {
     programs::world_of const world(seed);
-    collx::replayable_random random(world.more);
-    std::vector<std::uint64_t> host_of;
-    for (collx::rank_t r = 0; r < world.size; ++r) host_of.push_back(1 + random.below(3));
     collx::transport::tcp_settings chosen;
     chosen.common = world.chosen;
-    for (int const code : pretended::on_hosts(host_of, programs::as_rank_main(seed), chosen))
+    for (int const code :
+         pretended::on_hosts(programs::drawn_hosts(world), programs::as_rank_main(seed), chosen))
       if (code != 0) return "a rank ended with " + std::to_string(code) + "; it has said why";
     return std::string();
   });

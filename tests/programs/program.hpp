@@ -42,6 +42,14 @@ struct world_of {
   std::uint64_t more;  // for what only some transports have
 };
 
+// Where its ranks are, if they are not all on one host.
+inline std::vector<std::uint64_t> drawn_hosts(world_of const& world) {
+  replayable_random random(world.more);
+  std::vector<std::uint64_t> host_of;
+  for (rank_t r = 0; r < world.size; ++r) host_of.push_back(1 + random.below(3));
+  return host_of;
+}
+
 inline std::uint64_t mixed(std::uint64_t seed, std::uint64_t a, std::uint64_t b = 0) {
   return replayable_random(seed * 0x9e3779b97f4a7c15u + a * 1'000'003 + b).next();
 }

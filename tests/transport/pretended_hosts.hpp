@@ -16,9 +16,9 @@ using collx::rank_t;
 namespace transport = collx::transport;
 using shm_and_tcp = transport::composite<transport::shm, transport::tcp>;
 
-// `host_of[r]`: any number, the same for ranks of one host. Calls rank_main(communicator&) in every process,
-// under a watchdog.
-template <class RankMain>
+// `Transport`: shm_and_tcp or a decorator of it. `host_of[r]`: any number, the same for ranks of one host.
+// Calls rank_main(communicator&) in every process, under a watchdog.
+template <class Transport = shm_and_tcp, class RankMain>
 collx::bootstrap::exit_codes on_hosts(std::vector<std::uint64_t> const& host_of, RankMain const& rank_main,
                                       transport::tcp_settings const& chosen) {
   namespace detail = collx::bootstrap::detail;
@@ -42,8 +42,8 @@ collx::bootstrap::exit_codes on_hosts(std::vector<std::uint64_t> const& host_of,
     auto* const far = new transport::tcp_world(rank, size, chosen, here, doors.connector_of(rank));
     collx::array<std::uint64_t> hosts(host_of.size());
     std::copy(host_of.begin(), host_of.end(), hosts.begin());
-    return shm_and_tcp::join(near, far, hosts,
-                             collx::exec::wakefulness_of(here, near->processors(), chosen.common.yield_us));
+    return shm_and_tcp::join<Transport>(
+        near, far, hosts, collx::exec::wakefulness_of(here, near->processors(), chosen.common.yield_us));
   };
   watched::limit_of_parent const limit;
   auto main_of_rank = watched::in_process(rank_main);
