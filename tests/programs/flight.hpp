@@ -16,6 +16,8 @@
 #include "collective/group_mixture.hpp"
 #include "collective/schedules.hpp"
 #include "collx/any_communicator.hpp"
+#include "collx/collective/all_reduce_fixed_tree.hpp"
+#include "collx/collective/multi_lane.hpp"
 #include "collx/communicator.hpp"
 
 namespace programs {
@@ -156,6 +158,77 @@ class ordered_flight final : public flight_with<typename collx::communicator<Tra
 
  public:
   oracle::participant const with;
+};
+
+inline oracle::element drawn_element(std::uint64_t seed, std::int32_t of, std::size_t i) {
+  return {any_reference::mixed(static_cast<std::uint32_t>(seed), of, 0, i) | 1,
+          any_reference::mixed(static_cast<std::uint32_t>(seed), of, 1, i)};
+}
+
+// Over leaves of a tree: two requests, of which the second begins when the first has ended.
+template <class Transport>
+class tree_flight final
+    : public flight_with<decltype(collx::start::all_reduce_fixed_tree(
+          std::declval<collx::communicator<Transport>&>(), collx::fixed_tree{},
+          std::declval<std::vector<oracle::element>&>(), std::declval<std::vector<oracle::element>&>(),
+          collx::ordered(oracle::apply_in_order)))> {
+ public:
+  tree_flight(collx::communicator<Transport>& comm, collx::fixed_tree tree, std::size_t count,
+              std::uint64_t seed)
+      : comm_(comm), tree_(tree), seed_(seed), out_(count) {
+    auto const mine = tree.share(comm.rank(), comm.size());
+    for (std::int32_t leaf = mine.begin; leaf < mine.end; ++leaf)
+      for (std::size_t i = 0; i < count; ++i) in_.push_back(drawn_element(seed, leaf, i));
+    this->what = "fixed tree of " + std::to_string(tree.leaves) + ", count " + std::to_string(count);
+  }
+  void start() {
+    this->moving.emplace(
+        collx::start::all_reduce_fixed_tree(comm_, tree_, in_, out_, collx::ordered(oracle::apply_in_order)));
+  }
+  void check() override {
+    for (std::size_t i = 0; i < out_.size(); ++i) {
+      oracle::element all = drawn_element(seed_, 0, i);
+      for (std::int32_t leaf = 1; leaf < tree_.leaves; ++leaf)
+        all = oracle::apply_in_order(all, drawn_element(seed_, leaf, i));
+      if (all != out_[i]) throw std::runtime_error("element " + std::to_string(i));
+    }
+  }
+
+ private:
+  collx::communicator<Transport>& comm_;
+  collx::fixed_tree tree_;
+  std::uint64_t seed_;
+  std::vector<oracle::element> in_, out_;
+};
+
+// Cut in parts, each a request in a lane of its own.
+template <class Transport>
+class cut_flight final
+    : public flight_with<decltype(collx::start::all_reduce<collx::multi_lane<collx::algo::ring, 2>>(
+          std::declval<collx::communicator<Transport>&>(), std::declval<std::vector<oracle::element>&>(),
+          oracle::add))> {
+ public:
+  cut_flight(collx::communicator<Transport>& comm, std::size_t count, std::uint64_t seed)
+      : comm_(comm), seed_(seed) {
+    for (std::size_t i = 0; i < count; ++i) all_.push_back(drawn_element(seed, comm.rank(), i));
+    this->what = "all_reduce<multi_lane<ring, 2>>, count " + std::to_string(count);
+  }
+  void start() {
+    this->moving.emplace(
+        collx::start::all_reduce<collx::multi_lane<collx::algo::ring, 2>>(comm_, all_, oracle::add));
+  }
+  void check() override {
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      oracle::element sum;
+      for (rank_t r = 0; r < comm_.size(); ++r) sum = oracle::add(sum, drawn_element(seed_, r, i));
+      if (sum != all_[i]) throw std::runtime_error("element " + std::to_string(i));
+    }
+  }
+
+ private:
+  collx::communicator<Transport>& comm_;
+  std::uint64_t seed_;
+  std::vector<oracle::element> all_;
 };
 
 // Messages between any ranks.

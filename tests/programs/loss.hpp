@@ -64,8 +64,7 @@ int lose_or_be_told(loss const& how, std::uint64_t seed, arrivals& joined,
   std::uint64_t const began = collx::now_us();
   program<Transport> mine(seed, comm, meddles);
   try {
-    while (!mine.resume()) {
-    }
+    while (!mine.resume()) continue;
     return 0;
   } catch (collx::error const& told) {
     std::string wrong = fault_of(told.report(), how.victim);

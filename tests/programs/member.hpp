@@ -7,46 +7,26 @@
 
 #include <sched.h>
 
-#include "any/matrix.hpp"
 #include "collx/collective/barrier.hpp"
 #include "collx/collective/send_receive.hpp"
-#include "programs/flight.hpp"
+#include "programs/calls.hpp"
 
 namespace programs {
-
-// One of each kind, and what the library chooses: all of them in all forms are the matrix's.
-using algorithms =
-    collx::type_list<collx::algo::direct_one_shot, collx::algo::direct_two_shot, collx::algo::knomial_tree<4>,
-                     collx::algo::pat, collx::algo::pairwise, collx::algo::recursive_doubling,
-                     collx::algo::recursive_halving_doubling, collx::algo::ring>;
-using ordered_algorithms = collx::type_list<collx::algo::direct_one_shot, collx::algo::knomial_tree<4>,
-                                            collx::algo::recursive_doubling, collx::algo::chain>;
-using types = collx::type_list<std::uint8_t, std::int32_t, std::uint64_t, collx::bfloat16, float>;
-inline constexpr collx::data_type drawn_types[] = {collx::data_type::uint8, collx::data_type::int32,
-                                                   collx::data_type::uint64, collx::data_type::bfloat16,
-                                                   collx::data_type::float32};
-
-// Ranks that one thread steps in turn never wait inside a call.
-template <class Transport>
-inline constexpr bool can_block = !requires(typename Transport::world & world) {
-  world.random();
-};
 
 // What the member says before it does it.
 using diary = std::vector<std::string>;
 
 template <class Transport>
-class member {
+class member : drawn_calls<Transport> {
+  using base = drawn_calls<Transport>;
+
  public:
   using communicator = collx::communicator<Transport>;
 
-  // `all`: this rank's random numbers are its own, and those of a call the same on all members.
-  member(communicator& comm, std::uint64_t own_seed, diary& says)
-      : comm_(comm), any_(erased(comm)), own_(own_seed), says_(&says) {}
-  // A group that nobody else holds.
-  member(std::unique_ptr<communicator> comm, std::uint64_t own_seed, diary& says)
-      : held_(std::move(comm)), comm_(*held_), any_(erased(comm_)), own_(own_seed), says_(&says) {}
-  member(member const&) = delete;
+  // As drawn_calls.
+  template <class Comm>
+  member(Comm&& comm, std::uint64_t own_seed, diary& says)
+      : base(std::forward<Comm>(comm), own_seed), says_(&says) {}
 
   [[nodiscard]] communicator& comm() { return comm_; }
   // Whether there are lines of its ranks, or it is one: what is said to it all of them would have to say, and
@@ -59,7 +39,7 @@ class member {
   void act(replayable_random& same) {
     dawdle();
     if (!can_block<Transport> && flying_.size() > 2) return wait_for_all();
-    switch (same.below(can_block<Transport> ? 18 : 12)) {
+    switch (same.below(can_block<Transport> ? 20 : 14)) {
       case 0:
       case 1:
       case 2:
@@ -72,11 +52,13 @@ class member {
       case 9: return start_neighbours(same);
       case 10: return start_group(same);
       case 11: return wait_for_some(same);
-      case 12:
-      case 13: return call_erased(same);
-      case 14: return call_ordered(same);
-      case 15: return run_exchange(same);
-      case 16: return send_one(same);
+      case 12: return start_compound(this->make_tree(same));
+      case 13: return start_compound(this->make_cut(same));
+      case 14:
+      case 15: return call_erased(same);
+      case 16: return call_ordered(same);
+      case 17: return run_exchange(same);
+      case 18: return send_one(same);
       default: return say_something(same);
     }
   }
@@ -113,11 +95,8 @@ class member {
   }
 
  private:
+  using base::any_, base::comm_, base::own_;
   using call_of = std::shared_ptr<flight>;
-
-  static collx::any_communicator erased(communicator& comm) {
-    return collx::make_any<types, collx::any_ops, algorithms>(comm.along({0, 1, comm.size()}));
-  }
 
   void say(std::string text) { says_->push_back(std::move(text)); }
 
@@ -175,52 +154,8 @@ class member {
 
   // --- what is called ---
 
-  any_reference::scenario draw(replayable_random& same) {
-    auto const n = static_cast<std::size_t>(comm_.size());
-    any_reference::scenario how{};
-    how.what = static_cast<collx::collective_kind>(same.below(collx::collective_kind_count));
-    how.type = drawn_types[same.below(std::size(drawn_types))];
-    do how.op = static_cast<collx::reduce_op>(same.below(collx::reduce_op_count));
-    while (!any_reference::applies(how.op, how.type) || (how.op == collx::reduce_op::avg && is_scan(how)));
-    auto const names = any_.algorithms(how.what);
-    how.algorithm = names[one_in(same, 2) ? 0 : same.below(static_cast<std::uint32_t>(names.size()))];
-    any_reference::shape const is = any_reference::shape_of(how.what);
-    auto const most =
-        static_cast<std::uint32_t>(200'000 / bytes_of(how.type) / (is.gives_all || is.takes_all ? n : 1));
-    std::uint32_t const bounds[] = {2, 70, 70, 70, 3000, 3000, most / 4, most};
-    how.count = same.below(bounds[same.below(one_in(same, 3) ? 8 : 5)] + 1);
-    how.size = comm_.size();
-    how.root = static_cast<rank_t>(same.below(static_cast<std::uint32_t>(n)));
-    how.salt = static_cast<std::uint32_t>(same.next());
-    how.in_place = one_in(own_, 2);
-    how.apart = one_in(own_, 2);
-    return how;
-  }
-  static bool is_scan(any_reference::scenario const& how) {
-    return how.what == collx::collective_kind::scan || how.what == collx::collective_kind::exclusive_scan;
-  }
-
-  // The same on all members: whether an algorithm takes so many ranks, and messages in flight.
-  auto make_erased(replayable_random& same) {
-    any_reference::scenario how = draw(same);
-    if (how.algorithm != std::string(collx::automatic::name) && !is_offered(how))
-      how.algorithm = collx::automatic::name;
-    auto const made = make_flight<erased_flight<Transport>>(comm_, how, own_);
-    return made;
-  }
-  bool is_offered(any_reference::scenario const& how) {
-    any_reference::participant mine(how, comm_.rank());
-    try {
-      (void)any_.prepare(mine.call());
-      return true;
-    } catch (collx::error const& refused) {
-      if (refused.code() != status::not_supported) throw;
-      return false;
-    }
-  }
-
   void start_erased(replayable_random& same) {
-    auto const made = make_erased(same);
+    auto const made = this->make_erased(same);
     bool const urgent = one_in(same, 4);
     say((urgent ? "start urgent " : "start ") + made->what);
     collx::any_call call = made->call();
@@ -229,7 +164,7 @@ class member {
     fly(made);
   }
   void call_erased(replayable_random& same) {
-    auto const made = make_erased(same);
+    auto const made = this->make_erased(same);
     bool const tries = one_in(own_, 2);
     say((tries ? "try " : "") + made->what);
     if (tries) require_ok(any_.try_run(made->call()));
@@ -237,7 +172,7 @@ class member {
     finish(made);
   }
   void set_up(replayable_random& same) {
-    auto const made = make_erased(same);
+    auto const made = this->make_erased(same);
     bool const urgent = one_in(same, 4);
     say((urgent ? "set up urgent " : "set up ") + made->what);
     collx::any_call call = made->call();
@@ -256,68 +191,46 @@ class member {
     fly(chosen);
   }
 
-  template <template <class> class Form>
-  auto draw_ordered(replayable_random& same, oracle::setting& how) {
-    auto const& all = schedules::all<Form, Transport, ordered_algorithms>();
-    for (;;) {
-      auto const& entry = all[same.below(static_cast<std::uint32_t>(all.size()))];
-      auto const n = static_cast<std::uint32_t>(comm_.size());
-      if (!entry.supports(comm_.size())) continue;
-      if constexpr (!can_block<Transport>)
-        if (static_cast<std::uint64_t>(entry.depth(comm_.size())) > comm_.engine().endpoint().depth())
-          continue;
-      std::uint32_t const most = one_in(same, 10) ? (entry.collective->sharded ? 9000 / n : 9000) : 50;
-      how = {comm_.size(), same.below(most + 1), one_in(own_, 2),
-             entry.collective->rooted ? static_cast<rank_t>(same.below(n)) : 0, same.below(512)};
-      return entry;
-    }
-  }
-  auto make_ordered(auto const& entry, oracle::setting const& how) {
-    auto const made =
-        make_flight<ordered_flight<Transport>>(comm_, *entry.collective, entry.in_order, how, own_);
-    made->what = "ordered " + entry.describe(how) + made->what;
-    return made;
-  }
   void start_ordered(replayable_random& same) {
     oracle::setting how;
-    auto const entry = draw_ordered<forms::started>(same, how);
-    auto const made = make_ordered(entry, how);
+    auto const entry = this->template draw_ordered<forms::started>(same, how);
+    auto const made = this->make_ordered(entry, how);
     say("start " + made->what);
     made->moving.emplace(entry(comm_, how, made->with));
     fly(made);
   }
   void call_ordered(replayable_random& same) {
     oracle::setting how;
-    auto const entry = draw_ordered<forms::tried>(same, how);
-    auto const made = make_ordered(entry, how);
+    auto const entry = this->template draw_ordered<forms::tried>(same, how);
+    auto const made = this->make_ordered(entry, how);
     say("try " + made->what);
     require_ok(entry(comm_, how, made->with));
     finish(made);
   }
 
-  auto make_exchange(replayable_random& same) {
-    std::uint64_t const seed = same.next();
-    return make_flight<exchange_flight<Transport>>(comm_, seed, own_.next());
+  // Calls that are two requests, or more.
+  void start_compound(auto const& made) {
+    say("start " + made->what);
+    made->start();
+    fly(made);
   }
+
   void start_exchange(replayable_random& same) {
-    auto const made = make_exchange(same);
+    auto const made = this->make_exchange(same);
     say("start " + made->what);
     made->moving.emplace(
         made->with.list.start(one_in(same, 4) ? collx::priority::urgent : collx::priority::normal));
     fly(made);
   }
   void run_exchange(replayable_random& same) {
-    auto const made = make_exchange(same);
+    auto const made = this->make_exchange(same);
     say("run " + made->what);
     if (made->with.list.size() != 0) made->with.list.run();
     finish(made);
   }
 
   void start_neighbours(replayable_random& same) {
-    auto const kind = static_cast<graphs::kind>(same.below(static_cast<std::uint32_t>(graphs::kind::last)));
-    graphs::edges_t const edges = graphs::make_edges(kind, comm_.size(), same.next());
-    std::size_t const count = same.below(one_in(same, 8) ? 6000 : 40);
-    auto const made = make_flight<neighbour_flight<Transport>>(comm_, edges, count, same.below(4));
+    auto const made = this->make_neighbours(same);
     say("start " + made->what);
     made->start();
     fly(made);
@@ -384,10 +297,6 @@ class member {
       std::swap(awaited_[i], awaited_[own_.below(static_cast<std::uint32_t>(i) + 1)]);
   }
 
-  std::unique_ptr<communicator> held_;
-  communicator& comm_;
-  collx::any_communicator any_;
-  replayable_random own_;
   diary* says_;
   bool shares_ = false;
   std::deque<std::shared_ptr<erased_flight<Transport>>> kept_;

@@ -163,8 +163,8 @@ class program {
     acting_.push_back(families_[f].mine.get());
   }
 
-  // More requests than an engine has room for would wait.
-  static constexpr int acts_max = 8;
+  // More requests than an engine has room for would wait; some calls are two.
+  static constexpr int acts_max = 6;
 
   bool is_shared(std::size_t f) const {
     std::size_t const engine = families_[f].engine;
