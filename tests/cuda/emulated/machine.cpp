@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// The frames of threads, the memory they find, and the turns they take.
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+
+#include <sched.h>
+
+#include "cuda/emulated/thread.hpp"
+
+namespace emulated {
+
+void enter(thread& t, function const& what, instruction const* call) {
+  if (!what.unread.empty() || what.code.empty()) throw fault("a call of " + what.name + ", which has no body here");
+  frame const caller = t.frames.empty() ? frame{nullptr, 0, 0, 0, nullptr} : t.frames.back();
+  std::size_t const registers_at = t.frames.empty() ? 0 : caller.registers_at + caller.what->register_count;
+  auto const rounded = [](std::size_t n) { return (n + 15) / 16 * 16; };
+  std::size_t const stack_at =
+      t.frames.empty() ? 0 : caller.stack_at + rounded(caller.what->parameter_bytes) + rounded(caller.what->local_bytes);
+  std::byte* const passes = t.parameters;
+  if (!t.frames.empty()) t.frames.back().pc = t.pc;
+  t.frames.push_back({&what, 0, registers_at, stack_at, call});
+  // As if nobody had cleared them.
+  t.register_stack.resize(std::max(t.register_stack.size(), registers_at + what.register_count), 0xa5a5a5a5a5a5a5a5);
+  std::size_t const stack_needed = stack_at + rounded(what.parameter_bytes) + rounded(what.local_bytes);
+  if (t.stack.empty()) t.stack.resize(std::max(stack_bytes, stack_needed), std::byte{0xa5});
+  if (stack_needed > t.stack.size()) throw fault("the stack of a thread is full");
+  t.registers = t.register_stack.data() + registers_at;
+  t.parameters = t.stack.data() + stack_at;
+  t.local = t.parameters + rounded(what.parameter_bytes);
+  t.what = &what;
+  t.pc = 0;
+  if (call == nullptr) return;
+  for (std::size_t k = 0; k < call->passed.size(); ++k)
+    std::memcpy(t.parameters + what.parameters.at(k).offset, passes + call->passed[k].first,
+                std::min<std::size_t>(call->passed[k].second, what.parameters[k].bytes));
+}
+
+void leave(thread& t) {
+  frame const left = t.frames.back();
+  t.frames.pop_back();
+  if (t.frames.empty()) {
+    t.state = thread_state::ended;
+    return;
+  }
+  std::byte const* const result = t.parameters + left.what->result.offset;
+  frame const& now = t.frames.back();
+  t.registers = t.register_stack.data() + now.registers_at;
+  t.parameters = t.stack.data() + now.stack_at;
+  t.local = t.parameters + (now.what->parameter_bytes + 15) / 16 * 16;
+  t.what = now.what;
+  t.pc = now.pc;
+  std::memcpy(t.parameters + left.call->returned.first, result,
+              std::min<std::size_t>(left.call->returned.second, left.what->result.bytes));
+}
+
+namespace {
+
+// Wide enough for what is known, and for what is asked.
+bool covers(range const& r, std::uintptr_t at, std::size_t bytes) { return at >= r.begin && at < r.end && r.end - at >= bytes; }
+
+bool find_own(thread& t, std::uintptr_t at, range& found) {
+  auto const within = [&](void const* begin, std::size_t bytes) {
+    auto const first = reinterpret_cast<std::uintptr_t>(begin);
+    if (at < first || at - first >= bytes) return false;
+    found = {first, first + bytes};
+    return true;
+  };
+  return within(t.of->shared.data(), t.of->shared.size()) || within(t.stack.data(), t.stack.size()) ||
+         t.of->of->code->holds(at, found);
+}
+
+std::string text_of(std::uintptr_t at) {
+  char text[32];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(at));
+  return text;
+}
+
+}  // namespace
+
+std::byte* find_memory(thread& t, std::uintptr_t at, std::size_t bytes, char const* how) {
+  if (at % bytes != 0) throw fault(std::string("misaligned ") + how + " of " + std::to_string(bytes) + " bytes at " + text_of(at));
+  // Acquire: pairs with the runtime's, which counts on when a range has gone.
+  std::uint64_t const changes = ranges_changed.load(std::memory_order_acquire);
+  if (changes != t.known_at) t.known[0] = t.known[1] = {}, t.known_at = changes;
+  for (range const& each : t.known)
+    if (covers(each, at, bytes)) return reinterpret_cast<std::byte*>(at);
+  range found;
+  if ((!find_own(t, at, found) && !find_range(at, found)) || !covers(found, at, bytes))
+    throw fault(std::string("invalid ") + how + " of " + std::to_string(bytes) + " bytes at " + text_of(at) +
+                ", where nothing is allocated");
+  t.known[t.replaced++ % 2] = found;
+  return reinterpret_cast<std::byte*>(at);
+}
+
+bool module::holds(std::uintptr_t at, range& found) const {
+  auto const begin = reinterpret_cast<std::uintptr_t>(program_->memory);
+  if (at < begin || at - begin >= program_->used_bytes) return false;
+  found = {begin, begin + program_->used_bytes};
+  return true;
+}
+
+std::uint64_t read_special(thread const& t, special_register which) {
+  launch const& l = *t.of->of;
+  auto const now_ns = [] {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+  };
+  std::uint32_t const lane = t.lane();
+  using r = special_register;
+  switch (which) {
+    case r::tid_x: return t.at.x;
+    case r::tid_y: return t.at.y;
+    case r::tid_z: return t.at.z;
+    case r::ntid_x: return l.block.x;
+    case r::ntid_y: return l.block.y;
+    case r::ntid_z: return l.block.z;
+    case r::ctaid_x: return t.of->at.x;
+    case r::ctaid_y: return t.of->at.y;
+    case r::ctaid_z: return t.of->at.z;
+    case r::nctaid_x: return l.grid.x;
+    case r::nctaid_y: return l.grid.y;
+    case r::nctaid_z: return l.grid.z;
+    case r::laneid: return lane;
+    case r::warpid: return t.number / 32;
+    case r::nwarpid: return (l.block.count() + 31) / 32;
+    case r::smid: return t.of->number % 8;
+    case r::nsmid: return 8;
+    case r::gridid: return t.of->grid;
+    case r::clock: return now_ns() & 0xffffffff;
+    case r::clock64: return now_ns();
+    case r::globaltimer: return now_ns();
+    case r::globaltimer_lo: return now_ns() & 0xffffffff;
+    case r::lanemask_eq: return std::uint32_t{1} << lane;
+    case r::lanemask_lt: return (std::uint32_t{1} << lane) - 1;
+    case r::lanemask_le: return (std::uint64_t{2} << lane) - 1;
+    case r::lanemask_gt: return ~((std::uint64_t{2} << lane) - 1) & 0xffffffff;
+    case r::lanemask_ge: return ~((std::uint64_t{1} << lane) - 1) & 0xffffffff;
+    case r::dynamic_smem_size: return l.dynamic_shared_bytes;
+    case r::total_smem_size: return t.of->shared.size();
+    case r::count: break;
+  }
+  return 0;
+}
+
+std::string where(thread const& t) {
+  auto const three = [](dimensions const& d) { return "(" + std::to_string(d.x) + "," + std::to_string(d.y) + "," + std::to_string(d.z) + ")"; };
+  std::string text = "block " + three(t.of->at) + ", thread " + three(t.at);
+  if (t.what != nullptr) {
+    std::size_t const at = static_cast<std::size_t>(std::max(t.pc - 1, 0));
+    text += ", " + t.what->name;
+    if (at < t.what->code.size()) text += ", PTX line " + std::to_string(t.what->code[at].line);
+  }
+  return text;
+}
+
+namespace {
+
+// Of a launch: which thread goes next, and how far.
+class lots {
+ public:
+  explicit lots(std::uint64_t seed) : state_(seed * 2 + 1) {}
+  std::uint32_t draw(std::uint32_t below) {
+    state_ = state_ * 6364136223846793005 + 1442695040888963407;
+    return static_cast<std::uint32_t>((state_ >> 33) % below);
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+class grid {
+ public:
+  grid(launch const& what, std::uint64_t number) : what_(what), lots_(seed() + number) {
+    blocks_.resize(what.grid.count());
+    for (std::size_t k = 0; k < blocks_.size(); ++k) set_up(blocks_[k], static_cast<unsigned>(k), number);
+  }
+
+  void run() {
+    std::size_t left = blocks_.size();
+    while (left != 0) {
+      left = 0;
+      bool anybody_went_on = false;
+      // From another block each time, so that none is always the first.
+      std::size_t const first = lots_.draw(static_cast<std::uint32_t>(blocks_.size()));
+      for (std::size_t k = 0; k < blocks_.size(); ++k)
+        if (turn(blocks_[(first + k) % blocks_.size()], anybody_went_on)) ++left;
+      // All that is left waits for others: of another launch, or for the host.
+      if (!anybody_went_on) sched_yield();
+    }
+  }
+
+ private:
+  static std::uint64_t seed() {
+    char const* const said = std::getenv("COLLX_EMULATED_SEED");
+    return said != nullptr ? std::strtoull(said, nullptr, 10) : 1;
+  }
+
+  void set_up(block& b, unsigned number, std::uint64_t grid_number) {
+    dimensions const& g = what_.grid;
+    dimensions const& d = what_.block;
+    b.of = &what_;
+    b.number = number;
+    b.grid = grid_number;
+    b.at = {number % g.x, number / g.x % g.y, number / (g.x * g.y)};
+    b.shared.assign(b.dynamic_at() + what_.dynamic_shared_bytes, std::byte{0xa5});
+    b.threads.resize(d.count());
+    for (unsigned k = 0; k < b.threads.size(); ++k) {
+      thread& t = b.threads[k];
+      t.of = &b;
+      t.number = k;
+      t.at = {k % d.x, k / d.x % d.y, k / (d.x * d.y)};
+      enter(t, *what_.what->body, nullptr);
+      std::copy(what_.parameters.begin(), what_.parameters.end(), t.parameters);
+    }
+  }
+
+  // Each of its threads for a while. Whether any of them is left.
+  bool turn(block& b, bool& anybody_went_on) {
+    std::size_t ended = 0, waiting = 0, count = b.threads.size();
+    std::size_t const first = lots_.draw(static_cast<std::uint32_t>(count));
+    for (std::size_t k = 0; k < count; ++k) {
+      thread& t = b.threads[(first + k) % count];
+      if (t.state == thread_state::ready && step(t, 1 + lots_.draw(2000))) anybody_went_on = true;
+      if (t.state == thread_state::ended) ++ended;
+      if (t.state == thread_state::at_barrier) ++waiting;
+    }
+    if (waiting != 0) {
+      if (release(b)) anybody_went_on = true;
+      else if (waiting + ended == count) throw fault("a barrier that nobody else comes to: " + where(waiting_in(b)));
+    }
+    return ended != count;
+  }
+
+  static thread const& waiting_in(block& b) {
+    return *std::find_if(b.threads.begin(), b.threads.end(), [](thread const& t) { return t.state == thread_state::at_barrier; });
+  }
+
+  // Lets go who waits at a barrier that is complete.
+  static bool release(block& b) {
+    bool released = false;
+    for (std::uint32_t id = 0; id < 16; ++id) {
+      std::size_t here = 0, alive = 0;
+      std::uint32_t wanted = 0;
+      for (thread const& t : b.threads) {
+        alive += t.state != thread_state::ended ? 1 : 0;
+        if (t.state != thread_state::at_barrier || t.barrier != id) continue;
+        if (here != 0 && t.barrier_count != wanted) throw fault("a barrier of two counts: " + where(t));
+        wanted = t.barrier_count;
+        ++here;
+      }
+      if (here == 0 || here < (wanted != 0 ? wanted : alive)) continue;
+      // The count is that of a launch: who has ended before cannot come any more.
+      if (wanted == 0 && alive != b.threads.size()) throw fault("a barrier that not all threads come to: " + where(waiting_in(b)));
+      for (thread& t : b.threads)
+        if (t.state == thread_state::at_barrier && t.barrier == id) t.state = thread_state::ready;
+      released = true;
+    }
+    return released;
+  }
+
+  // So many instructions at most. False if it only waited.
+  static bool step(thread& t, std::uint32_t instructions) {
+    bool went_on = false;
+    t.gives_way = false;
+    try {
+      for (; instructions != 0 && t.state == thread_state::ready; --instructions) {
+        instruction const& next = t.what->code[static_cast<std::size_t>(t.pc++)];
+        if (next.guard >= 0 && (t.registers[next.guard] & 1) == static_cast<std::uint64_t>(next.guard_negated)) continue;
+        next.execute(t, next);
+        if (t.gives_way) {
+          // What it has polled it may look at; then others are next.
+          t.gives_way = false;
+          if (instructions > 40) instructions = 40;
+        } else {
+          went_on = went_on || instructions > 40;
+        }
+      }
+    } catch (fault const& e) {
+      throw fault(std::string(e.what()) + ": " + where(t));
+    }
+    return went_on || t.state != thread_state::ready;
+  }
+
+  launch const& what_;
+  std::vector<block> blocks_;
+  lots lots_;
+};
+
+}  // namespace
+
+std::string run(launch const& what) {
+  static std::atomic<std::uint64_t> launches{0};
+  try {
+    // Relaxed: a number of its own is all that is wanted.
+    grid(what, launches.fetch_add(1, std::memory_order_relaxed)).run();
+  } catch (fault const& e) {
+    return std::string(e.what()) + " (kernel " + what.what->name + ")";
+  }
+  return {};
+}
+
+}  // namespace emulated
