@@ -72,7 +72,8 @@ class body_reader {
   void read_registers() {
     in_.take();
     if (in_.peek() == ".v2" || in_.peek() == ".v4") in_.fail("a register of a vector");
-    in_.take();  // of whatever type: all have 64 bits
+    // Of whatever type: all have 64 bits, and two of those follow each other where it is 128.
+    is_pair_ = in_.take() == ".b128";
     do {
       std::string const name(in_.take());
       if (in_.take_if("<")) {
@@ -87,7 +88,8 @@ class body_reader {
   }
   void add_register(std::string const& name) {
     if (f_.register_count > 65000) in_.fail("too many registers");
-    scopes_.back()[name] = {source_kind::reg, static_cast<std::uint16_t>(f_.register_count++), 0};
+    scopes_.back()[name] = {source_kind::reg, static_cast<std::uint16_t>(f_.register_count), 0};
+    f_.register_count += is_pair_ ? 2 : 1;
   }
 
   void read_memory() {
@@ -246,6 +248,7 @@ class body_reader {
   program& program_;
   function& f_;
   tokens in_;
+  bool is_pair_ = false;
   std::vector<std::map<std::string, source, std::less<>>> scopes_;
   std::map<std::string, std::size_t> sizes_;  // of memory
   std::map<std::string, std::int32_t> labels_;

@@ -214,6 +214,19 @@ void pack(thread& t, i const& o) {
   put(t, o.to, value);
 }
 
+// Of 128 bits: two registers.
+source upper_of(source const& pair) { return {pair.kind, static_cast<std::uint16_t>(pair.index + 1), 0}; }
+void unpack_pair(thread& t, i const& o) {
+  std::uint64_t const low = bits_of(t, o.from[0]), high = bits_of(t, upper_of(o.from[0]));
+  put(t, o.parts[0], low);
+  put(t, o.parts[1], high);
+}
+void pack_pair(thread& t, i const& o) {
+  std::uint64_t const low = bits_of(t, o.parts[0]), high = bits_of(t, o.parts[1]);
+  put(t, o.to, low);
+  put(t, upper_of(o.to), high);
+}
+
 template <class T>
 execute_function of_type(statement const& s, i& o) {
   std::string const& op = s.opcode[0];
@@ -287,7 +300,10 @@ execute_function decode_moved_parts(statement const& s, i& o) {
   if (!unpacks && !packs) return nullptr;
   o.parts = unpacks ? s.operands[0].vector : s.operands[1].vector;
   std::size_t const whole = bytes_of_type(s.last());
-  if (whole > 8) throw std::runtime_error("more than 64 bits");
+  if (whole == 16) {
+    if (o.parts.size() != 2) throw std::runtime_error("128 bits that are not two words");
+    return unpacks ? unpack_pair : pack_pair;
+  }
   o.bytes = static_cast<std::uint8_t>(whole / o.parts.size());
   return unpacks ? unpack : pack;
 }
