@@ -11,17 +11,20 @@ namespace emulated {
 namespace {
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(special_register::count)> special_names{
-    "%tid.x", "%tid.y", "%tid.z", "%ntid.x", "%ntid.y", "%ntid.z", "%ctaid.x", "%ctaid.y", "%ctaid.z",
-    "%nctaid.x", "%nctaid.y", "%nctaid.z", "%laneid", "%warpid", "%nwarpid", "%smid", "%nsmid", "%gridid",
-    "%clock", "%clock64", "%globaltimer", "%globaltimer_lo", "%lanemask_eq", "%lanemask_lt", "%lanemask_le",
-    "%lanemask_gt", "%lanemask_ge", "%dynamic_smem_size", "%total_smem_size"};
+    "%tid.x",          "%tid.y",          "%tid.z",       "%ntid.x",
+    "%ntid.y",         "%ntid.z",         "%ctaid.x",     "%ctaid.y",
+    "%ctaid.z",        "%nctaid.x",       "%nctaid.y",    "%nctaid.z",
+    "%laneid",         "%warpid",         "%nwarpid",     "%smid",
+    "%nsmid",          "%gridid",         "%clock",       "%clock64",
+    "%globaltimer",    "%globaltimer_lo", "%lanemask_eq", "%lanemask_lt",
+    "%lanemask_le",    "%lanemask_gt",    "%lanemask_ge", "%dynamic_smem_size",
+    "%total_smem_size"};
 
 class body_reader {
  public:
   body_reader(program& of, function& f) : program_(of), f_(f), in_(f.unread, f.unread_line) {
     scopes_.emplace_back();
-    for (auto const& [name, where] : f.names)
-      scopes_[0][name] = {source_kind::parameter, 0, where.offset};
+    for (auto const& [name, where] : f.names) scopes_[0][name] = {source_kind::parameter, 0, where.offset};
     f_.shared_bytes = of.shared_bytes;
   }
 
@@ -177,7 +180,8 @@ class body_reader {
     if (found->second.get() != &f_ && !found->second->unread.empty()) read_function(program_, *found->second);
     i.callee = found->second.get();
     if (at < s.operands.size())
-      for (std::string const& name : s.operands[at].names) i.passed.push_back({find(name).bits, sizes_.at(name)});
+      for (std::string const& name : s.operands[at].names)
+        i.passed.push_back({find(name).bits, sizes_.at(name)});
   }
 
   operand read_target() {

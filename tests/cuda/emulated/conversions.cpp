@@ -16,7 +16,8 @@ enum class rounding : std::uint8_t { nearest, zero, down, up };
 enum : std::uint8_t { to_integer = 16, saturates = 32, flushes = 64 };
 
 template <class T>
-inline constexpr bool is_float = std::is_floating_point_v<T> || std::is_same_v<T, half> || std::is_same_v<T, bfloat>;
+inline constexpr bool is_float =
+    std::is_floating_point_v<T> || std::is_same_v<T, half> || std::is_same_v<T, bfloat>;
 
 template <class T>
 double number(T value) {
@@ -37,7 +38,9 @@ double to_whole(double value, rounding how) {
 struct host_rounding {
   explicit host_rounding(rounding how) {
     if (how != rounding::nearest)
-      std::fesetround(how == rounding::zero ? FE_TOWARDZERO : how == rounding::down ? FE_DOWNWARD : FE_UPWARD);
+      std::fesetround(how == rounding::zero   ? FE_TOWARDZERO
+                      : how == rounding::down ? FE_DOWNWARD
+                                              : FE_UPWARD);
   }
   ~host_rounding() { std::fesetround(FE_TONEAREST); }
 };
@@ -46,7 +49,8 @@ struct host_rounding {
 template <class To>
 To cut(double value) {
   To near = To::of(value);
-  if (std::isfinite(value) && std::fabs(double{near.value()}) > std::fabs(value)) near.bits = static_cast<std::uint16_t>(near.bits - 1);
+  if (std::isfinite(value) && std::fabs(double{near.value()}) > std::fabs(value))
+    near.bits = static_cast<std::uint16_t>(near.bits - 1);
   return near;
 }
 
@@ -55,7 +59,9 @@ To converted(From value, std::uint8_t detail) {
   auto const how = static_cast<rounding>(detail & 15);
   if constexpr (is_float<To> && is_float<From>) {
     double v = number(value);
-    if ((detail & flushes) != 0 && std::is_same_v<From, float> && std::fpclassify(static_cast<float>(v)) == FP_SUBNORMAL) v = std::copysign(0., v);
+    if ((detail & flushes) != 0 && std::is_same_v<From, float> &&
+        std::fpclassify(static_cast<float>(v)) == FP_SUBNORMAL)
+      v = std::copysign(0., v);
     if ((detail & to_integer) != 0) v = to_whole(v, how);
     if ((detail & saturates) != 0) v = !(v > 0) ? 0 : v > 1 ? 1 : v;
     if constexpr (std::is_floating_point_v<To>) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Instructions on floating-point numbers. Each rounds once, to nearest even, unless it says otherwise.
+#include "cuda/emulated/floats.hpp"
+
 #include <cfenv>
 #include <cmath>
 #include <limits>
 
-#include "cuda/emulated/floats.hpp"
 #include "cuda/emulated/thread.hpp"
 
 namespace emulated {
@@ -15,11 +16,17 @@ using i = instruction;
 // How one is computed with: half ones as float, in which sums and products of two of them are exact enough to
 // be rounded once more; what is fused, as double.
 template <class T>
-struct arithmetic { using type = T; };
+struct arithmetic {
+  using type = T;
+};
 template <>
-struct arithmetic<half> { using type = float; };
+struct arithmetic<half> {
+  using type = float;
+};
 template <>
-struct arithmetic<bfloat> { using type = float; };
+struct arithmetic<bfloat> {
+  using type = float;
+};
 
 template <class T>
 typename arithmetic<T>::type wide(T const& value) {
@@ -39,7 +46,14 @@ T flushed(T value, bool ftz) {
     if (ftz && std::fpclassify(value) == FP_SUBNORMAL) return std::copysign(T{0}, value);
   return value;
 }
-enum : std::uint8_t { ftz = 1, saturates = 2, propagates_nan = 4, rounds_to_zero = 8, rounds_down = 16, rounds_up = 32 };
+enum : std::uint8_t {
+  ftz = 1,
+  saturates = 2,
+  propagates_nan = 4,
+  rounds_to_zero = 8,
+  rounds_down = 16,
+  rounds_up = 32
+};
 
 template <class V>
 V finished(V value, std::uint8_t detail) {
@@ -50,7 +64,9 @@ struct rounding {
   explicit rounding(std::uint8_t detail) {
     if ((detail & (rounds_to_zero | rounds_down | rounds_up)) == 0) return;
     changed = true;
-    std::fesetround((detail & rounds_to_zero) != 0 ? FE_TOWARDZERO : (detail & rounds_down) != 0 ? FE_DOWNWARD : FE_UPWARD);
+    std::fesetround((detail & rounds_to_zero) != 0 ? FE_TOWARDZERO
+                    : (detail & rounds_down) != 0  ? FE_DOWNWARD
+                                                   : FE_UPWARD);
   }
   ~rounding() {
     if (changed) std::fesetround(FE_TONEAREST);
@@ -68,7 +84,9 @@ template <class T, auto F>
 void binary(thread& t, i const& o) {
   rounding const how(o.detail);
   bool const f = (o.detail & ftz) != 0;
-  put<T>(t, o.to, narrow<T>(finished(F(flushed(wide(get<T>(t, o.from[0])), f), flushed(wide(get<T>(t, o.from[1])), f)), o.detail)));
+  put<T>(t, o.to,
+         narrow<T>(finished(F(flushed(wide(get<T>(t, o.from[0])), f), flushed(wide(get<T>(t, o.from[1])), f)),
+                            o.detail)));
 }
 template <class T>
 void fused(thread& t, i const& o) {
@@ -146,11 +164,17 @@ execute_function comparison(std::string const& how) {
 }
 
 template <class T>
-void test_finite(thread& t, i const& o) { put<std::uint32_t>(t, o.to, std::isfinite(wide(get<T>(t, o.from[0])))); }
+void test_finite(thread& t, i const& o) {
+  put<std::uint32_t>(t, o.to, std::isfinite(wide(get<T>(t, o.from[0]))));
+}
 template <class T>
-void test_infinite(thread& t, i const& o) { put<std::uint32_t>(t, o.to, std::isinf(wide(get<T>(t, o.from[0])))); }
+void test_infinite(thread& t, i const& o) {
+  put<std::uint32_t>(t, o.to, std::isinf(wide(get<T>(t, o.from[0]))));
+}
 template <class T>
-void test_nan(thread& t, i const& o) { put<std::uint32_t>(t, o.to, std::isnan(wide(get<T>(t, o.from[0])))); }
+void test_nan(thread& t, i const& o) {
+  put<std::uint32_t>(t, o.to, std::isnan(wide(get<T>(t, o.from[0]))));
+}
 
 template <class T>
 execute_function of_type(statement const& s) {
@@ -201,8 +225,8 @@ execute_function of_pairs(statement const& s) {
 }  // namespace
 
 execute_function decode_floats(statement const& s, instruction& o) {
-  if (s.opcode.size() < 2 || s.opcode[0] == "cvt" || s.opcode[0] == "mov" || s.opcode[0] == "ld" || s.opcode[0] == "st" ||
-      s.opcode[0] == "atom" || s.opcode[0] == "red")
+  if (s.opcode.size() < 2 || s.opcode[0] == "cvt" || s.opcode[0] == "mov" || s.opcode[0] == "ld" ||
+      s.opcode[0] == "st" || s.opcode[0] == "atom" || s.opcode[0] == "red")
     return nullptr;
   if (s.has("ftz")) o.detail |= ftz;
   if (s.has("sat")) o.detail |= saturates;

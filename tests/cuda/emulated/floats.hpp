@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The floating-point formats of 16 bits, as the emulated GPU rounds to them. Written without the library's own
-// (core/small_float.hpp), which the emulated kernels are to be compared with.
+// The floating-point formats of 16 bits, as the emulated GPU rounds to them. Written without the library's
+// own (core/small_float.hpp), which the emulated kernels are to be compared with.
 #pragma once
 
 #include <algorithm>

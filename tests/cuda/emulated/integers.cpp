@@ -21,19 +21,21 @@ void binary(thread& t, i const& o) {
 }
 
 template <class T>
-using wide_of = std::conditional_t<
-    sizeof(T) == 8, std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>,
-    std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>;
+using wide_of =
+    std::conditional_t<sizeof(T) == 8, std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>,
+                       std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>;
 template <class T>
-using twice_of = std::conditional_t<
-    sizeof(T) == 4, std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>,
-    std::conditional_t<std::is_signed_v<T>, std::int32_t, std::uint32_t>>;
+using twice_of =
+    std::conditional_t<sizeof(T) == 4, std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>,
+                       std::conditional_t<std::is_signed_v<T>, std::int32_t, std::uint32_t>>;
 
 // Without overflow: as numbers without sign.
 template <class T>
-constexpr auto add = [](T a, T b) { return std::make_unsigned_t<T>(std::make_unsigned_t<T>(a) + std::make_unsigned_t<T>(b)); };
+constexpr auto add =
+    [](T a, T b) { return std::make_unsigned_t<T>(std::make_unsigned_t<T>(a) + std::make_unsigned_t<T>(b)); };
 template <class T>
-constexpr auto sub = [](T a, T b) { return std::make_unsigned_t<T>(std::make_unsigned_t<T>(a) - std::make_unsigned_t<T>(b)); };
+constexpr auto sub =
+    [](T a, T b) { return std::make_unsigned_t<T>(std::make_unsigned_t<T>(a) - std::make_unsigned_t<T>(b)); };
 template <class T>
 constexpr auto mul_lo = [](T a, T b) { return wide_of<T>(a) * wide_of<T>(b); };
 template <class T>
@@ -59,7 +61,9 @@ constexpr auto most = [](T a, T b) { return std::max(a, b); };
 template <class T>
 constexpr auto negative = [](T a) { return std::make_unsigned_t<T>(0 - std::make_unsigned_t<T>(a)); };
 template <class T>
-constexpr auto magnitude = [](T a) { return a < 0 ? std::make_unsigned_t<T>(0 - std::make_unsigned_t<T>(a)) : std::make_unsigned_t<T>(a); };
+constexpr auto magnitude = [](T a) {
+  return a < 0 ? std::make_unsigned_t<T>(0 - std::make_unsigned_t<T>(a)) : std::make_unsigned_t<T>(a);
+};
 
 template <class T>
 void mad_lo(thread& t, i const& o) {
@@ -95,14 +99,17 @@ void shift_right(thread& t, i const& o) {
 }
 // shf: of two words. `detail`: 1 left, 2 the amount wraps.
 void funnel(thread& t, i const& o) {
-  std::uint64_t const both = (std::uint64_t{get<std::uint32_t>(t, o.from[1])} << 32) | get<std::uint32_t>(t, o.from[0]);
+  std::uint64_t const both =
+      (std::uint64_t{get<std::uint32_t>(t, o.from[1])} << 32) | get<std::uint32_t>(t, o.from[0]);
   std::uint32_t by = get<std::uint32_t>(t, o.from[2]);
   by = (o.detail & 2) != 0 ? by & 31 : std::min<std::uint32_t>(by, 32);
-  put<std::uint32_t>(t, o.to, static_cast<std::uint32_t>((o.detail & 1) != 0 ? (both << by) >> 32 : both >> by));
+  put<std::uint32_t>(t, o.to,
+                     static_cast<std::uint32_t>((o.detail & 1) != 0 ? (both << by) >> 32 : both >> by));
 }
 
 void permute(thread& t, i const& o) {
-  std::uint64_t const both = (std::uint64_t{get<std::uint32_t>(t, o.from[1])} << 32) | get<std::uint32_t>(t, o.from[0]);
+  std::uint64_t const both =
+      (std::uint64_t{get<std::uint32_t>(t, o.from[1])} << 32) | get<std::uint32_t>(t, o.from[0]);
   std::uint32_t const how = get<std::uint32_t>(t, o.from[2]);
   std::uint32_t out = 0;
   for (unsigned k = 0; k < 4; ++k) {
@@ -115,7 +122,8 @@ void permute(thread& t, i const& o) {
 }
 
 void lop3(thread& t, i const& o) {
-  auto const a = get<std::uint32_t>(t, o.from[0]), b = get<std::uint32_t>(t, o.from[1]), c = get<std::uint32_t>(t, o.from[2]);
+  auto const a = get<std::uint32_t>(t, o.from[0]), b = get<std::uint32_t>(t, o.from[1]),
+             c = get<std::uint32_t>(t, o.from[2]);
   auto const table = get<std::uint32_t>(t, o.from[3]);
   std::uint32_t out = 0;
   for (unsigned k = 0; k < 8; ++k)
@@ -127,11 +135,13 @@ void lop3(thread& t, i const& o) {
 template <class T>
 void extract_bits(thread& t, i const& o) {
   T const a = get<T>(t, o.from[0]);
-  std::uint32_t const at = get<std::uint32_t>(t, o.from[1]) & 255, length = get<std::uint32_t>(t, o.from[2]) & 255;
+  std::uint32_t const at = get<std::uint32_t>(t, o.from[1]) & 255,
+                      length = get<std::uint32_t>(t, o.from[2]) & 255;
   unsigned const width = 8 * sizeof(T);
   using u = std::make_unsigned_t<T>;
   u out = 0;
-  bool const sign = std::is_signed_v<T> && length != 0 && ((static_cast<u>(a) >> std::min(at + length - 1, width - 1)) & 1) != 0;
+  bool const sign = std::is_signed_v<T> && length != 0 &&
+                    ((static_cast<u>(a) >> std::min(at + length - 1, width - 1)) & 1) != 0;
   for (unsigned k = 0; k < width; ++k) {
     bool const bit = k < length && at + k < width ? ((static_cast<u>(a) >> (at + k)) & 1) != 0 : sign;
     if (bit) out |= u{1} << k;
@@ -142,23 +152,30 @@ template <class T>
 void insert_bits(thread& t, i const& o) {
   T const a = get<T>(t, o.from[0]);
   T out = get<T>(t, o.from[1]);
-  std::uint32_t const at = get<std::uint32_t>(t, o.from[2]) & 255, length = get<std::uint32_t>(t, o.from[3]) & 255;
+  std::uint32_t const at = get<std::uint32_t>(t, o.from[2]) & 255,
+                      length = get<std::uint32_t>(t, o.from[3]) & 255;
   for (unsigned k = 0; k < length && at + k < 8 * sizeof(T); ++k)
     out = static_cast<T>((out & ~(T{1} << (at + k))) | (((a >> k) & 1) << (at + k)));
   put<T>(t, o.to, out);
 }
 
 template <class T>
-void count_leading(thread& t, i const& o) { put<std::uint32_t>(t, o.to, static_cast<std::uint32_t>(std::countl_zero(get<T>(t, o.from[0])))); }
+void count_leading(thread& t, i const& o) {
+  put<std::uint32_t>(t, o.to, static_cast<std::uint32_t>(std::countl_zero(get<T>(t, o.from[0]))));
+}
 template <class T>
-void count_ones(thread& t, i const& o) { put<std::uint32_t>(t, o.to, static_cast<std::uint32_t>(std::popcount(get<T>(t, o.from[0])))); }
+void count_ones(thread& t, i const& o) {
+  put<std::uint32_t>(t, o.to, static_cast<std::uint32_t>(std::popcount(get<T>(t, o.from[0]))));
+}
 template <class T>
 void find_leading(thread& t, i const& o) {
   using u = std::make_unsigned_t<T>;
   u a = get<u>(t, o.from[0]);
   if (std::is_signed_v<T> && static_cast<T>(a) < 0) a = static_cast<u>(~a);
   int const at = a == 0 ? -1 : static_cast<int>(8 * sizeof(T)) - 1 - std::countl_zero(a);
-  put<std::uint32_t>(t, o.to, o.detail != 0 && a != 0 ? static_cast<std::uint32_t>(std::countl_zero(a)) : static_cast<std::uint32_t>(at));
+  put<std::uint32_t>(t, o.to,
+                     o.detail != 0 && a != 0 ? static_cast<std::uint32_t>(std::countl_zero(a))
+                                             : static_cast<std::uint32_t>(at));
 }
 template <class T>
 void reverse(thread& t, i const& o) {
@@ -196,16 +213,21 @@ execute_function comparison(std::string const& how) {
 }
 
 template <class T>
-void select(thread& t, i const& o) { put<T>(t, o.to, get<bool>(t, o.from[2]) ? get<T>(t, o.from[0]) : get<T>(t, o.from[1])); }
+void select(thread& t, i const& o) {
+  put<T>(t, o.to, get<bool>(t, o.from[2]) ? get<T>(t, o.from[0]) : get<T>(t, o.from[1]));
+}
 template <class T>
-void copy(thread& t, i const& o) { put<T>(t, o.to, get<T>(t, o.from[0])); }
+void copy(thread& t, i const& o) {
+  put<T>(t, o.to, get<T>(t, o.from[0]));
+}
 void copy_negated(thread& t, i const& o) { put<std::uint32_t>(t, o.to, !get<bool>(t, o.from[0])); }
 
 // {a, b} = c, and c = {a, b}. `bytes`: of one part.
 void unpack(thread& t, i const& o) {
   std::uint64_t const value = bits_of(t, o.from[0]);
   for (std::size_t k = 0; k < o.parts.size(); ++k)
-    put<std::uint64_t>(t, o.parts[k], (value >> (8 * o.bytes * k)) & ((std::uint64_t{1} << (8 * o.bytes)) - 1));
+    put<std::uint64_t>(t, o.parts[k],
+                       (value >> (8 * o.bytes * k)) & ((std::uint64_t{1} << (8 * o.bytes)) - 1));
 }
 void pack(thread& t, i const& o) {
   std::uint64_t value = 0;
@@ -327,7 +349,8 @@ execute_function decode_integers(statement const& s, instruction& o) {
   if (type == "b64") return of_bits<std::uint64_t>(s, o);
   if (op == "selp" || op == "mov") {
     std::size_t const bytes = bytes_of_type(type);
-    if (op == "mov") return bytes == 2 ? copy<std::uint16_t> : bytes == 4 ? copy<std::uint32_t> : copy<std::uint64_t>;
+    if (op == "mov")
+      return bytes == 2 ? copy<std::uint16_t> : bytes == 4 ? copy<std::uint32_t> : copy<std::uint64_t>;
     return bytes == 2 ? select<std::uint16_t> : bytes == 4 ? select<std::uint32_t> : select<std::uint64_t>;
   }
   if (type == "u16") return of_type<std::uint16_t>(s, o);

@@ -12,17 +12,20 @@
 namespace emulated {
 
 void enter(thread& t, function const& what, instruction const* call) {
-  if (!what.unread.empty() || what.code.empty()) throw fault("a call of " + what.name + ", which has no body here");
+  if (!what.unread.empty() || what.code.empty())
+    throw fault("a call of " + what.name + ", which has no body here");
   frame const caller = t.frames.empty() ? frame{nullptr, 0, 0, 0, nullptr} : t.frames.back();
   std::size_t const registers_at = t.frames.empty() ? 0 : caller.registers_at + caller.what->register_count;
   auto const rounded = [](std::size_t n) { return (n + 15) / 16 * 16; };
-  std::size_t const stack_at =
-      t.frames.empty() ? 0 : caller.stack_at + rounded(caller.what->parameter_bytes) + rounded(caller.what->local_bytes);
+  std::size_t const stack_at = t.frames.empty() ? 0
+                                                : caller.stack_at + rounded(caller.what->parameter_bytes) +
+                                                      rounded(caller.what->local_bytes);
   std::byte* const passes = t.parameters;
   if (!t.frames.empty()) t.frames.back().pc = t.pc;
   t.frames.push_back({&what, 0, registers_at, stack_at, call});
   // As if nobody had cleared them.
-  t.register_stack.resize(std::max(t.register_stack.size(), registers_at + what.register_count), 0xa5a5a5a5a5a5a5a5);
+  t.register_stack.resize(std::max(t.register_stack.size(), registers_at + what.register_count),
+                          0xa5a5a5a5a5a5a5a5);
   std::size_t const stack_needed = stack_at + rounded(what.parameter_bytes) + rounded(what.local_bytes);
   if (t.stack.empty()) t.stack.resize(std::max(stack_bytes, stack_needed), std::byte{0xa5});
   if (stack_needed > t.stack.size()) throw fault("the stack of a thread is full");
@@ -58,7 +61,9 @@ void leave(thread& t) {
 namespace {
 
 // Wide enough for what is known, and for what is asked.
-bool covers(range const& r, std::uintptr_t at, std::size_t bytes) { return at >= r.begin && at < r.end && r.end - at >= bytes; }
+bool covers(range const& r, std::uintptr_t at, std::size_t bytes) {
+  return at >= r.begin && at < r.end && r.end - at >= bytes;
+}
 
 bool find_own(thread& t, std::uintptr_t at, range& found) {
   auto const within = [&](void const* begin, std::size_t bytes) {
@@ -80,7 +85,9 @@ std::string text_of(std::uintptr_t at) {
 }  // namespace
 
 std::byte* find_memory(thread& t, std::uintptr_t at, std::size_t bytes, char const* how) {
-  if (at % bytes != 0) throw fault(std::string("misaligned ") + how + " of " + std::to_string(bytes) + " bytes at " + text_of(at));
+  if (at % bytes != 0)
+    throw fault(std::string("misaligned ") + how + " of " + std::to_string(bytes) + " bytes at " +
+                text_of(at));
   // Acquire: pairs with the runtime's, which counts on when a range has gone.
   std::uint64_t const changes = ranges_changed.load(std::memory_order_acquire);
   if (changes != t.known_at) t.known[0] = t.known[1] = {}, t.known_at = changes;
@@ -146,7 +153,9 @@ std::uint64_t read_special(thread const& t, special_register which) {
 }
 
 std::string where(thread const& t) {
-  auto const three = [](dimensions const& d) { return "(" + std::to_string(d.x) + "," + std::to_string(d.y) + "," + std::to_string(d.z) + ")"; };
+  auto const three = [](dimensions const& d) {
+    return "(" + std::to_string(d.x) + "," + std::to_string(d.y) + "," + std::to_string(d.z) + ")";
+  };
   std::string text = "block " + three(t.of->at) + ", thread " + three(t.at);
   if (t.what != nullptr) {
     std::size_t const at = static_cast<std::size_t>(std::max(t.pc - 1, 0));
@@ -229,13 +238,15 @@ class grid {
     }
     if (waiting != 0) {
       if (release(b)) anybody_went_on = true;
-      else if (waiting + ended == count) throw fault("a barrier that nobody else comes to: " + where(waiting_in(b)));
+      else if (waiting + ended == count)
+        throw fault("a barrier that nobody else comes to: " + where(waiting_in(b)));
     }
     return ended != count;
   }
 
   static thread const& waiting_in(block& b) {
-    return *std::find_if(b.threads.begin(), b.threads.end(), [](thread const& t) { return t.state == thread_state::at_barrier; });
+    return *std::find_if(b.threads.begin(), b.threads.end(),
+                         [](thread const& t) { return t.state == thread_state::at_barrier; });
   }
 
   // Lets go who waits at a barrier that is complete.
@@ -253,7 +264,8 @@ class grid {
       }
       if (here == 0 || here < (wanted != 0 ? wanted : alive)) continue;
       // The count is that of a launch: who has ended before cannot come any more.
-      if (wanted == 0 && alive != b.threads.size()) throw fault("a barrier that not all threads come to: " + where(waiting_in(b)));
+      if (wanted == 0 && alive != b.threads.size())
+        throw fault("a barrier that not all threads come to: " + where(waiting_in(b)));
       for (thread& t : b.threads)
         if (t.state == thread_state::at_barrier && t.barrier == id) t.state = thread_state::ready;
       released = true;
@@ -268,7 +280,9 @@ class grid {
     try {
       for (; instructions != 0 && t.state == thread_state::ready; --instructions) {
         instruction const& next = t.what->code[static_cast<std::size_t>(t.pc++)];
-        if (next.guard >= 0 && (t.registers[next.guard] & 1) == static_cast<std::uint64_t>(next.guard_negated)) continue;
+        if (next.guard >= 0 &&
+            (t.registers[next.guard] & 1) == static_cast<std::uint64_t>(next.guard_negated))
+          continue;
         next.execute(t, next);
         if (t.gives_way) {
           // What it has polled it may look at; then others are next.

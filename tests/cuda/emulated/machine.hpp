@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GPU that is emulated: executes the PTX that nvcc made of a kernel on the host, instruction by instruction.
-// Threads of a block take turns, in an order that a seed decides, with so many instructions at a time as it
-// decides too; each launch runs in the thread of the host that started it, so that kernels of several streams
-// run at the same time, and wait for each other as on a GPU. Every access is looked up: what lies in no
-// allocation, or at an address that does not fit its size, ends the kernel with a text that names both.
+// A GPU that is emulated: executes the PTX that nvcc made of a kernel on the host, instruction by
+// instruction. Threads of a block take turns, in an order that a seed decides, with so many instructions at a
+// time as it decides too; each launch runs in the thread of the host that started it, so that kernels of
+// several streams run at the same time, and wait for each other as on a GPU. Every access is looked up: what
+// lies in no allocation, or at an address that does not fit its size, ends the kernel with a text that names
+// both.
 //
 // What it is not: a model of the memory order between threads of one launch (they see each other's stores in
 // program order), of time, or of registers.

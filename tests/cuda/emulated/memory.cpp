@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instructions that touch memory. A thread of another grid, or of the host, may look at the same words: what is
-// volatile, ordered or atomic is atomic here too; the rest is copied as it is.
+// Instructions that touch memory. A thread of another grid, or of the host, may look at the same words: what
+// is volatile, ordered or atomic is atomic here too; the rest is copied as it is.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -21,7 +21,8 @@ template <class T>
 std::uint64_t load(std::byte const* from, std::uint8_t how) {
   if ((how & (relaxed | acquires)) != 0) {
     std::atomic_ref<T> const word(*reinterpret_cast<T*>(const_cast<std::byte*>(from)));
-    return (how & acquires) != 0 ? word.load(std::memory_order_acquire) : word.load(std::memory_order_relaxed);
+    return (how & acquires) != 0 ? word.load(std::memory_order_acquire)
+                                 : word.load(std::memory_order_relaxed);
   }
   T value;
   std::memcpy(&value, from, sizeof value);
@@ -62,7 +63,8 @@ std::uint64_t extended(std::uint64_t value, std::uint8_t bytes, std::uint8_t how
 }
 
 void load_one(thread& t, i const& o) {
-  std::byte const* const from = find_memory(t, bits_of(t, o.from[0]), std::size_t{o.bytes} * o.elements, "load");
+  std::byte const* const from =
+      find_memory(t, bits_of(t, o.from[0]), std::size_t{o.bytes} * o.elements, "load");
   // Who polls, gives way: whom it waits for may have the same processor.
   if ((o.detail & (relaxed | acquires)) != 0) t.gives_way = true;
   if (o.elements == 1) {
@@ -70,13 +72,15 @@ void load_one(thread& t, i const& o) {
     return;
   }
   for (std::uint8_t k = 0; k < o.elements; ++k)
-    put<std::uint64_t>(t, o.parts[k], extended(load_of(from + k * o.bytes, o.bytes, o.detail), o.bytes, o.detail));
+    put<std::uint64_t>(t, o.parts[k],
+                       extended(load_of(from + k * o.bytes, o.bytes, o.detail), o.bytes, o.detail));
 }
 
 void store_one(thread& t, i const& o) {
   std::byte* const to = find_memory(t, bits_of(t, o.to), std::size_t{o.bytes} * o.elements, "store");
   if (o.elements == 1) return store_of(to, o.bytes, bits_of(t, o.from[0]), o.detail);
-  for (std::uint8_t k = 0; k < o.elements; ++k) store_of(to + k * o.bytes, o.bytes, bits_of(t, o.parts[k]), o.detail);
+  for (std::uint8_t k = 0; k < o.elements; ++k)
+    store_of(to + k * o.bytes, o.bytes, bits_of(t, o.parts[k]), o.detail);
 }
 
 // 16 bytes at once, which processors with AVX do with one access.
@@ -90,7 +94,8 @@ void load_pair(thread& t, i const& o) {
 void store_pair(thread& t, i const& o) {
   std::byte* const to = find_memory(t, bits_of(t, o.to), 16, "store");
   std::uint64_t const* const pair = t.registers + o.from[0].index;
-  _mm_store_si128(reinterpret_cast<__m128i*>(to), _mm_set_epi64x(static_cast<long long>(pair[1]), static_cast<long long>(pair[0])));
+  _mm_store_si128(reinterpret_cast<__m128i*>(to),
+                  _mm_set_epi64x(static_cast<long long>(pair[1]), static_cast<long long>(pair[0])));
 }
 
 // Returns what was there before.
@@ -99,20 +104,23 @@ T exchange(std::byte* at, F const& f) {
   std::atomic_ref<T> const word(*reinterpret_cast<T*>(at));
   T old = word.load(std::memory_order_relaxed);
   // The strongest order: weaker ones that the kernel asks for hold too.
-  while (!word.compare_exchange_weak(old, f(old), std::memory_order_seq_cst, std::memory_order_relaxed)) {}
+  while (!word.compare_exchange_weak(old, f(old), std::memory_order_seq_cst, std::memory_order_relaxed)) {
+  }
   return old;
 }
 
 // f(old, operand) is what is stored.
 template <class T, auto F>
 void atomic(thread& t, i const& o) {
-  using word = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint16_t>>;
+  using word = std::conditional_t<sizeof(T) == 8, std::uint64_t,
+                                  std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint16_t>>;
   bool const returns = o.detail == 0;
   source const& address = returns ? o.from[0] : o.to;
   source const& operand = returns ? o.from[1] : o.from[0];
   std::byte* const at = find_memory(t, bits_of(t, address), sizeof(T), "atomic");
   T const given = get<T>(t, operand);
-  word const old = exchange<word>(at, [&](word now) { return std::bit_cast<word>(static_cast<T>(F(std::bit_cast<T>(now), given))); });
+  word const old = exchange<word>(
+      at, [&](word now) { return std::bit_cast<word>(static_cast<T>(F(std::bit_cast<T>(now), given))); });
   if (returns) put<word>(t, o.to, old);
   t.gives_way = true;
 }
@@ -162,7 +170,10 @@ execute_function decode_atomic(statement const& s, i& o) {
   bool const returns = s.opcode[0] == "atom";
   o.detail = returns ? 0 : 1;
   std::string const& type = s.last();
-  if (s.has("cas")) return type.ends_with("64") ? compare_and_swap<std::uint64_t> : type.ends_with("32") ? compare_and_swap<std::uint32_t> : compare_and_swap<std::uint16_t>;
+  if (s.has("cas"))
+    return type.ends_with("64")   ? compare_and_swap<std::uint64_t>
+           : type.ends_with("32") ? compare_and_swap<std::uint32_t>
+                                  : compare_and_swap<std::uint16_t>;
   for (std::size_t k = 1; k + 1 < s.opcode.size(); ++k) {
     std::string const& what = s.opcode[k];
     execute_function f = nullptr;
@@ -183,7 +194,9 @@ void touch(thread&, i const&) {}
 
 void is_in_space(thread& t, i const& o) {
   auto const at = bits_of(t, o.from[0]);
-  auto const within = [&](std::uintptr_t begin, std::size_t bytes) { return at >= begin && at - begin < bytes; };
+  auto const within = [&](std::uintptr_t begin, std::size_t bytes) {
+    return at >= begin && at - begin < bytes;
+  };
   bool const shared = within(t.of->shared_begin(), t.of->shared.size());
   bool const local = within(reinterpret_cast<std::uintptr_t>(t.stack.data()), t.stack.size());
   put<std::uint32_t>(t, o.to, o.detail == 0 ? shared : o.detail == 1 ? local : !shared && !local);

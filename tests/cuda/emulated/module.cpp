@@ -15,7 +15,9 @@ std::uint64_t number(tokens& in) {
   return std::stoull(word, nullptr, 0);
 }
 
-std::size_t rounded(std::size_t offset, std::size_t alignment) { return (offset + alignment - 1) / alignment * alignment; }
+std::size_t rounded(std::size_t offset, std::size_t alignment) {
+  return (offset + alignment - 1) / alignment * alignment;
+}
 
 // What precedes the name of a variable or a parameter, and the length behind it.
 struct declaration {
@@ -34,8 +36,10 @@ declaration declare(tokens& in) {
     } else if (word == ".v2" || word == ".v4") {
       in.fail("a variable of vectors");
     } else if (word == ".attribute") {
-      while (in.take() != ")") {}
-    } else if (word != ".ptr" && word != ".global" && word != ".shared" && word != ".const" && word != ".local") {
+      while (in.take() != ")") {
+      }
+    } else if (word != ".ptr" && word != ".global" && word != ".shared" && word != ".const" &&
+               word != ".local") {
       d.element_bytes = bytes_of_type(word.substr(1));
       alignment = std::max(alignment, std::size_t{0});
     }
@@ -114,12 +118,11 @@ class reader {
     std::uint64_t value = 0;
     if (auto const found = into_.variables.find(word); found != into_.variables.end())
       value = reinterpret_cast<std::uintptr_t>(found->second.at);
-    else if (word.starts_with("0f") || word.starts_with("0d") || word.starts_with("0F") || word.starts_with("0D"))
+    else if (word.starts_with("0f") || word.starts_with("0d") || word.starts_with("0F") ||
+             word.starts_with("0D"))
       value = std::stoull(word.substr(2), nullptr, 16);
-    else if (std::isdigit(static_cast<unsigned char>(word[0])) != 0)
-      value = std::stoull(word, nullptr, 0);
-    else
-      in_.fail("a variable that begins as '" + word + "'");
+    else if (std::isdigit(static_cast<unsigned char>(word[0])) != 0) value = std::stoull(word, nullptr, 0);
+    else in_.fail("a variable that begins as '" + word + "'");
     if (in_.take_if("+")) value += number(in_);
     if (is_negative) value = 0 - value;
     std::memcpy(at, &value, bytes);
@@ -215,7 +218,7 @@ void program::fix_kernel(function& f) {
   if (auto const found = kernels.find(f.name); found != kernels.end()) found->second.body = &f;
 }
 
-module::module(std::string_view ptx) : program_(std::make_unique<program>()) {
+module::module(std::string_view ptx) :program_(std::make_unique<program>()) {
   program_->text = ptx;
   while (!program_->text.empty() && program_->text.back() == '\0') program_->text.pop_back();
   reader(*program_).read();

@@ -30,9 +30,36 @@ enum class source_kind : std::uint8_t {
 };
 
 enum class special_register : std::uint16_t {
-  tid_x, tid_y, tid_z, ntid_x, ntid_y, ntid_z, ctaid_x, ctaid_y, ctaid_z, nctaid_x, nctaid_y, nctaid_z,
-  laneid, warpid, nwarpid, smid, nsmid, gridid, clock, clock64, globaltimer, globaltimer_lo, lanemask_eq,
-  lanemask_lt, lanemask_le, lanemask_gt, lanemask_ge, dynamic_smem_size, total_smem_size, count
+  tid_x,
+  tid_y,
+  tid_z,
+  ntid_x,
+  ntid_y,
+  ntid_z,
+  ctaid_x,
+  ctaid_y,
+  ctaid_z,
+  nctaid_x,
+  nctaid_y,
+  nctaid_z,
+  laneid,
+  warpid,
+  nwarpid,
+  smid,
+  nsmid,
+  gridid,
+  clock,
+  clock64,
+  globaltimer,
+  globaltimer_lo,
+  lanemask_eq,
+  lanemask_lt,
+  lanemask_le,
+  lanemask_gt,
+  lanemask_ge,
+  dynamic_smem_size,
+  total_smem_size,
+  count
 };
 
 struct source {
@@ -53,10 +80,11 @@ struct instruction {
   std::uint8_t detail = 0;    // what else a handler asks for: a comparison, a mode
   source to, to2;             // `to2`: a second destination, as of setp and shfl
   source from[4];
-  std::vector<source> parts;         // of a vector operand
+  std::vector<source> parts;          // of a vector operand
   std::vector<std::int32_t> targets;  // of a branch: instructions
   function const* callee = nullptr;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> passed;  // arguments of a call: offset in the frame, bytes
+  std::vector<std::pair<std::uint64_t, std::uint64_t>>
+      passed;  // arguments of a call: offset in the frame, bytes
   std::pair<std::uint64_t, std::uint64_t> returned{0, 0};
   std::int32_t line = 0;  // of the text
 };
@@ -64,7 +92,7 @@ struct instruction {
 struct function {
   std::string name;
   bool is_kernel = false;
-  std::vector<parameter> parameters;             // where the frame keeps them
+  std::vector<parameter> parameters;  // where the frame keeps them
   parameter result{0, 0};
   std::size_t parameter_bytes = 0;  // of the frame: what it is given, what it returns and passes on
   std::size_t local_bytes = 0;
@@ -72,7 +100,7 @@ struct function {
   std::size_t register_count = 0;
   std::vector<instruction> code;
   std::vector<std::pair<std::string, parameter>> names;  // of parameters and results
-  std::string_view unread;  // the text between its braces, until it is read
+  std::string_view unread;                               // the text between its braces, until it is read
   std::int32_t unread_line = 0;
 };
 
@@ -105,11 +133,11 @@ struct program {
 
 struct operand {
   source value;
-  bool is_address = false;       // [value + value.bits]
-  std::vector<source> vector;    // {a, b}
-  std::string name;              // of what is no value: a label, a function
+  bool is_address = false;         // [value + value.bits]
+  std::vector<source> vector;      // {a, b}
+  std::string name;                // of what is no value: a label, a function
   std::vector<std::string> names;  // (a, b) of a call
-  bool negated = false;          // !p
+  bool negated = false;            // !p
 };
 
 struct statement {
@@ -142,7 +170,8 @@ inline std::size_t bytes_of_type(std::string_view type) {
   std::size_t const digits = type.find_first_of("0123456789");
   if (digits == std::string_view::npos) throw std::runtime_error("no type: " + std::string(type));
   int bits = 0;
-  for (std::size_t i = digits; i < type.size() && type[i] >= '0' && type[i] <= '9'; ++i) bits = bits * 10 + (type[i] - '0');
+  for (std::size_t i = digits; i < type.size() && type[i] >= '0' && type[i] <= '9'; ++i)
+    bits = bits * 10 + (type[i] - '0');
   if (type.substr(digits).find("x2") != std::string_view::npos) bits *= type.starts_with('e') ? 0 : 2;
   return static_cast<std::size_t>(bits) / 8;
 }

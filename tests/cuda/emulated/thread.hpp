@@ -48,8 +48,8 @@ struct thread {
   dimensions at{0, 0, 0};
   std::vector<frame> frames;
   std::vector<std::uint64_t> register_stack;
-  std::vector<std::byte> stack;  // parameters and local memory of all frames
-  range known[2];                // of memory, and
+  std::vector<std::byte> stack;                // parameters and local memory of all frames
+  range known[2];                              // of memory, and
   std::uint64_t known_at = ~std::uint64_t{0};  // what ranges_changed was
   std::size_t replaced = 0;
 
@@ -64,7 +64,9 @@ struct block {
   std::vector<std::byte> shared;
   std::uint64_t grid = 0;
 
-  [[nodiscard]] std::uintptr_t shared_begin() const { return reinterpret_cast<std::uintptr_t>(shared.data()); }
+  [[nodiscard]] std::uintptr_t shared_begin() const {
+    return reinterpret_cast<std::uintptr_t>(shared.data());
+  }
   [[nodiscard]] std::size_t dynamic_at() const { return (of->what->static_shared_bytes + 15) / 16 * 16; }
 };
 
@@ -93,7 +95,8 @@ void leave(thread& t);  // the frame
 
 // All bits of it; an address is one, too.
 [[nodiscard]] inline std::uint64_t bits_of(thread const& t, source const& s) {
-  if (s.kind == source_kind::reg) [[likely]] return t.registers[s.index] + s.bits;
+  if (s.kind == source_kind::reg) [[likely]]
+    return t.registers[s.index] + s.bits;
   return read_other(t, s);
 }
 

@@ -11,8 +11,8 @@
 
 namespace emulated {
 
-// One word after the other: a name, a number or an opcode with all that its dots join, a string with its quotes, or
-// one other character. Empty at the end.
+// One word after the other: a name, a number or an opcode with all that its dots join, a string with its
+// quotes, or one other character. Empty at the end.
 class tokens {
  public:
   explicit tokens(std::string_view text, std::int32_t line = 1) : text_(text), line_(line) { next(); }
