@@ -35,15 +35,16 @@ double to_whole(double value, rounding how) {
   return value;
 }
 
-struct host_rounding {
-  explicit host_rounding(rounding how) {
-    if (how != rounding::nearest)
-      std::fesetround(how == rounding::zero   ? FE_TOWARDZERO
-                      : how == rounding::down ? FE_DOWNWARD
-                                              : FE_UPWARD);
-  }
-  ~host_rounding() { std::fesetround(FE_TONEAREST); }
-};
+// Volatile: compilers move conversions past fesetround().
+template <class To, class From>
+To rounded(From value, rounding how) {
+  if (how == rounding::nearest) return static_cast<To>(value);
+  From const volatile given = value;
+  std::fesetround(how == rounding::zero ? FE_TOWARDZERO : how == rounding::down ? FE_DOWNWARD : FE_UPWARD);
+  To volatile const result = static_cast<To>(given);
+  std::fesetround(FE_TONEAREST);
+  return result;
+}
 
 // A number of 16 bits next to a value, towards zero.
 template <class To>
@@ -65,16 +66,14 @@ To converted(From value, std::uint8_t detail) {
     if ((detail & to_integer) != 0) v = to_whole(v, how);
     if ((detail & saturates) != 0) v = !(v > 0) ? 0 : v > 1 ? 1 : v;
     if constexpr (std::is_floating_point_v<To>) {
-      host_rounding const set(how);
-      return static_cast<To>(v);
+      return rounded<To>(v, how);
     } else {
       if (how == rounding::zero) return cut<To>(v);
       if (how != rounding::nearest) throw fault("a conversion that rounds up or down");
       return To::of(v);
     }
   } else if constexpr (is_float<To>) {
-    host_rounding const set(how);
-    if constexpr (std::is_floating_point_v<To>) return static_cast<To>(value);
+    if constexpr (std::is_floating_point_v<To>) return rounded<To>(value, how);
     else return To::of(static_cast<double>(value));
   } else if constexpr (is_float<From>) {
     double const v = to_whole(number(value), how);
