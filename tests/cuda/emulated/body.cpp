@@ -179,6 +179,7 @@ class body_reader {
     if (found == program_.functions.end()) in_.fail("a call of " + callee + ", which is not here");
     if (found->second.get() != &f_ && !found->second->unread.empty()) read_function(program_, *found->second);
     i.callee = found->second.get();
+    f_.calls = true;
     if (at < s.operands.size())
       for (std::string const& name : s.operands[at].names)
         i.passed.push_back({find(name).bits, sizes_.at(name)});

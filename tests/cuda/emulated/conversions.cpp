@@ -41,7 +41,7 @@ To rounded(From value, rounding how) {
   if (how == rounding::nearest) return static_cast<To>(value);
   From const volatile given = value;
   std::fesetround(how == rounding::zero ? FE_TOWARDZERO : how == rounding::down ? FE_DOWNWARD : FE_UPWARD);
-  To volatile const result = static_cast<To>(given);
+  To const volatile result = static_cast<To>(given);
   std::fesetround(FE_TONEAREST);
   return result;
 }

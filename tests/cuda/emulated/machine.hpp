@@ -2,9 +2,9 @@
 // A GPU that is emulated: executes the PTX that nvcc made of a kernel on the host, instruction by
 // instruction. Threads of a block take turns, in an order that a seed decides, with so many instructions at a
 // time as it decides too; each launch runs in the thread of the host that started it, so that kernels of
-// several streams run at the same time, and wait for each other as on a GPU. Every access is looked up: what
-// lies in no allocation, or at an address that does not fit its size, ends the kernel with a text that names
-// both.
+// several streams run at the same time and wait for each other as on a GPU, as far as its multiprocessors
+// hold their blocks: the others begin when some have ended. Every access is looked up: what lies in no
+// allocation, or at an address that does not fit its size, ends the kernel with a text that names both.
 //
 // What it is not: a model of the memory order between threads of one launch (they see each other's stores in
 // program order), of time, or of registers.
@@ -19,6 +19,10 @@
 #include <vector>
 
 namespace emulated {
+
+// What one multiprocessor holds at a time, and how many there are.
+inline constexpr unsigned multiprocessors = 8, threads_each = 2048, blocks_each = 32;
+inline constexpr std::size_t shared_bytes_each = std::size_t{164} << 10;
 
 struct dimensions {
   unsigned x = 1, y = 1, z = 1;

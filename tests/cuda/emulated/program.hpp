@@ -91,7 +91,7 @@ struct instruction {
 
 struct function {
   std::string name;
-  bool is_kernel = false;
+  bool is_kernel = false, calls = false;
   std::vector<parameter> parameters;  // where the frame keeps them
   parameter result{0, 0};
   std::size_t parameter_bytes = 0;  // of the frame: what it is given, what it returns and passes on

@@ -63,6 +63,8 @@ struct block {
   std::vector<thread> threads;
   std::vector<std::byte> shared;
   std::uint64_t grid = 0;
+  unsigned multiprocessor = 0;
+  bool is_done = false;
 
   [[nodiscard]] std::uintptr_t shared_begin() const {
     return reinterpret_cast<std::uintptr_t>(shared.data());
@@ -70,7 +72,7 @@ struct block {
   [[nodiscard]] std::size_t dynamic_at() const { return (of->what->static_shared_bytes + 15) / 16 * 16; }
 };
 
-inline constexpr std::size_t stack_bytes = 64 << 10;
+inline constexpr std::size_t stack_bytes = 16 << 10;  // for the frames of functions
 
 void enter(thread& t, function const& what, instruction const* call);
 void leave(thread& t);  // the frame

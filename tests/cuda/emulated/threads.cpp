@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frames of threads, the memory they find, and the turns they take.
+// The frames of threads, the memory they find, and what they know of themselves.
 #include <algorithm>
-#include <chrono>
-#include <cstdlib>
 #include <ctime>
-
-#include <sched.h>
 
 #include "cuda/emulated/thread.hpp"
 
@@ -27,7 +23,7 @@ void enter(thread& t, function const& what, instruction const* call) {
   t.register_stack.resize(std::max(t.register_stack.size(), registers_at + what.register_count),
                           0xa5a5a5a5a5a5a5a5);
   std::size_t const stack_needed = stack_at + rounded(what.parameter_bytes) + rounded(what.local_bytes);
-  if (t.stack.empty()) t.stack.resize(std::max(stack_bytes, stack_needed), std::byte{0xa5});
+  if (t.stack.empty()) t.stack.resize(stack_needed + (what.calls ? stack_bytes : 0), std::byte{0xa5});
   if (stack_needed > t.stack.size()) throw fault("the stack of a thread is full");
   t.registers = t.register_stack.data() + registers_at;
   t.parameters = t.stack.data() + stack_at;
@@ -133,8 +129,8 @@ std::uint64_t read_special(thread const& t, special_register which) {
     case r::laneid: return lane;
     case r::warpid: return t.number / 32;
     case r::nwarpid: return (l.block.count() + 31) / 32;
-    case r::smid: return t.of->number % 8;
-    case r::nsmid: return 8;
+    case r::smid: return t.of->multiprocessor;
+    case r::nsmid: return multiprocessors;
     case r::gridid: return t.of->grid;
     case r::clock: return now_ns() & 0xffffffff;
     case r::clock64: return now_ns();
@@ -163,157 +159,6 @@ std::string where(thread const& t) {
     if (at < t.what->code.size()) text += ", PTX line " + std::to_string(t.what->code[at].line);
   }
   return text;
-}
-
-namespace {
-
-// Of a launch: which thread goes next, and how far.
-class lots {
- public:
-  explicit lots(std::uint64_t seed) : state_(seed * 2 + 1) {}
-  std::uint32_t draw(std::uint32_t below) {
-    state_ = state_ * 6364136223846793005 + 1442695040888963407;
-    return static_cast<std::uint32_t>((state_ >> 33) % below);
-  }
-
- private:
-  std::uint64_t state_;
-};
-
-class grid {
- public:
-  grid(launch const& what, std::uint64_t number) : what_(what), lots_(seed() + number) {
-    blocks_.resize(what.grid.count());
-    for (std::size_t k = 0; k < blocks_.size(); ++k) set_up(blocks_[k], static_cast<unsigned>(k), number);
-  }
-
-  void run() {
-    std::size_t left = blocks_.size();
-    while (left != 0) {
-      left = 0;
-      bool anybody_went_on = false;
-      // From another block each time, so that none is always the first.
-      std::size_t const first = lots_.draw(static_cast<std::uint32_t>(blocks_.size()));
-      for (std::size_t k = 0; k < blocks_.size(); ++k)
-        if (turn(blocks_[(first + k) % blocks_.size()], anybody_went_on)) ++left;
-      // All that is left waits for others: of another launch, or for the host.
-      if (!anybody_went_on) sched_yield();
-    }
-  }
-
- private:
-  static std::uint64_t seed() {
-    char const* const said = std::getenv("COLLX_EMULATED_SEED");
-    return said != nullptr ? std::strtoull(said, nullptr, 10) : 1;
-  }
-
-  void set_up(block& b, unsigned number, std::uint64_t grid_number) {
-    dimensions const& g = what_.grid;
-    dimensions const& d = what_.block;
-    b.of = &what_;
-    b.number = number;
-    b.grid = grid_number;
-    b.at = {number % g.x, number / g.x % g.y, number / (g.x * g.y)};
-    b.shared.assign(b.dynamic_at() + what_.dynamic_shared_bytes, std::byte{0xa5});
-    b.threads.resize(d.count());
-    for (unsigned k = 0; k < b.threads.size(); ++k) {
-      thread& t = b.threads[k];
-      t.of = &b;
-      t.number = k;
-      t.at = {k % d.x, k / d.x % d.y, k / (d.x * d.y)};
-      enter(t, *what_.what->body, nullptr);
-      std::copy(what_.parameters.begin(), what_.parameters.end(), t.parameters);
-    }
-  }
-
-  // Each of its threads for a while. Whether any of them is left.
-  bool turn(block& b, bool& anybody_went_on) {
-    std::size_t ended = 0, waiting = 0, count = b.threads.size();
-    std::size_t const first = lots_.draw(static_cast<std::uint32_t>(count));
-    for (std::size_t k = 0; k < count; ++k) {
-      thread& t = b.threads[(first + k) % count];
-      if (t.state == thread_state::ready && step(t, 1 + lots_.draw(2000))) anybody_went_on = true;
-      if (t.state == thread_state::ended) ++ended;
-      if (t.state == thread_state::at_barrier) ++waiting;
-    }
-    if (waiting != 0) {
-      if (release(b)) anybody_went_on = true;
-      else if (waiting + ended == count)
-        throw fault("a barrier that nobody else comes to: " + where(waiting_in(b)));
-    }
-    return ended != count;
-  }
-
-  static thread const& waiting_in(block& b) {
-    return *std::find_if(b.threads.begin(), b.threads.end(),
-                         [](thread const& t) { return t.state == thread_state::at_barrier; });
-  }
-
-  // Lets go who waits at a barrier that is complete.
-  static bool release(block& b) {
-    bool released = false;
-    for (std::uint32_t id = 0; id < 16; ++id) {
-      std::size_t here = 0, alive = 0;
-      std::uint32_t wanted = 0;
-      for (thread const& t : b.threads) {
-        alive += t.state != thread_state::ended ? 1 : 0;
-        if (t.state != thread_state::at_barrier || t.barrier != id) continue;
-        if (here != 0 && t.barrier_count != wanted) throw fault("a barrier of two counts: " + where(t));
-        wanted = t.barrier_count;
-        ++here;
-      }
-      if (here == 0 || here < (wanted != 0 ? wanted : alive)) continue;
-      // The count is that of a launch: who has ended before cannot come any more.
-      if (wanted == 0 && alive != b.threads.size())
-        throw fault("a barrier that not all threads come to: " + where(waiting_in(b)));
-      for (thread& t : b.threads)
-        if (t.state == thread_state::at_barrier && t.barrier == id) t.state = thread_state::ready;
-      released = true;
-    }
-    return released;
-  }
-
-  // So many instructions at most. False if it only waited.
-  static bool step(thread& t, std::uint32_t instructions) {
-    bool went_on = false;
-    t.gives_way = false;
-    try {
-      for (; instructions != 0 && t.state == thread_state::ready; --instructions) {
-        instruction const& next = t.what->code[static_cast<std::size_t>(t.pc++)];
-        if (next.guard >= 0 &&
-            (t.registers[next.guard] & 1) == static_cast<std::uint64_t>(next.guard_negated))
-          continue;
-        next.execute(t, next);
-        if (t.gives_way) {
-          // What it has polled it may look at; then others are next.
-          t.gives_way = false;
-          if (instructions > 40) instructions = 40;
-        } else {
-          went_on = went_on || instructions > 40;
-        }
-      }
-    } catch (fault const& e) {
-      throw fault(std::string(e.what()) + ": " + where(t));
-    }
-    return went_on || t.state != thread_state::ready;
-  }
-
-  launch const& what_;
-  std::vector<block> blocks_;
-  lots lots_;
-};
-
-}  // namespace
-
-std::string run(launch const& what) {
-  static std::atomic<std::uint64_t> launches{0};
-  try {
-    // Relaxed: a number of its own is all that is wanted.
-    grid(what, launches.fetch_add(1, std::memory_order_relaxed)).run();
-  } catch (fault const& e) {
-    return std::string(e.what()) + " (kernel " + what.what->name + ")";
-  }
-  return {};
 }
 
 }  // namespace emulated
