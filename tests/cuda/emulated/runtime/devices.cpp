@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// What devices there are, and what they say of themselves.
+#include "cuda/emulated/runtime/devices.hpp"
+
+#include <cstdio>
+#include <cstring>
+
+#include "cuda/emulated/runtime/capture.hpp"
+
+namespace emulated::runtime {
+
+bool is_device(int ordinal) {
+  return ordinal >= 0 && static_cast<std::size_t>(ordinal) < all().devices.size();
+}
+
+int attribute_of(int which, int ordinal) {
+  switch (which) {
+    case cudaDevAttrMaxThreadsPerBlock:
+    case cudaDevAttrMaxBlockDimX:
+    case cudaDevAttrMaxBlockDimY: return threads_of_block;
+    case cudaDevAttrMaxBlockDimZ: return 64;
+    case cudaDevAttrMaxGridDimX: return 0x7fffffff;
+    case cudaDevAttrMaxGridDimY:
+    case cudaDevAttrMaxGridDimZ: return 65535;
+    case cudaDevAttrMaxSharedMemoryPerBlock: return static_cast<int>(shared_of_block);
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: return static_cast<int>(shared_of_block_most);
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return static_cast<int>(shared_of_processor);
+    case cudaDevAttrReservedSharedMemoryPerBlock: return static_cast<int>(shared_reserved);
+    case cudaDevAttrTotalConstantMemory: return 65536;
+    case cudaDevAttrWarpSize: return 32;
+    case cudaDevAttrMaxPitch: return 0x7fffffff;
+    case cudaDevAttrMaxRegistersPerBlock:
+    case cudaDevAttrMaxRegistersPerMultiprocessor: return 65536;
+    case cudaDevAttrMultiProcessorCount: return processors;
+    case cudaDevAttrMaxThreadsPerMultiProcessor: return threads_of_processor;
+    case cudaDevAttrMaxBlocksPerMultiprocessor: return blocks_of_processor;
+    case cudaDevAttrComputeCapabilityMajor: return 8;
+    case cudaDevAttrComputeCapabilityMinor: return 0;
+    case cudaDevAttrClockRate: return 1'000'000;
+    case cudaDevAttrPciDeviceId: return ordinal;
+    case cudaDevAttrAsyncEngineCount: return 2;
+    case cudaDevAttrMemoryPoolSupportedHandleTypes: return cudaMemHandleTypePosixFileDescriptor;
+    case cudaDevAttrGpuOverlap:
+    case cudaDevAttrCanMapHostMemory:
+    case cudaDevAttrConcurrentKernels:
+    case cudaDevAttrUnifiedAddressing:
+    case cudaDevAttrManagedMemory:
+    case cudaDevAttrConcurrentManagedAccess:
+    case cudaDevAttrStreamPrioritiesSupported:
+    case cudaDevAttrCooperativeLaunch:
+    case cudaDevAttrHostRegisterSupported:
+    case cudaDevAttrCanUseHostPointerForRegisteredMem:
+    case cudaDevAttrComputePreemptionSupported:
+    case cudaDevAttrIpcEventSupport:
+    case cudaDevAttrMemoryPoolsSupported:
+    case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED: return 1;
+    default: return 0;  // no switch that adds up, among others
+  }
+}
+
+void name_device(int ordinal, unsigned char (&to)[16]) {
+  std::memset(to, 0, sizeof to);
+  std::memcpy(to, "emulated GPU", 12);
+  to[15] = static_cast<unsigned char>(ordinal);
+}
+
+}  // namespace emulated::runtime
+
+using namespace emulated::runtime;
+
+namespace {
+
+void describe(cudaDeviceProp& to, int ordinal) {
+  auto const says = [&](int which) { return attribute_of(which, ordinal); };
+  to = {};
+  std::snprintf(to.name, sizeof to.name, "emulated GPU %d", ordinal);
+  unsigned char uuid[16];
+  name_device(ordinal, uuid);
+  std::memcpy(&to.uuid, uuid, sizeof uuid);
+  to.totalGlobalMem = all().device_bytes;
+  to.sharedMemPerBlock = shared_of_block;
+  to.sharedMemPerBlockOptin = shared_of_block_most;
+  to.sharedMemPerMultiprocessor = shared_of_processor;
+  to.reservedSharedMemPerBlock = shared_reserved;
+  to.regsPerBlock = to.regsPerMultiprocessor = says(cudaDevAttrMaxRegistersPerBlock);
+  to.warpSize = 32;
+  to.memPitch = 0x7fffffff;
+  to.maxThreadsPerBlock = to.maxThreadsDim[0] = to.maxThreadsDim[1] = threads_of_block;
+  to.maxThreadsDim[2] = 64;
+  to.maxGridSize[0] = 0x7fffffff;
+  to.maxGridSize[1] = to.maxGridSize[2] = 65535;
+  to.totalConstMem = 65536;
+  to.major = 8;
+  to.multiProcessorCount = processors;
+  to.maxThreadsPerMultiProcessor = threads_of_processor;
+  to.maxBlocksPerMultiProcessor = blocks_of_processor;
+  to.asyncEngineCount = 2;
+  to.pciDeviceID = ordinal;
+  to.canMapHostMemory = to.concurrentKernels = to.unifiedAddressing = to.managedMemory = 1;
+  to.concurrentManagedAccess = to.streamPrioritiesSupported = to.cooperativeLaunch = 1;
+  to.hostRegisterSupported = to.canUseHostPointerForRegisteredMem = 1;
+}
+
+}  // namespace
+
+extern "C" {
+
+// Needs no context, but CUDA is in use from here on.
+cudaError_t cudaGetDeviceCount(int* to) {
+  if (to == nullptr) return noted(cudaErrorInvalidValue);
+  *to = 0;
+  if (is_forked()) return noted(cudaErrorInitializationError);
+  note_use();
+  *to = static_cast<int>(all().devices.size());
+  return *to == 0 ? noted(cudaErrorNoDevice) : cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int* to) {
+  if (is_forked()) return noted(cudaErrorInitializationError);
+  if (all().devices.empty()) return noted(cudaErrorNoDevice);
+  *to = me().device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int ordinal) {
+  if (is_forked()) return noted(cudaErrorInitializationError);
+  if (all().devices.empty()) return noted(cudaErrorNoDevice);
+  if (!is_device(ordinal)) return noted(cudaErrorInvalidDevice);
+  me().device = ordinal;
+  return call("cudaSetDevice", [](lock&, device&) { return cudaSuccess; });  // makes its context, too
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* to, int ordinal) {
+  if (to == nullptr) return noted(cudaErrorInvalidValue);
+  if (is_forked()) return noted(cudaErrorInitializationError);
+  if (!is_device(ordinal)) return noted(cudaErrorInvalidDevice);
+  describe(*to, ordinal);
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int* to, cudaDeviceAttr which, int ordinal) {
+  if (to == nullptr) return noted(cudaErrorInvalidValue);
+  if (is_forked()) return noted(cudaErrorInitializationError);
+  if (!is_device(ordinal)) return noted(cudaErrorInvalidDevice);
+  *to = attribute_of(which, ordinal);
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int* to, int ordinal, int peer) {
+  if (!is_device(ordinal) || !is_device(peer)) return noted(cudaErrorInvalidDevice);
+  *to = ordinal != peer;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
+  return call("cudaDeviceEnablePeerAccess", [&](lock&, device& here) {
+    if (flags != 0) return cudaErrorInvalidValue;
+    if (!is_device(peer) || peer == here.ordinal) return cudaErrorInvalidDevice;
+    if (!here.peers.insert(peer).second) return cudaErrorPeerAccessAlreadyEnabled;
+    count_change();
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaDeviceDisablePeerAccess(int peer) {
+  return call("cudaDeviceDisablePeerAccess", [&](lock&, device& here) {
+    if (here.peers.erase(peer) == 0) return cudaErrorPeerAccessNotEnabled;
+    count_change();
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaDeviceGetLimit(std::size_t* to, cudaLimit which) {
+  return call("cudaDeviceGetLimit", [&](lock&, device& here) {
+    if (which != cudaLimitStackSize) return cudaErrorUnsupportedLimit;
+    *to = here.stack_bytes;
+    return cudaSuccess;
+  });
+}
+
+// Takes effect at the next launch: whatever runs keeps what it has.
+cudaError_t cudaDeviceSetLimit(cudaLimit which, std::size_t bytes) {
+  return call("cudaDeviceSetLimit", [&](lock& held, device& here) {
+    if (which != cudaLimitStackSize) return cudaErrorUnsupportedLimit;
+    may_wait_for_device(held, here.ordinal);
+    here.stack_bytes = bytes;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaRuntimeGetVersion(int* to) { return *to = CUDART_VERSION, cudaSuccess; }
+cudaError_t cudaDriverGetVersion(int* to) { return *to = CUDART_VERSION, cudaSuccess; }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of the driver, which programs get by cudaGetDriverEntryPointByVersion().
+#pragma once
+
+#include <cuda.h>
+#include <cudaTypedefs.h>
+
+#include "cuda/emulated/runtime/books.hpp"
+#include "cuda/emulated/runtime/devices.hpp"
+#include "cuda/emulated/runtime/memory.hpp"
+
+namespace emulated::runtime::driver {
+
+// A call of the driver's: f(lock). It makes no context; the codes are the runtime's by number.
+template <class F>
+CUresult call(bool needs_context, char const* function, F const& f) noexcept {
+  try {
+    if (is_forked() || !is_in_use()) return CUDA_ERROR_NOT_INITIALIZED;
+    if (needs_context && !me().has_context) return CUDA_ERROR_INVALID_CONTEXT;
+    lock held(all().mutex);
+    device const& here = all().devices.at(static_cast<std::size_t>(me().device));
+    if (here.failure != cudaSuccess) return static_cast<CUresult>(here.failure);
+    return f(held);
+  } catch (std::bad_alloc const&) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  } catch (std::exception const& e) {
+    complain(function, e.what());
+    return CUDA_ERROR_UNKNOWN;
+  }
+}
+
+CUresult get_device_attribute(int* to, CUdevice_attribute which, CUdevice ordinal);
+// pointers.cpp
+CUresult get_pointer_attribute(void* to, CUpointer_attribute which, CUdeviceptr at);
+CUresult get_pointer_attributes(unsigned count, CUpointer_attribute* which, void** to, CUdeviceptr at);
+CUresult get_address_range(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr at);
+// words.cpp
+CUresult wait_value(CUstream stream, CUdeviceptr at, cuuint32_t value, unsigned flags);
+CUresult write_value(CUstream stream, CUdeviceptr at, cuuint32_t value, unsigned flags);
+// virtual_memory.cpp
+CUresult get_granularity(std::size_t* to, CUmemAllocationProp const* what, CUmemAllocationGranularity_flags);
+CUresult create(CUmemGenericAllocationHandle* to, std::size_t bytes, CUmemAllocationProp const* what,
+                unsigned long long flags);
+CUresult release(CUmemGenericAllocationHandle handle);
+CUresult export_handle(void* to, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
+                       unsigned long long flags);
+CUresult import_handle(CUmemGenericAllocationHandle* to, void* from, CUmemAllocationHandleType type);
+CUresult reserve(CUdeviceptr* to, std::size_t bytes, std::size_t alignment, CUdeviceptr wanted,
+                 unsigned long long flags);
+CUresult free_address(CUdeviceptr at, std::size_t bytes);
+CUresult map(CUdeviceptr at, std::size_t bytes, std::size_t offset, CUmemGenericAllocationHandle handle,
+             unsigned long long flags);
+CUresult unmap(CUdeviceptr at, std::size_t bytes);
+CUresult set_access(CUdeviceptr at, std::size_t bytes, CUmemAccessDesc const* what, std::size_t count);
+// Of the reservation around an address; false if there is none.
+[[nodiscard]] bool find_reservation(CUdeviceptr at, CUdeviceptr& begin, std::size_t& bytes);
+
+}  // namespace emulated::runtime::driver

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+
+#include "cuda/emulated/runtime/driver.hpp"
+
+using namespace emulated::runtime;
+
+namespace {
+
+struct entry_point {
+  char const* name;
+  unsigned version;  // of the CUDA that brought this form
+  void* function;
+};
+
+template <class F>
+[[nodiscard]] void* any(F* f) {
+  return reinterpret_cast<void*>(f);
+}
+
+// Each is of the type that programs take it for.
+[[nodiscard]] entry_point const* find(char const* name) {
+  static entry_point const points[] = {
+      {"cuDeviceGetAttribute", 2000,
+       any<std::remove_pointer_t<PFN_cuDeviceGetAttribute_v2000>>(driver::get_device_attribute)},
+      {"cuPointerGetAttribute", 4000,
+       any<std::remove_pointer_t<PFN_cuPointerGetAttribute_v4000>>(driver::get_pointer_attribute)},
+      {"cuPointerGetAttributes", 7000,
+       any<std::remove_pointer_t<PFN_cuPointerGetAttributes_v7000>>(driver::get_pointer_attributes)},
+      {"cuMemGetAddressRange", 3020,
+       any<std::remove_pointer_t<PFN_cuMemGetAddressRange_v3020>>(driver::get_address_range)},
+      {"cuStreamWaitValue32", 11070,
+       any<std::remove_pointer_t<PFN_cuStreamWaitValue32_v11070>>(driver::wait_value)},
+      {"cuStreamWriteValue32", 11070,
+       any<std::remove_pointer_t<PFN_cuStreamWriteValue32_v11070>>(driver::write_value)},
+      {"cuMemGetAllocationGranularity", 10020,
+       any<std::remove_pointer_t<PFN_cuMemGetAllocationGranularity_v10020>>(driver::get_granularity)},
+      {"cuMemCreate", 10020, any<std::remove_pointer_t<PFN_cuMemCreate_v10020>>(driver::create)},
+      {"cuMemRelease", 10020, any<std::remove_pointer_t<PFN_cuMemRelease_v10020>>(driver::release)},
+      {"cuMemExportToShareableHandle", 10020,
+       any<std::remove_pointer_t<PFN_cuMemExportToShareableHandle_v10020>>(driver::export_handle)},
+      {"cuMemImportFromShareableHandle", 10020,
+       any<std::remove_pointer_t<PFN_cuMemImportFromShareableHandle_v10020>>(driver::import_handle)},
+      {"cuMemAddressReserve", 10020,
+       any<std::remove_pointer_t<PFN_cuMemAddressReserve_v10020>>(driver::reserve)},
+      {"cuMemAddressFree", 10020,
+       any<std::remove_pointer_t<PFN_cuMemAddressFree_v10020>>(driver::free_address)},
+      {"cuMemMap", 10020, any<std::remove_pointer_t<PFN_cuMemMap_v10020>>(driver::map)},
+      {"cuMemUnmap", 10020, any<std::remove_pointer_t<PFN_cuMemUnmap_v10020>>(driver::unmap)},
+      {"cuMemSetAccess", 10020, any<std::remove_pointer_t<PFN_cuMemSetAccess_v10020>>(driver::set_access)},
+  };
+  for (entry_point const& each : points)
+    if (std::strcmp(each.name, name) == 0) return &each;
+  return nullptr;
+}
+
+}  // namespace
+
+namespace emulated::runtime::driver {
+
+CUresult get_device_attribute(int* to, CUdevice_attribute which, CUdevice ordinal) {
+  return call(false, "cuDeviceGetAttribute", [&](lock&) {
+    if (to == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (!is_device(ordinal)) return CUDA_ERROR_INVALID_DEVICE;
+    *to = attribute_of(which, ordinal);
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // namespace emulated::runtime::driver
+
+extern "C" {
+
+// What is not emulated is what an older driver lacks.
+cudaError_t cudaGetDriverEntryPointByVersion(char const* name, void** to, unsigned version,
+                                             unsigned long long, cudaDriverEntryPointQueryResult* outcome) {
+  if (name == nullptr || to == nullptr) return noted(cudaErrorInvalidValue);
+  entry_point const* const found = find(name);
+  *to = found == nullptr || version < found->version ? nullptr : found->function;
+  if (outcome != nullptr)
+    *outcome = found == nullptr ? cudaDriverEntryPointSymbolNotFound
+               : *to == nullptr ? cudaDriverEntryPointVersionNotSufficent
+                                : cudaDriverEntryPointSuccess;
+  return cudaSuccess;
+}
+}
