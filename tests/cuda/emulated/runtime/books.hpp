@@ -20,10 +20,8 @@ namespace emulated::runtime {
 
 struct stream;
 
-// What the emulated GPU is like.
-inline constexpr int processors = 8;
-inline constexpr int threads_of_processor = 2048, blocks_of_processor = 32, threads_of_block = 1024;
-inline constexpr std::size_t shared_of_processor = std::size_t{164} << 10;
+// What the emulated GPU is like besides; see machine.hpp.
+inline constexpr int threads_of_block = 1024;
 inline constexpr std::size_t shared_of_block = std::size_t{48} << 10;        // unless more is asked for
 inline constexpr std::size_t shared_of_block_most = std::size_t{163} << 10;  // with cudaFuncSetAttribute
 inline constexpr std::size_t shared_reserved = std::size_t{1} << 10;         // of each block, by the driver
@@ -38,12 +36,11 @@ struct device {
   std::size_t stack_bytes = 1024;
   std::set<int> peers;  // whose memory it may touch
   std::shared_ptr<stream> legacy;
-  double free_share = 1;  // of its multiprocessors: what no kernel runs on
 };
 
 struct books {
   std::mutex mutex;
-  std::condition_variable host, room;  // threads that wait for streams; kernels that wait for multiprocessors
+  std::condition_variable host;  // for threads that wait for streams
   std::deque<device> devices;
   std::size_t device_bytes = 0;
   bool waits_always = false;  // whatever may wait for the device does

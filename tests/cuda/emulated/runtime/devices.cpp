@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "cuda/emulated/machine.hpp"
 #include "cuda/emulated/runtime/capture.hpp"
 
 namespace emulated::runtime {
@@ -24,16 +25,16 @@ int attribute_of(int which, int ordinal) {
     case cudaDevAttrMaxGridDimZ: return 65535;
     case cudaDevAttrMaxSharedMemoryPerBlock: return static_cast<int>(shared_of_block);
     case cudaDevAttrMaxSharedMemoryPerBlockOptin: return static_cast<int>(shared_of_block_most);
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return static_cast<int>(shared_of_processor);
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return static_cast<int>(shared_bytes_each);
     case cudaDevAttrReservedSharedMemoryPerBlock: return static_cast<int>(shared_reserved);
     case cudaDevAttrTotalConstantMemory: return 65536;
     case cudaDevAttrWarpSize: return 32;
     case cudaDevAttrMaxPitch: return 0x7fffffff;
     case cudaDevAttrMaxRegistersPerBlock:
     case cudaDevAttrMaxRegistersPerMultiprocessor: return 65536;
-    case cudaDevAttrMultiProcessorCount: return processors;
-    case cudaDevAttrMaxThreadsPerMultiProcessor: return threads_of_processor;
-    case cudaDevAttrMaxBlocksPerMultiprocessor: return blocks_of_processor;
+    case cudaDevAttrMultiProcessorCount: return int{multiprocessors};
+    case cudaDevAttrMaxThreadsPerMultiProcessor: return int{threads_each};
+    case cudaDevAttrMaxBlocksPerMultiprocessor: return int{blocks_each};
     case cudaDevAttrComputeCapabilityMajor: return 8;
     case cudaDevAttrComputeCapabilityMinor: return 0;
     case cudaDevAttrClockRate: return 1'000'000;
@@ -68,6 +69,7 @@ void name_device(int ordinal, unsigned char (&to)[16]) {
 }  // namespace emulated::runtime
 
 using namespace emulated::runtime;
+using namespace emulated;
 
 namespace {
 
@@ -81,7 +83,7 @@ void describe(cudaDeviceProp& to, int ordinal) {
   to.totalGlobalMem = all().device_bytes;
   to.sharedMemPerBlock = shared_of_block;
   to.sharedMemPerBlockOptin = shared_of_block_most;
-  to.sharedMemPerMultiprocessor = shared_of_processor;
+  to.sharedMemPerMultiprocessor = shared_bytes_each;
   to.reservedSharedMemPerBlock = shared_reserved;
   to.regsPerBlock = to.regsPerMultiprocessor = says(cudaDevAttrMaxRegistersPerBlock);
   to.warpSize = 32;
@@ -92,9 +94,9 @@ void describe(cudaDeviceProp& to, int ordinal) {
   to.maxGridSize[1] = to.maxGridSize[2] = 65535;
   to.totalConstMem = 65536;
   to.major = 8;
-  to.multiProcessorCount = processors;
-  to.maxThreadsPerMultiProcessor = threads_of_processor;
-  to.maxBlocksPerMultiProcessor = blocks_of_processor;
+  to.multiProcessorCount = int{multiprocessors};
+  to.maxThreadsPerMultiProcessor = int{threads_each};
+  to.maxBlocksPerMultiProcessor = int{blocks_each};
   to.asyncEngineCount = 2;
   to.pciDeviceID = ordinal;
   to.canMapHostMemory = to.concurrentKernels = to.unifiedAddressing = to.managedMemory = 1;

@@ -21,9 +21,9 @@ struct shape {
 [[nodiscard]] int blocks_at_once(kernel const& what, std::size_t threads, std::size_t dynamic_bytes) {
   std::size_t const rounded = (threads + 31) / 32 * 32;
   std::size_t const shared = what.static_shared_bytes + dynamic_bytes + shared_reserved;
-  if (threads == 0 || threads > what.max_threads || shared > shared_of_processor) return 0;
-  return static_cast<int>(std::min({threads_of_processor / rounded, shared_of_processor / shared,
-                                    static_cast<std::size_t>(blocks_of_processor)}));
+  if (threads == 0 || threads > what.max_threads || shared > shared_bytes_each) return 0;
+  return static_cast<int>(
+      std::min({threads_each / rounded, shared_bytes_each / shared, std::size_t{blocks_each}}));
 }
 
 [[nodiscard]] cudaError_t check(entry const& what, kernel const& k, shape const& s) {
@@ -40,37 +40,10 @@ struct shape {
       k.static_shared_bytes + s.dynamic_bytes > shared_of_block_most)
     return cudaErrorInvalidValue;
   auto const most =
-      static_cast<std::size_t>(blocks_at_once(k, s.block.count(), s.dynamic_bytes)) * processors;
+      static_cast<std::size_t>(blocks_at_once(k, s.block.count(), s.dynamic_bytes)) * multiprocessors;
   if (s.is_cooperative && s.grid.count() > most) return cudaErrorCooperativeLaunchTooLarge;
   return cudaSuccess;
 }
-
-// A part of the multiprocessors, for as long as a kernel runs: a kernel begins when one of its blocks finds
-// room, as on a GPU; one that is cooperative, when all do. So kernels that wait for one that finds none are
-// seen to hang.
-class room {
- public:
-  room(int ordinal, double one_block, double wanted, bool is_cooperative)
-      : device_(&all().devices[static_cast<std::size_t>(ordinal)]) {
-    constexpr double rounding = 1e-6;
-    double const least = is_cooperative ? wanted : one_block;
-    lock held(all().mutex);
-    all().room.wait(
-        held, [&] { return device_->free_share + rounding >= least || device_->failure != cudaSuccess; });
-    taken_ = std::min(wanted, std::max(device_->free_share, 0.0));
-    device_->free_share -= taken_;
-  }
-  room(room const&) = delete;
-  ~room() {
-    lock const held(all().mutex);
-    device_->free_share += taken_;
-    all().room.notify_all();
-  }
-
- private:
-  device* device_;
-  double taken_ = 0;
-};
 
 [[nodiscard]] std::vector<std::byte> copied(kernel const& what, void** arguments) {
   std::vector<std::byte> all_of_them(what.parameter_bytes);
@@ -103,14 +76,10 @@ class room {
   begun.block = s.block;
   begun.dynamic_shared_bytes = s.dynamic_bytes;
   begun.parameters = copied(*k, arguments);
-  double const one = 1.0 / (blocks_at_once(*k, s.block.count(), s.dynamic_bytes) * processors);
-  double const wanted = std::min(1.0, one * static_cast<double>(s.grid.count()));
-  return put(held, "cudaLaunchKernel", *where,
-             [begun = std::move(begun), one, wanted, s, ordinal = here.ordinal] {
-               room const mine(ordinal, one, wanted, s.is_cooperative);
-               std::string const wrong = run(begun);
-               if (!wrong.empty()) fail_device(ordinal, wrong);
-             });
+  return put(held, "cudaLaunchKernel", *where, [begun = std::move(begun), ordinal = here.ordinal] {
+    std::string const wrong = run(begun);
+    if (!wrong.empty()) fail_device(ordinal, wrong);
+  });
 }
 
 [[nodiscard]] cudaError_t start(void const* function, shape const& s, void** arguments, cudaStream_t handle) {

@@ -157,7 +157,6 @@ void fail_device(int ordinal, std::string const& what) {
                  : says("instruction") ? cudaErrorIllegalInstruction
                                        : cudaErrorIllegalAddress;
   all().host.notify_all();
-  all().room.notify_all();
 }
 
 }  // namespace emulated::runtime
