@@ -31,6 +31,7 @@ struct dimensions {
 
 struct range {
   std::uintptr_t begin = 0, end = 0;
+  std::intptr_t shift = 0;  // where the bytes lie, behind their addresses
 };
 
 struct parameter {

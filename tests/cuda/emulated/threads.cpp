@@ -61,6 +61,10 @@ bool covers(range const& r, std::uintptr_t at, std::size_t bytes) {
   return at >= r.begin && at < r.end && r.end - at >= bytes;
 }
 
+std::byte* bytes_of(range const& r, std::uintptr_t at) {
+  return reinterpret_cast<std::byte*>(at + static_cast<std::uintptr_t>(r.shift));
+}
+
 bool find_own(thread& t, std::uintptr_t at, range& found) {
   auto const within = [&](void const* begin, std::size_t bytes) {
     auto const first = reinterpret_cast<std::uintptr_t>(begin);
@@ -88,13 +92,13 @@ std::byte* find_memory(thread& t, std::uintptr_t at, std::size_t bytes, char con
   std::uint64_t const changes = ranges_changed.load(std::memory_order_acquire);
   if (changes != t.known_at) t.known[0] = t.known[1] = {}, t.known_at = changes;
   for (range const& each : t.known)
-    if (covers(each, at, bytes)) return reinterpret_cast<std::byte*>(at);
+    if (covers(each, at, bytes)) return bytes_of(each, at);
   range found;
   if ((!find_own(t, at, found) && !find_range(at, found)) || !covers(found, at, bytes))
     throw fault(std::string("invalid ") + how + " of " + std::to_string(bytes) + " bytes at " + text_of(at) +
                 ", where nothing is allocated");
   t.known[t.replaced++ % 2] = found;
-  return reinterpret_cast<std::byte*>(at);
+  return bytes_of(found, at);
 }
 
 bool module::holds(std::uintptr_t at, range& found) const {
