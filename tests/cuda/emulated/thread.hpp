@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "cuda/emulated/low_memory.hpp"
 #include "cuda/emulated/machine.hpp"
 #include "cuda/emulated/program.hpp"
 
@@ -61,7 +62,7 @@ struct block {
   dimensions at{0, 0, 0};
   unsigned number = 0;
   std::vector<thread> threads;
-  std::vector<std::byte> shared;
+  low_memory shared;
   std::uint64_t grid = 0;
   unsigned multiprocessor = 0;
   bool is_done = false;
