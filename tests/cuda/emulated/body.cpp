@@ -24,7 +24,8 @@ class body_reader {
  public:
   body_reader(program& of, function& f) : program_(of), f_(f), in_(f.unread, f.unread_line) {
     scopes_.emplace_back();
-    for (auto const& [name, where] : f.names) scopes_[0][name] = {source_kind::parameter, 0, where.offset};
+    for (auto const& [name, where] : f.names)
+      scopes_[0][name] = {f.is_kernel ? source_kind::given : source_kind::parameter, 0, where.offset};
     f_.shared_bytes = of.shared_bytes;
   }
 

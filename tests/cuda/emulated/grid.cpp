@@ -123,7 +123,6 @@ class grid {
       t.number = k;
       t.at = {k % d.x, k / d.x % d.y, k / (d.x * d.y)};
       enter(t, *what_.what->body, nullptr);
-      std::copy(what_.parameters.begin(), what_.parameters.end(), t.parameters);
     }
   }
 

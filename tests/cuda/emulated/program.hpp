@@ -25,6 +25,7 @@ enum class source_kind : std::uint8_t {
   reg,        // register `index`, plus `bits` where it is an address
   shared,     // an address: `bits` bytes into the block's shared memory
   local,      // of the frame's local memory
+  given,      // what the kernel was given, the same for all threads of the grid: its address, too
   parameter,  // of the frame's parameters: its own, and what it passes to functions
   special     // %tid.x and the like: `index` is a special_register
 };

@@ -73,7 +73,7 @@ bool find_own(thread& t, std::uintptr_t at, range& found) {
     return true;
   };
   return within(t.of->shared.data(), t.of->shared.size()) || within(t.stack.data(), t.stack.size()) ||
-         t.of->of->code->holds(at, found);
+         within(t.of->of->parameters.data(), t.of->of->parameters.size()) || t.of->of->code->holds(at, found);
 }
 
 std::string text_of(std::uintptr_t at) {
