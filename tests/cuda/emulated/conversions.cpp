@@ -3,6 +3,7 @@
 #include <cfenv>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "cuda/emulated/floats.hpp"
 #include "cuda/emulated/thread.hpp"
@@ -83,9 +84,8 @@ To converted(From value, std::uint8_t detail) {
     return static_cast<To>(v);
   } else {
     if ((detail & saturates) != 0) {
-      auto const v = static_cast<__int128>(value);
-      if (v < static_cast<__int128>(std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();
-      if (v > static_cast<__int128>(std::numeric_limits<To>::max())) return std::numeric_limits<To>::max();
+      if (std::cmp_less(value, std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();
+      if (std::cmp_greater(value, std::numeric_limits<To>::max())) return std::numeric_limits<To>::max();
     }
     return static_cast<To>(value);
   }

@@ -20,9 +20,11 @@ void binary(thread& t, i const& o) {
   put<T>(t, o.to, static_cast<T>(F(get<T>(t, o.from[0]), get<T>(t, o.from[1]))));
 }
 
+__extension__ using wide_signed = __int128;
+__extension__ using wide_unsigned = unsigned __int128;
 template <class T>
 using wide_of =
-    std::conditional_t<sizeof(T) == 8, std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>,
+    std::conditional_t<sizeof(T) == 8, std::conditional_t<std::is_signed_v<T>, wide_signed, wide_unsigned>,
                        std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>;
 template <class T>
 using twice_of =
