@@ -26,7 +26,7 @@ struct sum_in_double : collx::sum_t {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   using device_trials::combining;
   std::vector<device_trials::subject> all;
   device_trials::add_operators<float>(all, "float");
@@ -40,5 +40,5 @@ int main() {
   all.push_back(combining<collx::bfloat16, third_of_each>("bfloat16", "premultiplied"));
   all.push_back(combining<float, sum_in_double>("float", "sum in double"));
   all.push_back(combining<collx::float8_e5m2, sum_in_double>("float8_e5m2", "sum in double"));
-  return device_trials::run(all);
+  return device_trials::run(all, argc, argv);
 }

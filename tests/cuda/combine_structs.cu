@@ -29,17 +29,19 @@ using location = collx::value_index<int, int>;
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   using device_trials::combining, device_trials::copying, device_trials::fill_bytes;
-  return device_trials::run({
-      combining<block_12, mix>("12 bytes", "mix", fill_bytes<block_12>),
-      combining<block_40, mix>("40 bytes", "mix", fill_bytes<block_40>),
-      combining<location, collx::min_location_t>("value and place", "minloc", fill_bytes<location>),
-      copying<unsigned char>("unsigned char"),
-      copying<unsigned short>("unsigned short"),
-      copying<float>("float"),
-      copying<double>("double"),
-      copying<block_12>("12 bytes"),
-      copying<block_40>("40 bytes"),
-  });
+  return device_trials::run(
+      {
+          combining<block_12, mix>("12 bytes", "mix", fill_bytes<block_12>),
+          combining<block_40, mix>("40 bytes", "mix", fill_bytes<block_40>),
+          combining<location, collx::min_location_t>("value and place", "minloc", fill_bytes<location>),
+          copying<unsigned char>("unsigned char"),
+          copying<unsigned short>("unsigned short"),
+          copying<float>("float"),
+          copying<double>("double"),
+          copying<block_12>("12 bytes"),
+          copying<block_40>("40 bytes"),
+      },
+      argc, argv);
 }

@@ -77,9 +77,11 @@ class grid {
       std::size_t const first = blocks_.empty() ? 0 : lots_.draw(static_cast<std::uint32_t>(blocks_.size()));
       for (std::size_t k = 0; k < blocks_.size(); ++k)
         turn(*blocks_[(first + k) % blocks_.size()], anybody_went_on);
-      std::erase_if(blocks_, [this](auto const& b) {
-        if (b->is_done) leave(*b);
-        return b->is_done;
+      std::erase_if(blocks_, [this](auto& b) {
+        if (!b->is_done) return false;
+        leave(*b);
+        idle_.push_back(std::move(b));
+        return true;
       });
       // All that is left waits for others: of another launch, or for the host.
       if (!anybody_went_on) sched_yield();
@@ -102,7 +104,9 @@ class grid {
   bool begin(unsigned number) {
     int const at = of_all_launches().enter(threads(), shared_bytes());
     if (at < 0) return false;
-    blocks_.push_back(std::make_unique<block>());
+    if (idle_.empty()) idle_.push_back(std::make_unique<block>());
+    blocks_.push_back(std::move(idle_.back()));
+    idle_.pop_back();
     blocks_.back()->multiprocessor = static_cast<unsigned>(at);
     set_up(*blocks_.back(), number);
     return true;
@@ -112,6 +116,7 @@ class grid {
     dimensions const& g = what_.grid;
     dimensions const& d = what_.block;
     b.of = &what_;
+    b.is_done = false;
     b.number = number;
     b.grid = number_;
     b.at = {number % g.x, number / g.x % g.y, number / (g.x * g.y)};
@@ -119,6 +124,7 @@ class grid {
     b.threads.resize(d.count());
     for (unsigned k = 0; k < b.threads.size(); ++k) {
       thread& t = b.threads[k];
+      t.restart();
       t.of = &b;
       t.number = k;
       t.at = {k % d.x, k / d.x % d.y, k / (d.x * d.y)};
@@ -201,6 +207,8 @@ class grid {
   launch const& what_;
   std::uint64_t number_;
   std::vector<std::unique_ptr<block>> blocks_;  // that have begun, and not ended
+  // Of launches before: their memory is used again, with whatever it holds.
+  inline static thread_local std::vector<std::unique_ptr<block>> idle_;
   lots lots_;
 };
 

@@ -55,6 +55,13 @@ struct thread {
   std::size_t replaced = 0;
 
   [[nodiscard]] unsigned lane() const { return number % 32; }
+  // For another launch. Keeps its memory.
+  void restart() {
+    state = thread_state::ready;
+    gives_way = false;
+    frames.clear();
+    known_at = ~std::uint64_t{0};
+  }
 };
 
 struct block {
@@ -82,7 +89,7 @@ void leave(thread& t);  // the frame
 // Finds the memory, or throws a fault.
 [[nodiscard]] std::byte* find_memory(thread& t, std::uintptr_t at, std::size_t bytes, char const* how);
 
-[[nodiscard]] inline std::uint64_t read_other(thread const& t, source const& s) {
+[[nodiscard, gnu::noinline]] inline std::uint64_t read_other(thread const& t, source const& s) {
   switch (s.kind) {
     case source_kind::constant: return s.bits;
     case source_kind::reg: return t.registers[s.index] + s.bits;

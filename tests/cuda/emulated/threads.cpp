@@ -23,7 +23,10 @@ void enter(thread& t, function const& what, instruction const* call) {
   t.register_stack.resize(std::max(t.register_stack.size(), registers_at + what.register_count),
                           0xa5a5a5a5a5a5a5a5);
   std::size_t const stack_needed = stack_at + rounded(what.parameter_bytes) + rounded(what.local_bytes);
-  if (t.stack.empty()) t.stack.resize(stack_needed + (what.calls ? stack_bytes : 0), std::byte{0xa5});
+  if (t.frames.size() == 1) {
+    std::size_t const wanted = stack_needed + (what.calls ? stack_bytes : 0);
+    if (t.stack.size() < wanted) t.stack.resize(wanted, std::byte{0xa5});
+  }
   if (stack_needed > t.stack.size()) throw fault("the stack of a thread is full");
   t.registers = t.register_stack.data() + registers_at;
   t.parameters = t.stack.data() + stack_at;
