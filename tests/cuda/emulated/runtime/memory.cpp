@@ -18,21 +18,8 @@ std::atomic<std::uint64_t> ranges_changed{0};
 
 namespace {
 
-template <class R>
-constexpr bool knows_shifts = requires(R r) {
-  r.shift;
-};
-
-template <class R>
-void tell_shift([[maybe_unused]] std::uintptr_t at, [[maybe_unused]] R& found) {
-  if constexpr (knows_shifts<R>)
-    found.shift = runtime::addresses().has(at) ? runtime::addresses().shift() : 0;
-}
-
-}  // namespace
-
 // Kernels of one device reach memory of another only if that was asked for.
-bool find_range(std::uintptr_t at, range& found) {
+bool ask_for_range(std::uintptr_t at, range& found) {
   using namespace runtime;
   allocation around;
   if (!memory().find(at, around)) return false;
@@ -44,7 +31,31 @@ bool find_range(std::uintptr_t at, range& found) {
   }
   found.begin = around.begin;
   found.end = around.begin + around.bytes;
-  tell_shift(at, found);
+  found.shift = addresses().has(at) ? addresses().shift() : 0;
+  return true;
+}
+
+// What a thread of the host was told, which carries out launches of one device at a time.
+struct told_ranges {
+  static constexpr std::size_t most = 16;
+  std::uint64_t known_at = 0;
+  int ordinal = -1;
+  std::size_t count = 0, replaced = 0;
+  range all[most];
+};
+
+}  // namespace
+
+bool find_range(std::uintptr_t at, range& found) {
+  static thread_local told_ranges told;
+  // Acquire: pairs with count_change(), before which the map was changed.
+  std::uint64_t const changes = ranges_changed.load(std::memory_order_acquire);
+  if (changes != told.known_at || told.ordinal != runtime::device_at_work())
+    told.known_at = changes, told.ordinal = runtime::device_at_work(), told.count = 0;
+  for (std::size_t i = 0; i < told.count; ++i)
+    if (at >= told.all[i].begin && at < told.all[i].end) return found = told.all[i], true;
+  if (!ask_for_range(at, found)) return false;
+  told.all[told.count < told_ranges::most ? told.count++ : told.replaced++ % told_ranges::most] = found;
   return true;
 }
 
@@ -53,11 +64,6 @@ namespace runtime {
 namespace {
 
 constexpr char file_name[] = "collx_emulated_gpu_";
-
-template <class R>
-constexpr bool knows_shifts = requires(R r) {
-  r.shift;
-};
 
 }  // namespace
 
@@ -157,13 +163,12 @@ address_space& addresses() {
 }
 
 address_space::address_space() {
-  constexpr bool is_hidden = knows_shifts<range>;
   for (bytes_ = std::size_t{256} << 30; bytes_ >= std::size_t{1} << 30; bytes_ /= 2) {
-    std::size_t const wanted = bytes_ * (is_hidden ? 2 : 1) + block_bytes;
+    std::size_t const wanted = bytes_ * 2 + block_bytes;
     void* const at = mmap(nullptr, wanted, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) continue;
     begin_ = whole_blocks(reinterpret_cast<std::uintptr_t>(at));
-    if (is_hidden) shift_ = static_cast<std::intptr_t>(bytes_);
+    shift_ = static_cast<std::intptr_t>(bytes_);
     free_[begin_] = bytes_;
     return;
   }

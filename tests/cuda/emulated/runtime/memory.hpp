@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All memory that the emulated GPU reaches, by address. Memory of a device is a file in memory, so that other
-// processes can map it. Its addresses are kept apart from those at which its bytes lie, where the machine can
-// be told so (range::shift): then whoever touches it from the host is ended by a fault.
+// processes can map it. Its addresses are kept apart from those at which its bytes lie (range::shift), so
+// whoever touches it from the host is ended by a fault.
 #pragma once
 
 #include <cstdint>
