@@ -19,11 +19,6 @@ namespace {
 // which there is no other that forks: relaxed.
 std::atomic<bool> is_used{false}, is_child{false};
 
-[[nodiscard]] long long number_from(char const* variable, long long otherwise) {
-  char const* const text = std::getenv(variable);
-  return text == nullptr || *text == 0 ? otherwise : std::strtoll(text, nullptr, 10);
-}
-
 [[nodiscard]] books* open_books() {
   auto* const made = new books;
   long long const count = number_from("COLLX_EMULATED_GPUS", 1);
@@ -33,12 +28,18 @@ std::atomic<bool> is_used{false}, is_child{false};
   }
   made->device_bytes = static_cast<std::size_t>(number_from("COLLX_EMULATED_MEMORY_MIB", 8192)) << 20;
   made->waits_always = number_from("COLLX_EMULATED_MALLOC_WAITS", 0) != 0;
+  made->has_queues = number_from("COLLX_EMULATED_QUEUES", 0) != 0;
   char const* const loading = std::getenv("CUDA_MODULE_LOADING");
   made->loads_lazily = loading == nullptr || std::strcmp(loading, "EAGER") != 0;
   return made;
 }
 
 }  // namespace
+
+long long number_from(char const* variable, long long otherwise) {
+  char const* const text = std::getenv(variable);
+  return text == nullptr || *text == 0 ? otherwise : std::strtoll(text, nullptr, 10);
+}
 
 books& all() {
   static books* const opened = open_books();

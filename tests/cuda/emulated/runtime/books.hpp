@@ -45,8 +45,11 @@ struct books {
   std::size_t device_bytes = 0;
   bool waits_always = false;  // whatever may wait for the device does
   bool loads_lazily = true;
+  bool has_queues = false;  // see queues.hpp
 };
 
+// Of the environment.
+[[nodiscard]] long long number_from(char const* variable, long long otherwise);
 // Never destroyed: threads of streams outlive main().
 [[nodiscard]] books& all();
 

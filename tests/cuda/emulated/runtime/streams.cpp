@@ -30,6 +30,8 @@ using table = std::map<stream*, std::shared_ptr<stream>>;
 [[nodiscard]] bool may_begin(stream& s, task const& next) {
   for (place const& each : next.after)
     if (!each.is_passed()) return each.of->waiting.push_back(s.shared_from_this()), false;
+  if (s.queued != nullptr && s.queued->begun != next.number)
+    return s.queued->waiting.push_back(s.shared_from_this()), false;
   return true;
 }
 
@@ -41,12 +43,15 @@ void work_off(std::shared_ptr<stream> const& s) {
     if (s->tasks.empty()) return (void)running().erase(s.get());
     task now = std::move(s->tasks.front());
     s->tasks.pop_front();
+    bool const stands = now.stands;
+    if (s->queued != nullptr && !stands) s->queued->count_begun();
     if (now.work && !has_failed(s->ordinal)) {
       held.unlock();
       now.work();
       now = {};
       held.lock();
     }
+    if (s->queued != nullptr && stands) s->queued->count_begun();
     ++s->done;
     for (auto const& each : s->waiting) each->wake.notify_one();
     s->waiting.clear();
@@ -70,6 +75,7 @@ std::shared_ptr<stream> make_stream(int ordinal, unsigned flags, int priority) {
   made->flags = flags;
   made->priority = priority;
   made->id = ++last_id;
+  made->queued = next_queue(ordinal, priority);
   known()[made.get()] = running()[made.get()] = made;
   std::thread([made] { work_off(made); }).detach();
   return made;
@@ -104,7 +110,7 @@ std::vector<std::shared_ptr<stream>> streams_of(int ordinal) {
 
 place end_of(stream& where) { return {where.shared_from_this(), where.put}; }
 
-place put_now(lock&, stream& where, std::function<void()> work, std::vector<place> after) {
+place put_now(lock&, stream& where, std::function<void()> work, std::vector<place> after, bool stands) {
   device const& here = all().devices[static_cast<std::size_t>(where.ordinal)];
   if (where.is_legacy) {
     for (auto const& each : streams_of(where.ordinal))
@@ -112,18 +118,19 @@ place put_now(lock&, stream& where, std::function<void()> work, std::vector<plac
   } else if (where.waits_for_legacy() && here.legacy->done < here.legacy->put) {
     after.push_back(end_of(*here.legacy));
   }
-  where.tasks.push_back({std::move(after), std::move(work)});
+  std::uint64_t const number = where.queued == nullptr ? 0 : where.queued->put++;
+  where.tasks.push_back({std::move(after), std::move(work), stands, number});
   ++where.put;
   where.wake.notify_one();
   return end_of(where);
 }
 
 cudaError_t put(lock& held, char const* function, stream& where, std::function<void()> work,
-                std::vector<place> after) {
+                std::vector<place> after, bool stands) {
   if (where.captured != nullptr) return add_node(function, where, std::move(work));
   if (where.is_legacy)
     if (cudaError_t const code = refuse_legacy(where.ordinal); code != cudaSuccess) return code;
-  put_now(held, where, std::move(work), std::move(after));
+  put_now(held, where, std::move(work), std::move(after), stands);
   return cudaSuccess;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cuda/emulated/runtime/books.hpp"
+#include "cuda/emulated/runtime/queues.hpp"
 
 namespace emulated::runtime {
 
@@ -26,6 +27,8 @@ struct place {
 struct task {
   std::vector<place> after;
   std::function<void()> work;  // without the lock
+  bool stands = false;         // waits for others while it is worked at: has not begun before it is done
+  std::uint64_t number = 0;    // in the queue
 };
 
 struct stream : std::enable_shared_from_this<stream> {
@@ -35,6 +38,7 @@ struct stream : std::enable_shared_from_this<stream> {
   unsigned long long id = 0;
   bool is_legacy = false, is_closed = false;
   std::deque<task> tasks;
+  std::shared_ptr<queue> queued;    // null: its own
   std::uint64_t put = 0, done = 0;  // counts of tasks
   std::condition_variable wake;
   std::vector<std::shared_ptr<stream>> waiting;  // to be woken when `done` counts on
@@ -51,9 +55,10 @@ struct stream : std::enable_shared_from_this<stream> {
 
 // Behind what is in the stream, and `after`; or into the graph that is captured of it. Returns why not.
 [[nodiscard]] cudaError_t put(lock& held, char const* function, stream& where, std::function<void()> work,
-                              std::vector<place> after = {});
+                              std::vector<place> after = {}, bool stands = false);
 // As put(), whether or not anything is captured of the stream.
-place put_now(lock& held, stream& where, std::function<void()> work, std::vector<place> after = {});
+place put_now(lock& held, stream& where, std::function<void()> work, std::vector<place> after = {},
+              bool stands = false);
 [[nodiscard]] place end_of(stream& where);
 
 // Host threads wait. False if the device has failed.

@@ -36,7 +36,7 @@ void wait_until(std::uint32_t& at, std::uint32_t wanted, unsigned flags, int ord
   }
 }
 
-[[nodiscard]] CUresult put_word(char const* function, CUstream handle, CUdeviceptr at,
+[[nodiscard]] CUresult put_word(char const* function, CUstream handle, CUdeviceptr at, bool stands,
                                 std::function<void(std::uint32_t&, int)> work) {
   return call(false, function, [&](lock& held) {
     auto const s = find_stream(held, handle);
@@ -45,9 +45,8 @@ void wait_until(std::uint32_t& at, std::uint32_t wanted, unsigned flags, int ord
     if (at % sizeof(std::uint32_t) != 0 || !memory().find(at, found) || !found.has(at, sizeof(std::uint32_t)))
       return CUDA_ERROR_INVALID_VALUE;
     auto& there = *reinterpret_cast<std::uint32_t*>(bytes_at(at));
-    return static_cast<CUresult>(
-        put(held, function, *s,
-            [work = std::move(work), &there, ordinal = s->ordinal] { work(there, ordinal); }));
+    auto put_work = [work = std::move(work), &there, ordinal = s->ordinal] { work(there, ordinal); };
+    return static_cast<CUresult>(put(held, function, *s, std::move(put_work), {}, stands));
   });
 }
 
@@ -55,7 +54,7 @@ void wait_until(std::uint32_t& at, std::uint32_t wanted, unsigned flags, int ord
 
 CUresult wait_value(CUstream handle, CUdeviceptr at, cuuint32_t value, unsigned flags) {
   if (flags > CU_STREAM_WAIT_VALUE_NOR) return CUDA_ERROR_NOT_SUPPORTED;  // a flush among them
-  return put_word("cuStreamWaitValue32", handle, at, [value, flags](std::uint32_t& there, int ordinal) {
+  return put_word("cuStreamWaitValue32", handle, at, true, [value, flags](std::uint32_t& there, int ordinal) {
     wait_until(there, value, flags, ordinal);
   });
 }
@@ -63,7 +62,7 @@ CUresult wait_value(CUstream handle, CUdeviceptr at, cuuint32_t value, unsigned 
 CUresult write_value(CUstream handle, CUdeviceptr at, cuuint32_t value, unsigned flags) {
   if (flags != CU_STREAM_WRITE_VALUE_DEFAULT) return CUDA_ERROR_NOT_SUPPORTED;
   // Release: what came before in the stream is seen by whoever sees the word.
-  return put_word("cuStreamWriteValue32", handle, at, [value](std::uint32_t& there, int) {
+  return put_word("cuStreamWriteValue32", handle, at, false, [value](std::uint32_t& there, int) {
     word(there).store(value, std::memory_order_release);
   });
 }
