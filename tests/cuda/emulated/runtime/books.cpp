@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What the runtime keeps for the process: errors of threads, what must not follow a fork, checks of handles.
 #include "cuda/emulated/runtime/books.hpp"
 
 #include <atomic>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Streams that are captured: which, how, and what they have made invalid.
 #include "cuda/emulated/runtime/capture.hpp"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Functions of the driver, found by name.
 #include <cstring>
 
 #include "cuda/emulated/runtime/driver.hpp"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Graphs: made by capture, instantiated, launched.
 #include "cuda/emulated/runtime/graphs.hpp"
 
 #include <condition_variable>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The ranges of memory that there are, by address.
 #include "cuda/emulated/runtime/memory.hpp"
 
 #include <cstdio>

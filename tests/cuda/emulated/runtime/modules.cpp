@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Fat binaries and what they register: PTX, kernels, variables.
 #include "cuda/emulated/runtime/modules.hpp"
 
 #include <cstdint>

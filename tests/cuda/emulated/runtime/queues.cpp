@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Queues of the device, which streams share: what stands in one waits for what stands before it.
 #include "cuda/emulated/runtime/queues.hpp"
 
 #include <algorithm>

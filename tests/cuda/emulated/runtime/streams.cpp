@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Streams: what was put into them, in order, and the threads that carry it out.
 #include "cuda/emulated/runtime/streams.hpp"
 
 #include <map>
