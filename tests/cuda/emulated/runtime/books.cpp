@@ -3,9 +3,12 @@
 #include "cuda/emulated/runtime/books.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <random>
+#include <thread>
 
 #include <pthread.h>
 
@@ -29,6 +32,7 @@ std::atomic<bool> is_used{false}, is_child{false};
   }
   made->device_bytes = static_cast<std::size_t>(number_from("COLLX_EMULATED_MEMORY_MIB", 8192)) << 20;
   made->waits_always = number_from("COLLX_EMULATED_MALLOC_WAITS", 0) != 0;
+  made->delay_us = static_cast<unsigned>(number_from("COLLX_EMULATED_DELAY_US", 0));
   made->has_queues = number_from("COLLX_EMULATED_QUEUES", 0) != 0;
   char const* const loading = std::getenv("CUDA_MODULE_LOADING");
   made->loads_lazily = loading == nullptr || std::strcmp(loading, "EAGER") != 0;
@@ -63,6 +67,15 @@ void complain(char const* function, std::string const& what) {
 }
 
 bool is_forked() { return is_child.load(std::memory_order_relaxed); }
+
+void delay() {
+  if (all().delay_us == 0) return;
+  static std::atomic<unsigned> threads{0};
+  // Relaxed: a number for each thread is all that is wanted.
+  static thread_local std::minstd_rand draw(static_cast<unsigned>(number_from("COLLX_EMULATED_SEED", 1)) +
+                                            threads.fetch_add(1, std::memory_order_relaxed));
+  std::this_thread::sleep_for(std::chrono::microseconds(draw() % all().delay_us));
+}
 
 bool is_in_use() { return is_used.load(std::memory_order_relaxed); }
 

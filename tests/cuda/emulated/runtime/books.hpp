@@ -46,6 +46,7 @@ struct books {
   bool waits_always = false;  // whatever may wait for the device does
   bool loads_lazily = true;
   bool has_queues = false;  // see queues.hpp
+  unsigned delay_us = 0;    // see delay()
 };
 
 // Of the environment.
@@ -74,11 +75,17 @@ void note_use();
 // Makes the current device's context if there is none yet.
 [[nodiscard]] device& ready(lock& held);
 
+// Where it is asked for (COLLX_EMULATED_DELAY_US), stands still for a while of at most so long, drawn anew
+// each time: calls of other threads come before, and what streams do comes late. What the program has not
+// ordered shows then.
+void delay();
+
 // A call of the runtime on the current device: f(lock, device).
 template <class F>
 cudaError_t call(char const* function, F const& f) noexcept {
   try {
     if (is_forked()) return noted(cudaErrorInitializationError);
+    delay();
     lock held(all().mutex);
     device& here = ready(held);
     if (here.failure != cudaSuccess) return noted(here.failure);

@@ -17,6 +17,7 @@ CUresult call(bool needs_context, char const* function, F const& f) noexcept {
   try {
     if (is_forked() || !is_in_use()) return CUDA_ERROR_NOT_INITIALIZED;
     if (needs_context && !me().has_context) return CUDA_ERROR_INVALID_CONTEXT;
+    delay();
     lock held(all().mutex);
     device const& here = all().devices.at(static_cast<std::size_t>(me().device));
     if (here.failure != cudaSuccess) return static_cast<CUresult>(here.failure);

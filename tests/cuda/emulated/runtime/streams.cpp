@@ -48,6 +48,7 @@ void work_off(std::shared_ptr<stream> const& s) {
     if (s->queued != nullptr && !stands) s->queued->count_begun();
     if (now.work && !has_failed(s->ordinal)) {
       held.unlock();
+      delay();
       now.work();
       now = {};
       held.lock();
