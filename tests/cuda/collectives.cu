@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives driven by kernels, on as many ranks as share this machine's GPU, threads of one process and
+// Collectives driven by kernels, on ranks that share this machine's GPUs, threads of one process and
 // processes: against what the host computes, replayed by a graph, and misused.
 #include <string>
 #include <string_view>
@@ -299,7 +299,9 @@ void try_host_driven(communicator<Transport>& host, stream const& s) {
 
 template <class Transport>
 void one_rank(communicator<Transport>& host) {
-  require(cudaSetDevice(0), "cudaSetDevice");
+  int devices = 0;
+  require(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
+  require(cudaSetDevice(host.rank() % devices), "cudaSetDevice");
   gpu_test::arena memory(std::size_t{64} << 20);
   stream const s;
   gpu_settings chosen = gpu_settings::from_environment();
