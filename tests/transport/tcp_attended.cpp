@@ -54,6 +54,19 @@ struct scene {
     while (!look()) sender.engine().endpoint().progress();
     waiting().consume(0, 0);
   }
+  // Another communicator of rank 1, which waits for nobody.
+  collx::communicator<tcp> another() {
+    auto& world = receiver.world();
+    using membership = tcp::membership;
+    auto mine = membership::reserve(receiver.engine(), 0, 1);
+    collx::array<collx::rank_t> alone(1);
+    collx::array<std::uint64_t> tokens(1);
+    alone[0] = 1;
+    tokens[0] = mine.token;
+    world.keep();
+    return collx::communicator<tcp>(
+        &world, membership::assemble(receiver.engine(), std::move(alone), 0, tokens, std::move(mine)));
+  }
   tcp::endpoint& waiting() { return receiver.engine().endpoint(); }
 
   wired::cables cables{2};
@@ -90,19 +103,22 @@ TEST_CASE("tcp: who naps and looks in turn goes on being woken") {
 TEST_CASE("tcp: what comes over a connection that is not watched is found by who looks at all of them") {
   watchdog dog;
   scene s;
-  // Another communicator of the same rank, which waits for nobody.
-  auto& world = s.receiver.world();
-  using membership = tcp::membership;
-  auto mine = membership::reserve(s.receiver.engine(), 0, 1);
-  collx::array<collx::rank_t> alone(1);
-  collx::array<std::uint64_t> tokens(1);
-  alone[0] = 1;
-  tokens[0] = mine.token;
-  world.keep();
-  collx::communicator<tcp> second(
-      &world, membership::assemble(s.receiver.engine(), std::move(alone), 0, tokens, std::move(mine)));
+  collx::communicator<tcp> second = s.another();
   s.send();
   second.engine().endpoint().progress();
   collx::transport::arrival what{};
   CHECK(s.waiting().arrived(0, 0, what));
+}
+
+TEST_CASE("tcp: who naps again is woken by what another thread has read for it between the naps") {
+  watchdog dog;
+  scene s;
+  collx::communicator<tcp> second = s.another();
+  REQUIRE(s.waiting().prepare_to_sleep());
+  CHECK_FALSE(s.waiting().sleep(0));
+  CHECK_FALSE(s.look());
+  s.send();
+  second.engine().endpoint().progress();
+  CHECK(s.waiting().sleep(60'000'000));
+  CHECK(s.look());
 }

@@ -139,7 +139,7 @@ class tcp_world {
     if (at_most_us < nap_ms * 1000) nap_ms = (at_most_us + 999) / 1000;
     int const got = ::poll(what, 2, static_cast<int>(nap_ms));
     posix_lock const held(mutex_);
-    group.asleep(false);
+    group.asleep(got <= 0);  // who found nothing may nap again: what is read for it until then must ring
     if (got > 0 && (what[1].revents & POLLIN) != 0) group.hush();
     look_at_all();
     return got > 0;
