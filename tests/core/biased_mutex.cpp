@@ -3,6 +3,7 @@
 #include "collx/core/biased_mutex.hpp"
 
 #include <atomic>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -70,4 +71,50 @@ TEST_CASE("biased mutex: one thread at a time, while others come") {
     for (std::thread& t : all) t.join();
     CHECK(guarded == long{threads} * each);
   }
+}
+
+// Without the fence the second thread would look before the first one's word can be seen: that waits behind
+// stores whose lines must come from memory. (Only where it is optimised: see atomic_word.hpp.)
+TEST_CASE("biased mutex: a second thread sees the first one enter, however late its stores come out") {
+  watchdog dog;
+  constexpr int rounds = 500;
+  constexpr std::size_t line = 64, lines = 1 << 16;
+  std::vector<char> cold(lines * line);
+  std::unique_ptr<biased_mutex> mutex;
+  std::atomic<int> round{0}, met{0}, inside{0}, overlaps{0};
+  std::thread second([&] {
+    for (int r = 1; r <= rounds; ++r) {
+      while (round.load(std::memory_order_acquire) != r) {
+      }
+      for (int i = r % 50; i != 0; --i) std::atomic_signal_fence(std::memory_order_seq_cst);
+      posix_lock const held(*mutex);
+      // Relaxed, all: any other order would be a fence that the lock lacks.
+      inside.store(2, std::memory_order_relaxed);
+      for (int i = 0; i < 2000; ++i)
+        if (inside.load(std::memory_order_relaxed) != 2) {
+          overlaps.fetch_add(1, std::memory_order_relaxed);
+          break;
+        }
+      inside.store(0, std::memory_order_relaxed);
+      met.store(r, std::memory_order_relaxed);
+    }
+  });
+  std::uint32_t random = 1;
+  for (int r = 1; r <= rounds; ++r) {
+    mutex = std::make_unique<biased_mutex>();
+    { posix_lock const first(*mutex); }
+    round.store(r, std::memory_order_release);
+    while (met.load(std::memory_order_relaxed) != r) {
+      for (int i = 0; i < 30; ++i) {
+        random = random * 1664525 + 1013904223;
+        cold[(random >> 10) % lines * line] = 1;
+      }
+      posix_lock const held(*mutex);
+      inside.store(1, std::memory_order_relaxed);
+      inside.store(0, std::memory_order_relaxed);
+    }
+    posix_lock const second_has_left(*mutex);
+  }
+  second.join();
+  CHECK(overlaps == 0);
 }
