@@ -2,6 +2,8 @@
 // A lock that costs its first thread little: one thread at a time has it, whoever comes when.
 #include "collx/core/biased_mutex.hpp"
 
+#include <sched.h>
+
 #include <atomic>
 #include <memory>
 #include <thread>
@@ -46,6 +48,30 @@ TEST_CASE("biased mutex: a second thread waits until the first one is out") {
     posix_lock const held(mutex);
     CHECK(guarded == 2);
   }
+}
+
+// This thread gets its processor before all with a lower one do; false: the system does not let it.
+static bool take_priority(int priority) {
+  sched_param const wanted{priority};
+  return pthread_setschedparam(pthread_self(), SCHED_FIFO, &wanted) == 0;
+}
+
+TEST_CASE("biased mutex: a second thread of higher real-time priority lets the first one get out") {
+  watchdog dog;
+  std::thread([] {
+    cpu_set_t here;
+    CPU_ZERO(&here);
+    CPU_SET(static_cast<std::size_t>(sched_getcpu()), &here);
+    if (pthread_setaffinity_np(pthread_self(), sizeof here, &here) != 0 || !take_priority(1)) return;
+    biased_mutex mutex;
+    mutex.lock();
+    std::thread second([&] {  // on the same processor
+      if (take_priority(2)) posix_lock const held(mutex);
+    });
+    for (int i = 0; i < 10; ++i) sched_yield();
+    mutex.unlock();
+    second.join();
+  }).join();
 }
 
 TEST_CASE("biased mutex: one thread at a time, while others come") {

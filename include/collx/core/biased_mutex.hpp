@@ -10,7 +10,7 @@
 // from then on everybody takes the mutex.
 #pragma once
 
-#include <sched.h>
+#include <time.h>
 
 #include "collx/core/futex.hpp"
 #include "collx/core/mutex.hpp"
@@ -64,8 +64,10 @@ class biased_mutex {
     }
     shared_.store(true, std::memory_order_relaxed);
     fence_everybody();
-    // Acquire: what the first thread did before it got out. It is never inside for long again.
-    while (inside_.load(std::memory_order_acquire)) sched_yield();
+    // Acquire: what the first thread did before it got out. It is never inside for long again. A nap: who
+    // yields gives way to no thread of a lower real-time priority, and the first one may be that.
+    timespec const nap{0, 10'000};
+    while (inside_.load(std::memory_order_acquire)) nanosleep(&nap, nullptr);
   }
 
   posix_mutex mutex_;
