@@ -8,6 +8,9 @@
 #include <string>
 #include <vector>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <doctest/doctest.h>
 
 #include "collx/net/socket.hpp"
@@ -91,4 +94,25 @@ TEST_CASE("where none is free, the error says what to change") {
   CHECK_FALSE(try_listen_at(address::loopback(0), chosen));
   CHECK_THROWS_WITH_AS((void)listen_at(address::loopback(0), chosen),
                        doctest::Contains("all of COLLX_PORTS are taken"), collx::error);
+}
+
+TEST_CASE("ports that are root's are passed over by others") {
+  pid_t const child = fork();
+  if (child == 0) {
+    constexpr uid_t nobody = 65534;
+    if (getuid() == 0 && setuid(nobody) != 0) _exit(1);
+    socket_settings low, some;
+    low.ports = {1023, 1023};
+    if (try_listen_at(address::loopback(0), low)) _exit(0);  // here they are everybody's
+    // This process begins to look at 1023, whatever its number.
+    unsigned const begin = 2 * static_cast<unsigned>(getpid());
+    unsigned count = 64;
+    while (begin % count >= 32) ++count;
+    some.ports.first = static_cast<std::uint16_t>(1023 - begin % count);
+    some.ports.last = static_cast<std::uint16_t>(some.ports.first + count - 1);
+    _exit(try_listen_at(address::loopback(0), some) ? 0 : 2);
+  }
+  int how = 0;
+  REQUIRE(waitpid(child, &how, 0) == child);
+  CHECK(how == 0);
 }

@@ -132,8 +132,9 @@ namespace detail {
   // port at the same time the system may refuse both.
   auto const begin = 2 * static_cast<std::uint32_t>(::getpid());
   owned_fd fd;
+  // Where the lowest ports are root's, the others will do.
   errno = EADDRINUSE;
-  for (std::uint32_t i = 0; !fd && errno == EADDRINUSE && i < 2 * ports.count(); ++i)
+  for (std::uint32_t i = 0; !fd && (errno == EADDRINUSE || errno == EACCES) && i < 2 * ports.count(); ++i)
     fd = detail::listen_once(where.with_port(ports.at(begin + i)), chosen, backlog);
   return fd;
 }
@@ -146,9 +147,10 @@ namespace detail {
     throw_socket(
         "listening at", where,
         errno == ENOENT ? "set COLLX_TCP_CONGESTION to a congestion control that this system has"
-        : errno == EADDRINUSE && where.port == 0
+        : errno == EACCES ? "ports below 1024 are root's: choose others"
+        : errno == EADDRINUSE && where.port == 0 && !chosen.ports.is_any()
             ? "all of COLLX_PORTS are taken: give it more (two for each rank of a host, and one for rank 0)"
-        : errno == EADDRINUSE ? "give this job a port of its own"
+        : errno == EADDRINUSE && where.port != 0 ? "give this job a port of its own"
         : errno == EADDRNOTAVAIL
             ? "this host has no such address; start rank 0 on the host that has it, or name another"
             : "raise the limit on descriptors, or choose another address or port");
