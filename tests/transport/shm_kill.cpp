@@ -104,6 +104,29 @@ TEST_CASE("shm: so is the receiver of a message that is staged, while others of 
   CHECK(codes[2] == 0);
 }
 
+TEST_CASE("shm: a lost rank is noticed where everybody waits first for a request that others hold up") {
+  shared_with_forks<arrivals> met;
+  auto const codes = watched::on_processes(
+      3,
+      [&](auto& comm) {
+        collx::barrier(comm);
+        met->come();
+        met->wait_for(3);
+        if (comm.rank() == 2) raise(SIGKILL);
+        // Rank 0 waits for 1, which waits for 2; and the other way round.
+        std::vector<int> down(4, 1), total(4), up(4);
+        auto reduced = collx::start::reduce<collx::algo::chain>(comm, down, total, collx::sum, 0);
+        auto spread = collx::start::broadcast<collx::algo::chain>(comm, up, 2);
+        status const outcome = comm.rank() == 0 ? reduced.try_wait() : spread.try_wait();
+        bool const told = outcome == status::peer_lost || outcome == status::aborted;
+        return told && comm.failure().peer == 2 ? 0 : 1;
+      },
+      {.timeout_us = 5'000'000, .single_copy_bytes = 0});
+  CHECK(codes[0] == 0);
+  CHECK(codes[1] == 0);
+  CHECK(codes[2] == 128 + SIGKILL);
+}
+
 TEST_CASE("shm: ranks killed as seeds have it are noticed") {
   kill_from_seeds<over_shm>(60 / kill_stride, "test_transport_shm_kill");
 }

@@ -192,11 +192,7 @@ class engine {
 
   // The report of the collective that is about to run, for what finds a fault in its arguments.
   [[nodiscard]] failure_report report_for(call const& what) const noexcept {
-    failure_report report;
-    report.collective = what.collective;
-    report.algorithm = what.algorithm;
-    report.sequence = sequence_;
-    return report;
+    return report_of(what, sequence_);
   }
 
   // Keeps a failure, if it is the first, tells the other ranks, and takes all buffers back.
@@ -204,13 +200,8 @@ class engine {
   COLLX_COLD void record(status outcome, failure_report report, cursor const& at,
                          bool lends = true) noexcept {
     if (failure_.code != status::ok && reclaimed_) return;
-    report.code = outcome;
+    say_where(report, outcome, at);
     report.rank = endpoint_.rank();
-    report.peer = at.waits_for;
-    report.step = at.step;
-    report.step_count = at.step_count;
-    report.bytes = at.bytes;
-    report.peer_bytes = at.peer_bytes;
     if (outcome == status::aborted) {
       auto const first = endpoint_.space().first_failure();
       report.reported_by = first.reporter;
@@ -259,8 +250,7 @@ class engine {
         }
       }
       if (moves_ != moves) patience.stay_awake();
-      status const why =
-          patience.pause([&] { return endpoint_.interrupted(executor.where().waits_for); }, endpoint_);
+      status const why = patience.pause([&] { return interrupted(executor.where().waits_for); }, endpoint_);
       if (COLLX_UNLIKELY(why != status::ok)) {
         waited_us_ = patience.elapsed_us();
         // What the peer did before it ended may have arrived in the meantime: it may even have done its part.
@@ -288,7 +278,7 @@ class engine {
         patience.restart();
       }
       if (moves_ != moves) patience.stay_awake();
-      status const why = patience.pause([&] { return endpoint_.interrupted(now.waits_for); }, endpoint_);
+      status const why = patience.pause([&] { return interrupted(now.waits_for, &slot); }, endpoint_);
       if (why == status::ok) continue;
       progress();  // as in wait_for
       if (slot.outcome != status::pending) break;
@@ -303,7 +293,7 @@ class engine {
   // against the peers.
   COLLX_NEVER_INLINE void look_around(flight_type& slot) noexcept {
     cursor const at = observed(slot);
-    status why = endpoint_.interrupted(at.waits_for);
+    status why = interrupted(at.waits_for, &slot);
     std::uint64_t const now = now_us();
     if (slot.moved_us == 0 || !at.same_place(slot.seen)) {
       slot.moved_us = now;
@@ -314,6 +304,18 @@ class engine {
     progress();  // as in wait_for
     if (slot.outcome != status::pending) return;
     if (why == status::aborted || observed(slot).same_wait(at)) give_up(slot, why);
+  }
+
+  // Whether to wait for a peer is pointless; asked also of requests in flight but `mine`. All ranks may wait
+  // first for one that others hold up, and none for the one that a lost rank does. If it fails, so do all.
+  COLLX_NEVER_INLINE status interrupted(rank_t peer, flight_type const* mine = nullptr) noexcept {
+    if (in_flight_ > (mine != nullptr ? 1u : 0u))
+      if (flight_type* const other = held_up_by_lost(flights_, request_count, mine, endpoint_)) {
+        cursor const at = other->where();
+        progress_(*this);  // as in wait_for
+        if (other->in_flight() && other->where().same_wait(at)) complete(*other, status::peer_lost);
+      }
+    return failure_.code != status::ok ? status::ok : endpoint_.interrupted(peer);
   }
 
   // What a request waits for has failed: perhaps one ahead of it on its lane, which knows the peer.

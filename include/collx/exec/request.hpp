@@ -69,6 +69,23 @@ struct flight {
   [[nodiscard]] cursor where() const noexcept { return machine == nullptr ? cursor{} : machine->where(); }
 };
 
+// The begin of a report of a call, and where and how it ended.
+[[nodiscard]] inline failure_report report_of(call const& what, std::uint64_t sequence) noexcept {
+  failure_report report;
+  report.collective = what.collective;
+  report.algorithm = what.algorithm;
+  report.sequence = sequence;
+  return report;
+}
+inline void say_where(failure_report& report, status outcome, cursor const& at) noexcept {
+  report.code = outcome;
+  report.peer = at.waits_for;
+  report.step = at.step;
+  report.step_count = at.step_count;
+  report.bytes = at.bytes;
+  report.peer_bytes = at.peer_bytes;
+}
+
 // Requests on one lane run one after the other, in the order they were started, and each when the one that
 // it is behind has ended, on whichever lane: the one that `slot` waits for in the end, or itself. Each found
 // here was started before the last, so the search ends.
@@ -85,6 +102,17 @@ template <class Endpoint>
     if (before.generation != first->behind.generation || !before.in_flight()) return *first;
     first = &before;
   }
+}
+
+// One in flight, besides `mine`, that waits for a rank that is lost; null: none.
+template <class Endpoint>
+[[nodiscard]] flight<Endpoint>* held_up_by_lost(flight<Endpoint>* all, std::uint32_t count,
+                                                flight<Endpoint> const* mine, Endpoint& endpoint) noexcept {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    rank_t const peer = &all[i] != mine && all[i].in_flight() ? all[i].where().waits_for : no_rank;
+    if (peer != no_rank && endpoint.interrupted(peer) == status::peer_lost) return &all[i];
+  }
+  return nullptr;
 }
 
 }  // namespace collx::inline abi_1::exec
