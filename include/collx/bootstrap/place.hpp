@@ -108,8 +108,9 @@ struct meeting_place {
     return true;
   }
 
-  // Of COLLX_PORTS, or 10000 to 29999: below the ports that the system gives to whoever dials. Two jobs of
-  // one host get the same one rarely, if there are many; then the second is told that its port is taken.
+  // Of COLLX_PORTS, or 10000 to 29999: below the ports that the system gives to whoever dials. Of these, two
+  // jobs of one host get the same one rarely; at one of COLLX_PORTS another job may listen already. Then the
+  // second is told that its port is taken.
   [[nodiscard]] static std::uint16_t port_for(char const* job, char const* step) {
     std::uint32_t hash = 2166136261u;  // FNV-1a
     for (char const* part : {job, step})
