@@ -20,6 +20,8 @@ using gpu_test::buffer, gpu_test::check, gpu_test::require, gpu_test::stream;
 
 // The longest vector. Tools that make kernels many times slower get short ones.
 std::size_t longest = std::size_t{1} << 20;
+// Whether ranks with GPUs of their own must add up in the switch.
+bool expects_switch = false;
 
 // Small whole numbers, so that sums are exact in any order.
 [[nodiscard]] std::vector<float> content_of(rank_t rank, std::size_t count) {
@@ -214,6 +216,10 @@ void try_switch(communicator<Transport>& host, gpu_communicator& gpu, stream con
     all_reduce_in_switch(gpu, data, on(s.id));
     gpu.synchronize(on(s.id));
     require(cudaMemcpy(got.data(), data.data(), count * sizeof(T), cudaMemcpyDeviceToHost), "cudaMemcpy");
+    int gpus = 0;
+    require(cudaGetDeviceCount(&gpus), "cudaGetDeviceCount");
+    if (expects_switch && gpu.size() > 1 && gpu.size() <= gpus)
+      check(data.in_switch(), "the switch was not taken");
     auto const ranks = static_cast<float>(gpu.size());
     for (std::size_t i = 0; i < count; ++i)
       check(static_cast<float>(got[i]) == ranks * static_cast<float>(i % 16) + ranks * (ranks - 1) / 2,
@@ -320,6 +326,7 @@ void one_rank(communicator<Transport>& host) {
   barrier(host);
   gpu_test::try_registered(host, gpu, s);
   try_switch<Transport, float>(host, gpu, s);
+  try_switch<Transport, float16>(host, gpu, s);
   try_switch<Transport, bfloat16>(host, gpu, s);
   try_graph(host, gpu, s);
   try_requests(gpu, s);
@@ -348,7 +355,8 @@ void as_threads(rank_t size) {
 
 }  // namespace
 
-// collectives [threads|processes [MOST [small]]]     both and 8 by default, of processes at most 4
+// collectives [threads|processes [MOST [small [switch]]]]     both and 8 by default, of processes at most 4;
+// switch: fails if ranks with GPUs of their own do not add up in the switch between those
 int main(int argc, char** argv) {
   gpu_test::prepare_environment();
   if (!gpu_test::gpu_is_here()) {
@@ -358,6 +366,7 @@ int main(int argc, char** argv) {
   std::string const what = argc > 1 ? argv[1] : "";
   rank_t const most = argc > 2 ? std::atoi(argv[2]) : 8;
   if (argc > 3 && std::string_view(argv[3]) == "small") longest = 10'000;
+  expects_switch = argc > 4 && std::string_view(argv[4]) == "switch";
   try {
     // Processes first: a process that has used CUDA cannot be forked.
     for (rank_t const size : {1, 2, 4})

@@ -273,7 +273,8 @@ instruction decode(statement const& s) {
     if (s.operands[0].name == "|") i.to2 = s.operands[0].vector[0];
     for (std::size_t k = 1; k < s.operands.size() && k < 5; ++k) i.from[k - 1] = s.operands[k].value;
   }
-  for (auto const each : {decode_integers, decode_floats, decode_conversions, decode_memory, decode_control})
+  for (auto const each :
+       {decode_integers, decode_floats, decode_conversions, decode_memory, decode_multimem, decode_control})
     if ((i.execute = each(s, i)) != nullptr) return i;
   throw std::runtime_error("an instruction that this machine does not know");
 }

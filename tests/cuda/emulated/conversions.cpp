@@ -104,6 +104,39 @@ void convert_pair(thread& t, i const& o) {
   put<std::uint32_t>(t, o.to, (upper << 16) | lower);
 }
 
+// cvt.e4m3x2.f32 d, a, b: a becomes the upper byte.
+template <class To>
+void narrow_pair(thread& t, i const& o) {
+  std::uint32_t const upper = To::of(get<float>(t, o.from[0])).bits,
+                      lower = To::of(get<float>(t, o.from[1])).bits;
+  put<std::uint16_t>(t, o.to, static_cast<std::uint16_t>((upper << 8) | lower));
+}
+// cvt.e4m3x2.f16x2 d, a: half by half.
+template <class To>
+void narrow_halves(thread& t, i const& o) {
+  auto const both = get<std::uint32_t>(t, o.from[0]);
+  auto const narrow = [](std::uint32_t bits) {
+    return std::uint32_t{To::of(half{static_cast<std::uint16_t>(bits)}.value()).bits};
+  };
+  put<std::uint16_t>(t, o.to, static_cast<std::uint16_t>((narrow(both >> 16) << 8) | narrow(both & 0xffff)));
+}
+// cvt.f16x2.e4m3x2 d, a: exact, each.
+template <class From>
+void widen_pair(thread& t, i const& o) {
+  auto const both = get<std::uint16_t>(t, o.from[0]);
+  std::uint32_t const upper = half::of(From{static_cast<std::uint8_t>(both >> 8)}.value()).bits;
+  std::uint32_t const lower = half::of(From{static_cast<std::uint8_t>(both)}.value()).bits;
+  put<std::uint32_t>(t, o.to, (upper << 16) | lower);
+}
+
+template <class Tiny>
+execute_function between_tiny(std::string const& tiny, std::string const& to, std::string const& from,
+                              bool saturates_finite) {
+  if (from == tiny && to == "f16x2") return widen_pair<Tiny>;
+  if (to != tiny || !saturates_finite) return nullptr;
+  return from == "f32" ? narrow_pair<Tiny> : from == "f16x2" ? narrow_halves<Tiny> : nullptr;
+}
+
 void copy_address(thread& t, i const& o) { put<std::uint64_t>(t, o.to, bits_of(t, o.from[0])); }
 
 template <class To>
@@ -131,10 +164,14 @@ execute_function decode_convert(statement const& s, i& o) {
     if (part == "rp" || part == "rpi") o.detail |= static_cast<std::uint8_t>(rounding::up);
     if (part == "sat") o.detail |= saturates;
     if (part == "ftz") o.detail |= flushes;
-    if (part == "relu" || part == "satfinite") return nullptr;
+    if (part == "relu") return nullptr;
   }
   std::string const& to = s.opcode[s.opcode.size() - 2];
   std::string const& type = s.last();
+  bool const saturates_finite = s.has("satfinite");
+  if (auto const f = between_tiny<e4m3>("e4m3x2", to, type, saturates_finite)) return f;
+  if (auto const f = between_tiny<e5m2>("e5m2x2", to, type, saturates_finite)) return f;
+  if (saturates_finite) return nullptr;
   if (to == "f16x2" && type == "f32") return convert_pair<half>;
   if (to == "bf16x2" && type == "f32") return convert_pair<bfloat>;
   if (to == "u8") return from<std::uint8_t>(type);

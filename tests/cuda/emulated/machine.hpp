@@ -86,6 +86,15 @@ struct launch {
 // The memory that kernels may touch around an address; false if there is none. The machine keeps what it was
 // told until `ranges_changed` counts on.
 [[nodiscard]] bool find_range(std::uintptr_t at, range& found);
+
+// Behind a multicast address: the same bytes of every device, in the order of the devices. Null, or why there
+// are none. Asked anew at each access: memory is bound by other processes, too.
+struct replicas {
+  static constexpr unsigned most = 32;
+  std::byte* at[most] = {};
+  unsigned count = 0;
+};
+[[nodiscard]] char const* find_replicas(std::uintptr_t at, std::size_t bytes, replicas& found);
 extern std::atomic<std::uint64_t> ranges_changed;
 
 }  // namespace emulated

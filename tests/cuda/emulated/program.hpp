@@ -164,6 +164,7 @@ execute_function decode_integers(statement const& s, instruction& i);
 execute_function decode_floats(statement const& s, instruction& i);
 execute_function decode_conversions(statement const& s, instruction& i);
 execute_function decode_memory(statement const& s, instruction& i);
+execute_function decode_multimem(statement const& s, instruction& i);
 execute_function decode_control(statement const& s, instruction& i);
 
 inline std::size_t bytes_of_type(std::string_view type) {

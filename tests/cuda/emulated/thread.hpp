@@ -86,6 +86,7 @@ void enter(thread& t, function const& what, instruction const* call);
 void leave(thread& t);  // the frame
 [[nodiscard]] std::uint64_t read_special(thread const& t, special_register which);
 [[nodiscard]] std::string where(thread const& t);
+[[nodiscard]] std::string text_of(std::uintptr_t at);
 // Finds the memory, or throws a fault.
 [[nodiscard]] std::byte* find_memory(thread& t, std::uintptr_t at, std::size_t bytes, char const* how);
 

@@ -79,13 +79,13 @@ bool find_own(thread& t, std::uintptr_t at, range& found) {
          within(t.of->of->parameters.data(), t.of->of->parameters.size()) || t.of->of->code->holds(at, found);
 }
 
+}  // namespace
+
 std::string text_of(std::uintptr_t at) {
   char text[32];
   std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(at));
   return text;
 }
-
-}  // namespace
 
 std::byte* find_memory(thread& t, std::uintptr_t at, std::size_t bytes, char const* how) {
   if (at % bytes != 0)
@@ -97,9 +97,13 @@ std::byte* find_memory(thread& t, std::uintptr_t at, std::size_t bytes, char con
   for (range const& each : t.known)
     if (covers(each, at, bytes)) return bytes_of(each, at);
   range found;
-  if ((!find_own(t, at, found) && !find_range(at, found)) || !covers(found, at, bytes))
+  if ((!find_own(t, at, found) && !find_range(at, found)) || !covers(found, at, bytes)) {
+    replicas behind;
     throw fault(std::string("invalid ") + how + " of " + std::to_string(bytes) + " bytes at " + text_of(at) +
-                ", where nothing is allocated");
+                (find_replicas(at, bytes, behind) == nullptr
+                     ? ", a multicast address, which is for multimem alone"
+                     : ", where nothing is allocated"));
+  }
   t.known[t.replaced++ % 2] = found;
   return bytes_of(found, at);
 }

@@ -32,6 +32,7 @@ enum class side { pageable, host, device, managed };
   auto const address = reinterpret_cast<std::uintptr_t>(at);
   found = side::pageable;
   if (!memory().find(address, around)) return !addresses().has(address);
+  if (around.kind == memory_kind::multicast) return false;  // which is for kernels alone
   found = is_of_host(around.kind)               ? side::host
           : around.kind == memory_kind::managed ? side::managed
                                                 : side::device;

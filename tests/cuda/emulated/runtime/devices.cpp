@@ -3,6 +3,7 @@
 #include "cuda/emulated/runtime/devices.hpp"
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "cuda/emulated/machine.hpp"
@@ -12,6 +13,15 @@ namespace emulated::runtime {
 
 bool is_device(int ordinal) {
   return ordinal >= 0 && static_cast<std::size_t>(ordinal) < all().devices.size();
+}
+
+// Read before main(), when nobody may ask for the books yet: what main() sets is not in the environment then.
+int capability() {
+  static int const said = [] {
+    char const* const text = std::getenv("COLLX_EMULATED_CAPABILITY");
+    return text == nullptr || *text == 0 ? 80 : static_cast<int>(std::strtod(text, nullptr) * 10 + 0.5);
+  }();
+  return said;
 }
 
 int attribute_of(int which, int ordinal) {
@@ -35,8 +45,8 @@ int attribute_of(int which, int ordinal) {
     case cudaDevAttrMultiProcessorCount: return int{multiprocessors};
     case cudaDevAttrMaxThreadsPerMultiProcessor: return int{threads_each};
     case cudaDevAttrMaxBlocksPerMultiprocessor: return int{blocks_each};
-    case cudaDevAttrComputeCapabilityMajor: return 8;
-    case cudaDevAttrComputeCapabilityMinor: return 0;
+    case cudaDevAttrComputeCapabilityMajor: return capability() / 10;
+    case cudaDevAttrComputeCapabilityMinor: return capability() % 10;
     case cudaDevAttrClockRate: return 1'000'000;
     case cudaDevAttrPciDeviceId: return ordinal;
     case cudaDevAttrAsyncEngineCount: return 2;
@@ -56,7 +66,8 @@ int attribute_of(int which, int ordinal) {
     case cudaDevAttrMemoryPoolsSupported:
     case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED: return 1;
-    default: return 0;  // no switch that adds up, among others
+    case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED: return int{capability() >= 90};
+    default: return 0;
   }
 }
 
@@ -93,7 +104,8 @@ void describe(cudaDeviceProp& to, int ordinal) {
   to.maxGridSize[0] = 0x7fffffff;
   to.maxGridSize[1] = to.maxGridSize[2] = 65535;
   to.totalConstMem = 65536;
-  to.major = 8;
+  to.major = capability() / 10;
+  to.minor = capability() % 10;
   to.multiProcessorCount = int{multiprocessors};
   to.maxThreadsPerMultiProcessor = int{threads_each};
   to.maxBlocksPerMultiProcessor = int{blocks_each};

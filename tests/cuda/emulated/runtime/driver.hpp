@@ -53,6 +53,17 @@ CUresult map(CUdeviceptr at, std::size_t bytes, std::size_t offset, CUmemGeneric
              unsigned long long flags);
 CUresult unmap(CUdeviceptr at, std::size_t bytes);
 CUresult set_access(CUdeviceptr at, std::size_t bytes, CUmemAccessDesc const* what, std::size_t count);
+// multicast.cpp
+CUresult get_multicast_granularity(std::size_t* to, CUmulticastObjectProp const* what,
+                                   CUmulticastGranularity_flags which);
+CUresult create_multicast(CUmemGenericAllocationHandle* to, CUmulticastObjectProp const* what);
+CUresult add_device(CUmemGenericAllocationHandle object, CUdevice ordinal);
+CUresult bind(CUmemGenericAllocationHandle object, std::size_t offset, CUmemGenericAllocationHandle memory,
+              std::size_t at, std::size_t bytes, unsigned long long flags);
+CUresult unbind(CUmemGenericAllocationHandle object, CUdevice ordinal, std::size_t offset, std::size_t bytes);
+// Of memory, or of a multicast object. Null if there is none.
+[[nodiscard]] std::shared_ptr<physical> find_handle(CUmemGenericAllocationHandle handle);
+[[nodiscard]] CUmemGenericAllocationHandle add_handle(std::shared_ptr<physical> what);
 // Of the reservation around an address; false if there is none.
 [[nodiscard]] bool find_reservation(CUdeviceptr at, CUdeviceptr& begin, std::size_t& bytes);
 

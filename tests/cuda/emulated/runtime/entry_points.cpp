@@ -48,6 +48,14 @@ template <class F>
        any<std::remove_pointer_t<PFN_cuMemAddressFree_v10020>>(driver::free_address)},
       {"cuMemMap", 10020, any<std::remove_pointer_t<PFN_cuMemMap_v10020>>(driver::map)},
       {"cuMemUnmap", 10020, any<std::remove_pointer_t<PFN_cuMemUnmap_v10020>>(driver::unmap)},
+      {"cuMulticastGetGranularity", 12010,
+       any<std::remove_pointer_t<PFN_cuMulticastGetGranularity_v12010>>(driver::get_multicast_granularity)},
+      {"cuMulticastCreate", 12010,
+       any<std::remove_pointer_t<PFN_cuMulticastCreate_v12010>>(driver::create_multicast)},
+      {"cuMulticastAddDevice", 12010,
+       any<std::remove_pointer_t<PFN_cuMulticastAddDevice_v12010>>(driver::add_device)},
+      {"cuMulticastBindMem", 12010, any<std::remove_pointer_t<PFN_cuMulticastBindMem_v12010>>(driver::bind)},
+      {"cuMulticastUnbind", 12010, any<std::remove_pointer_t<PFN_cuMulticastUnbind_v12010>>(driver::unbind)},
       {"cuMemSetAccess", 10020, any<std::remove_pointer_t<PFN_cuMemSetAccess_v10020>>(driver::set_access)},
   };
   for (entry_point const& each : points)

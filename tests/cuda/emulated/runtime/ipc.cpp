@@ -54,11 +54,6 @@ struct table {
   return *made;
 }
 
-[[nodiscard]] std::uint64_t number_of(int fd) {
-  struct stat about {};
-  return fstat(fd, &about) == 0 ? static_cast<std::uint64_t>(about.st_ino) : 0;
-}
-
 // Tells the process whose memory it is that it is open; see allocations.cpp.
 void mark(physical const& file, ticket const& what, short how) {
   struct flock range_of_it {};
@@ -74,13 +69,11 @@ void mark(physical const& file, ticket const& what, short how) {
   block_key const key{what.process, what.file};
   auto const found = opened_here().blocks.find(key);
   if (found != opened_here().blocks.end()) return &found->second;
-  char path[64];
-  std::snprintf(path, sizeof path, "/proc/%d/fd/%d", what.process, what.fd);
-  int const fd = open(path, O_RDWR | O_CLOEXEC);
+  int const fd = open_file_of(what.process, what.fd, what.file);
   if (fd < 0) return nullptr;
   opened_block made;
   made.file = adopt(fd);
-  if (made.file == nullptr || number_of(fd) != what.file) return nullptr;
+  if (made.file == nullptr) return nullptr;
   made.at = addresses().take(made.file->bytes);
   if (made.at == 0) return nullptr;
   if (!addresses().show(made.at, *made.file, 0, made.file->bytes)) {
@@ -145,8 +138,9 @@ cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* to, void* at) {
       complain("cudaIpcGetMemHandle", "the pointer is not the base of its allocation");
       return cudaErrorInvalidValue;
     }
-    ticket const made{handle_magic, getpid(),     found.file->fd, found.ordinal, number_of(found.file->fd),
-                      found.id,     found.offset, found.bytes};
+    ticket const made{
+        handle_magic, getpid(),     found.file->fd, found.ordinal, number_of_file(found.file->fd),
+        found.id,     found.offset, found.bytes};
     *to = {};
     std::memcpy(to, &made, sizeof made);
     return cudaSuccess;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "cuda/emulated/runtime/capture.hpp"
+#include "cuda/emulated/runtime/devices.hpp"
 #include "cuda/emulated/runtime/memory.hpp"
 #include "cuda/emulated/runtime/modules.hpp"
 
@@ -165,7 +166,8 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* to, void const* function) 
     to->localSizeBytes = k.local_bytes;
     to->maxThreadsPerBlock = static_cast<int>(k.max_threads);
     to->numRegs = 32;
-    to->ptxVersion = to->binaryVersion = 80;
+    to->ptxVersion = what.of->architecture;
+    to->binaryVersion = capability();
     to->maxDynamicSharedSizeBytes = static_cast<int>(what.dynamic_bytes_most);
     return cudaSuccess;
   });

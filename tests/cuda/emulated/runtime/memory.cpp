@@ -12,6 +12,7 @@
 
 #include "cuda/emulated/runtime/devices.hpp"
 #include "cuda/emulated/runtime/streams.hpp"
+#include "cuda/emulated/runtime/team.hpp"
 
 namespace emulated {
 
@@ -25,6 +26,7 @@ bool ask_for_range(std::uintptr_t at, range& found) {
   allocation around;
   if (!memory().find(at, around)) return false;
   int const here = device_at_work();
+  if (around.kind == memory_kind::multicast) return false;  // see find_replicas()
   if (around.kind == memory_kind::mapped && around.granted.count(here) == 0) return false;
   if (around.kind == memory_kind::plain && here >= 0 && here != around.ordinal) {
     lock const held(all().mutex);
@@ -58,6 +60,15 @@ bool find_range(std::uintptr_t at, range& found) {
   if (!ask_for_range(at, found)) return false;
   told.all[told.count < told_ranges::most ? told.count++ : told.replaced++ % told_ranges::most] = found;
   return true;
+}
+
+char const* find_replicas(std::uintptr_t at, std::size_t bytes, replicas& found) {
+  using namespace runtime;
+  allocation around;
+  if (!memory().find(at, around) || around.kind != memory_kind::multicast)
+    return "which is no multicast address";
+  if (around.granted.count(device_at_work()) == 0) return "which this device was given no access to";
+  return around.file->joined->find(at - around.begin, bytes, found);
 }
 
 namespace runtime {
@@ -96,17 +107,35 @@ std::shared_ptr<physical> make_physical(int ordinal, std::size_t bytes) {
   return made;
 }
 
+std::string name_of_file(int fd) {
+  char link[64], name[128];
+  std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  ssize_t const length = readlink(link, name, sizeof name);
+  return {name, length <= 0 ? 0 : static_cast<std::size_t>(length)};
+}
+
+std::uint64_t number_of_file(int fd) {
+  struct stat about {};
+  return fstat(fd, &about) == 0 ? static_cast<std::uint64_t>(about.st_ino) : 0;
+}
+
+int open_file_of(int process, int fd, std::uint64_t number) {
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/%d/fd/%d", process, fd);
+  int const opened = open(path, O_RDWR | O_CLOEXEC);
+  if (opened < 0 || number_of_file(opened) == number) return opened;
+  (void)close(opened);
+  return -1;
+}
+
 std::shared_ptr<physical> adopt(int fd) {
   auto const taken = std::make_shared<physical>();
   taken->fd = fd;
-  char link[64], name[128];
-  std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-  ssize_t const length = readlink(link, name, sizeof name - 1);
+  std::string const name = name_of_file(fd);
+  std::size_t const found = name.find(file_name);
   struct stat about {};
-  if (length <= 0 || fstat(fd, &about) != 0) return nullptr;
-  name[length] = 0;
-  char const* const found = std::strstr(name, file_name);
-  if (found == nullptr || std::sscanf(found + sizeof file_name - 1, "%d", &taken->ordinal) != 1)
+  if (found == std::string::npos || fstat(fd, &about) != 0 ||
+      std::sscanf(name.c_str() + found + sizeof file_name - 1, "%d", &taken->ordinal) != 1)
     return nullptr;
   taken->bytes = static_cast<std::size_t>(about.st_size);
   taken->is_shareable = true;

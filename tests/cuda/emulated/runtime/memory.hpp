@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include "cuda/emulated/machine.hpp"
 #include "cuda/emulated/runtime/books.hpp"
@@ -19,16 +20,19 @@ inline constexpr std::size_t block_bytes = std::size_t{2} << 20;  // what memory
   return (bytes + block_bytes - 1) / block_bytes * block_bytes;
 }
 
-enum class memory_kind { plain, imported, mapped, variable, pinned, registered, managed };
+enum class memory_kind { plain, imported, mapped, multicast, variable, pinned, registered, managed };
 [[nodiscard]] constexpr bool is_of_host(memory_kind kind) {
   return kind == memory_kind::pinned || kind == memory_kind::registered;
 }
 
-// A file in memory, of whole blocks. Closed with the last who has it.
+class team;  // team.hpp
+
+// A file in memory, of whole blocks, or of a multicast object. Closed with the last who has it.
 struct physical {
   int fd = -1, ordinal = 0;
   std::size_t bytes = 0;
   bool is_shareable = false, is_counted = false;  // among the bytes that the device has
+  std::shared_ptr<team> joined;                   // of a multicast object
   physical() = default;
   physical(physical const&) = delete;
   ~physical();
@@ -37,6 +41,12 @@ struct physical {
 [[nodiscard]] std::shared_ptr<physical> make_physical(int ordinal, std::size_t bytes);
 // One that another process has made; null if it is none. Takes the descriptor.
 [[nodiscard]] std::shared_ptr<physical> adopt(int fd);
+
+// Of files that processes share: what they are called, a number that no other has, and a descriptor of what
+// another process has open, or -1 if that is gone.
+[[nodiscard]] std::string name_of_file(int fd);
+[[nodiscard]] std::uint64_t number_of_file(int fd);
+[[nodiscard]] int open_file_of(int process, int fd, std::uint64_t number);
 
 struct allocation {
   std::uintptr_t begin = 0;

@@ -7,6 +7,7 @@
 #include <list>
 #include <stdexcept>
 
+#include "cuda/emulated/runtime/devices.hpp"
 #include "cuda/emulated/runtime/memory.hpp"
 #include "cuda/emulated/runtime/streams.hpp"
 
@@ -37,7 +38,6 @@ static_assert(sizeof(part_layout) == 64);
 constexpr std::uint32_t wrapper_magic = 0x466243b1, binary_magic = 0xba55ed50;
 constexpr std::uint16_t kind_ptx = 1;
 constexpr std::uint64_t compressed_flags = 0x2000 | 0x8000;  // LZ4, zstd
-constexpr std::uint32_t architecture_here = 80;
 
 struct registered_variable {
   image* of = nullptr;
@@ -78,36 +78,33 @@ module const& image::on(int ordinal) {
   if (found != nullptr) return *found;
   if (ptx.empty())
     throw std::runtime_error(
-        "the program holds no uncompressed PTX for sm_80; compile it with architectures 80-virtual and "
-        "--compress-mode=none");
+        "the program holds no uncompressed PTX for this GPU; compile it with architectures 80-virtual (or "
+        "90-virtual, for COLLX_EMULATED_CAPABILITY=9.0) and --compress-mode=none");
   found = std::make_unique<module>(ptx);
   enter_variables(*this, ordinal);
   return *found;
 }
 
-std::string_view ptx_of(void const* given) {
+void take_ptx(void const* given, image& into) {
   auto const* const wrapper = static_cast<wrapper_layout const*>(given);
-  if (wrapper->magic != wrapper_magic) return {};
+  if (wrapper->magic != wrapper_magic) return;
   auto const* const whole = static_cast<char const*>(wrapper->data);
   binary_layout binary;
   std::memcpy(&binary, whole, sizeof binary);
-  if (binary.magic != binary_magic) return {};
-  std::string_view best;
-  std::uint32_t best_architecture = 0;
+  if (binary.magic != binary_magic) return;
   char const* const end = whole + binary.header_bytes + binary.bytes;
   for (char const* at = whole + binary.header_bytes; at + sizeof(part_layout) <= end;) {
     part_layout part;
     std::memcpy(&part, at, sizeof part);
-    bool const is_of_use = part.kind == kind_ptx && (part.flags & compressed_flags) == 0 &&
-                           part.architecture <= architecture_here && part.architecture >= best_architecture;
-    if (is_of_use) {
-      best = {at + part.header_bytes, static_cast<std::size_t>(part.bytes)};
-      best = best.substr(0, best.find('\0'));  // padded
-      best_architecture = part.architecture;
+    auto const architecture = static_cast<int>(part.architecture);
+    if (part.kind == kind_ptx && (part.flags & compressed_flags) == 0 && architecture <= capability() &&
+        architecture >= into.architecture) {
+      std::string_view const text(at + part.header_bytes, static_cast<std::size_t>(part.bytes));
+      into.ptx = text.substr(0, text.find('\0'));  // padded
+      into.architecture = architecture;
     }
     at += part.header_bytes + part.bytes;
   }
-  return best;
 }
 
 entry* find_entry(void const* function) {
@@ -145,7 +142,7 @@ void** __cudaRegisterFatBinary(void* wrapper) {
   registry& r = registered();
   std::lock_guard const held(r.mutex);
   r.images.emplace_back();
-  r.images.back().ptx = ptx_of(wrapper);
+  take_ptx(wrapper, r.images.back());
   return reinterpret_cast<void**>(&r.images.back());
 }
 void __cudaRegisterFatBinaryEnd(void**) {}

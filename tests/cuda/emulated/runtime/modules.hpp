@@ -15,6 +15,7 @@ namespace emulated::runtime {
 
 struct image {
   std::string_view ptx;                           // empty: there is none for this machine
+  int architecture = 0;                           // that it was made for
   std::map<int, std::unique_ptr<module>> loaded;  // by device
 
   [[nodiscard]] module const& on(int ordinal);
@@ -34,7 +35,8 @@ struct entry {
 [[nodiscard]] kernel const* load(lock& held, entry& what, int ordinal);
 void load_all_modules(lock& held, int ordinal);
 
-// The PTX in a fat binary. Empty if there is none, or it is compressed.
-[[nodiscard]] std::string_view ptx_of(void const* wrapper);
+// Takes the PTX of a fat binary for the highest architecture that this GPU has. Empty if there is none, or it
+// is compressed.
+void take_ptx(void const* wrapper, image& into);
 
 }  // namespace emulated::runtime

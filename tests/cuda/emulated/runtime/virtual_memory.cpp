@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cuda/emulated/runtime/driver.hpp"
+#include "cuda/emulated/runtime/team.hpp"
 
 namespace emulated::runtime::driver {
 
@@ -49,6 +50,14 @@ template <class F>
 }
 
 }  // namespace
+
+CUmemGenericAllocationHandle add_handle(std::shared_ptr<physical> what) {
+  return here().add(std::move(what));
+}
+std::shared_ptr<physical> find_handle(CUmemGenericAllocationHandle handle) {
+  auto const found = here().handles.find(handle);
+  return found == here().handles.end() ? nullptr : found->second;
+}
 
 bool find_reservation(CUdeviceptr at, CUdeviceptr& begin, std::size_t& bytes) {
   auto const behind = here().reservations.upper_bound(at);
@@ -109,7 +118,8 @@ CUresult import_handle(CUmemGenericAllocationHandle* to, void* from, CUmemAlloca
     if (to == nullptr || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_INVALID_VALUE;
     int const fd = fcntl(static_cast<int>(reinterpret_cast<std::intptr_t>(from)), F_DUPFD_CLOEXEC, 0);
     if (fd < 0) return CUDA_ERROR_INVALID_VALUE;
-    auto taken = adopt(fd);
+    auto taken = adopt_team(fd);
+    if (taken == nullptr) taken = adopt(fd);
     if (taken == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *to = here().add(std::move(taken));
     return CUDA_SUCCESS;
@@ -155,11 +165,17 @@ CUresult map(CUdeviceptr at, std::size_t bytes, std::size_t offset, CUmemGeneric
         bytes != found->second->bytes || at % block_bytes != 0 || !find_reservation(at, begin, length) ||
         bytes > length - (at - begin) || memory().overlaps(at, bytes))
       return CUDA_ERROR_INVALID_VALUE;
-    if (!addresses().show(at, *found->second, 0, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+    team const* const joined = found->second->joined.get();
+    if (joined != nullptr && !joined->is_complete()) {
+      complain("cuMemMap", "not all devices are added to the object: on a GPU it waits for them");
+      return CUDA_ERROR_NOT_PERMITTED;
+    }
+    // What is behind a multicast address is for the machine to find.
+    if (joined == nullptr && !addresses().show(at, *found->second, 0, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     allocation made;
     made.begin = at;
     made.bytes = bytes;
-    made.kind = memory_kind::mapped;
+    made.kind = joined != nullptr ? memory_kind::multicast : memory_kind::mapped;
     made.ordinal = found->second->ordinal;
     made.file = found->second;
     memory().enter(std::move(made));

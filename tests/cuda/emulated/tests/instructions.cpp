@@ -24,11 +24,18 @@ bool find_range(std::uintptr_t at, range& found) {
   found = all;
   return true;
 }
+// A multicast address: four words of the first device, and of the second.
+char const* find_replicas(std::uintptr_t at, std::size_t bytes, replicas& found) {
+  if (at < all.begin || at + bytes > all.begin + 32) return "which is no multicast address";
+  found.at[0] = reinterpret_cast<std::byte*>(at), found.at[1] = found.at[0] + 32;
+  found.count = 2;
+  return nullptr;
+}
 }  // namespace emulated
 
 namespace {
 
-constexpr char const* head = ".version 8.7\n.target sm_80\n.address_size 64\n";
+constexpr char const* head = ".version 8.7\n.target sm_90\n.address_size 64\n";
 
 // What the text leaves in its output, one word for each thread. `rest`: of the module, before the kernel.
 struct outcome {
@@ -161,6 +168,20 @@ TEST_CASE("emulated instructions: what they leave") {
       {floats + "cvt.rn.f16.f32 %rs1, %f2;", rs, {bits(2.9802322e-8F)}, 0},
       {floats + "cvt.rn.bf16.f32 %rs1, %f2;", rs, {bits(std::bit_cast<float>(0x3f808000))}, 0x3f80},
       {floats + "cvt.rn.bf16.f32 %rs1, %f2;", rs, {bits(std::bit_cast<float>(0x3f818000))}, 0x3f82},
+      // 8 bits: 448 and 57344 are the largest, 2^-9 and 2^-16 the least.
+      {floats + "cvt.rn.satfinite.e4m3x2.f32 %rs1, %f2, %f3;", rs, {bits(1.F), bits(-448.F)}, 0x38fe},
+      {floats + "cvt.rn.satfinite.e4m3x2.f32 %rs1, %f2, %f3;", rs, {bits(1e9F), bits(-INFINITY)}, 0x7efe},
+      {floats + "cvt.rn.satfinite.e4m3x2.f32 %rs1, %f2, %f3;", rs, {bits(NAN), bits(-0.F)}, 0x7f80},
+      {floats + "cvt.rn.satfinite.e4m3x2.f32 %rs1, %f2, %f3;", rs, {bits(0x1p-9F), bits(0x1p-10F)}, 0x0100},
+      {floats + "cvt.rn.satfinite.e4m3x2.f32 %rs1, %f2, %f3;", rs, {bits(1.0625F), bits(1.1875F)}, 0x383a},
+      {floats + "cvt.rn.satfinite.e5m2x2.f32 %rs1, %f2, %f3;", rs, {bits(1.F), bits(-57344.F)}, 0x3cfb},
+      {floats + "cvt.rn.satfinite.e5m2x2.f32 %rs1, %f2, %f3;", rs, {bits(INFINITY), bits(-61440.F)}, 0x7bfb},
+      {floats + "cvt.rn.satfinite.e5m2x2.f32 %rs1, %f2, %f3;", rs, {bits(NAN), bits(0x1p-16F)}, 0x7f01},
+      {two + "cvt.u16.u32 %rs2, %r2; cvt.rn.f16x2.e4m3x2 %r1, %rs2;", r, {0x7ef8}, 0x5f00dc00},
+      {two + "cvt.u16.u32 %rs2, %r2; cvt.rn.f16x2.e4m3x2 %r1, %rs2;", r, {0x0187}, 0x1800a300},
+      {two + "cvt.u16.u32 %rs2, %r2; cvt.rn.f16x2.e4m3x2 %r1, %rs2;", r, {0x7f80}, 0x7fff8000},
+      {two + "cvt.u16.u32 %rs2, %r2; cvt.rn.f16x2.e5m2x2 %r1, %rs2;", r, {0x7cfb}, 0x7c00fb00},
+      {two + "cvt.rn.satfinite.e4m3x2.f16x2 %rs1, %r2;", rs, {0x3c00dc00}, 0x38f8},
       {floats + "cvt.sat.f32.f32 %f1, %f2;", f, {bits(NAN)}, bits(0.F)},
       {floats + "add.f32 %f1, %f2, %f3;", f, {bits(1.F), bits(2.F)}, bits(3.F)},
       {floats + "add.rz.f32 %f1, %f2, %f3;", f, {bits(1.F), bits(1e-9F)}, bits(1.F)},
@@ -206,6 +227,34 @@ TEST_CASE("emulated instructions: what they leave") {
     CHECK(done.fault == "");
     CHECK(done.words[0] == each.result);
   }
+}
+
+TEST_CASE("emulated instructions: what the switch adds up, and spreads") {
+  auto const words = [](std::uint64_t first, std::uint64_t second) {
+    return std::vector<std::uint64_t>{first, 0, 0, 0, second, 0, 0, 0};
+  };
+  auto const left = [](std::string const& body, std::vector<std::uint64_t> const& input) {
+    outcome const done = run(body, input);
+    CHECK(done.fault == "");
+    return done.words[0];
+  };
+  CHECK(left("multimem.ld_reduce.relaxed.sys.global.add.f32 %f1, [%rd1]; st.global.f32 [%rd0], %f1;",
+             words(bits(1.5F), bits(-4.F))) == bits(-2.5F));
+  // In floats: 2048 + 1 is no number of 16 bits, and neither is 2049; to even.
+  CHECK(left("multimem.ld_reduce.relaxed.sys.global.add.acc::f32.f16x2 %r1, [%rd1]; st.global.u32 [%rd0], "
+             "%r1;",
+             words(0x68003c00, 0x3c003c00)) == 0x68004000);
+  CHECK(left("multimem.ld_reduce.relaxed.sys.global.add.acc::f32.v2.bf16x2 {%r2, %r1}, [%rd1]; "
+             "st.global.u32 [%rd0], %r1;",
+             words(0x3f80bf80ull << 32, 0x4000bf80ull << 32)) == 0x4040c000);
+  CHECK(left("multimem.st.relaxed.sys.global.v2.f32 [%rd1+8], {0f3F800000, 0f40000000}; ld.u64 %rd2, "
+             "[%rd1+40]; st.global.u64 [%rd0], %rd2;",
+             {}) == (bits(2.F) << 32 | bits(1.F)));
+  std::string const beyond = run("multimem.st.relaxed.sys.global.f32 [%rd1+32], 0f3F800000;").fault;
+  CHECK(beyond.find("invalid store of multimem.st of 4 bytes") == 0);
+  CHECK(beyond.find("no multicast address") != std::string::npos);
+  CHECK(run("multimem.ld_reduce.relaxed.sys.global.add.v2.f32 {%f1, %f2}, [%rd1+4];")
+            .fault.find("misaligned") == 0);
 }
 
 TEST_CASE("emulated threads: a barrier parts what is before it from what is behind") {
