@@ -5,8 +5,9 @@
 //   multicast_buffer<float> gradient(world, gpu, count);     collective
 //   all_reduce_in_switch(gpu, gradient, on(stream))          in place; the sum
 //
-// Ranks are threads or processes. Where they share a GPU, or switch, driver or GPUs cannot do it, the buffer
-// is ordinary memory of the GPU and the call an ordinary all_reduce in place. float, float16 and bfloat16.
+// Ranks are threads or processes. Where they share a GPU, where switch, driver or GPUs cannot do it, or where
+// the program was compiled for GPUs that cannot, the buffer is ordinary memory of the GPU and the call an
+// ordinary all_reduce in place. float, float16 and bfloat16.
 // The order in which the switch adds is its own: sums of floats may differ in the last bits from those of
 // other algorithms, though not between ranks.
 #pragma once
@@ -21,6 +22,44 @@
 #include "collx/transport/cuda/multicast.cuh"
 
 namespace collx::inline abi_1 {
+
+namespace detail {
+
+using switch_meeting = contract::barrier::member<algo::direct_one_shot>;
+
+template <class T, class Port>
+__global__ void __launch_bounds__(exec::lane_threads_max, 1)
+    reduce_in_switch(__grid_constant__ typename Port::group const group,
+                     __grid_constant__ exec::chunk_map const nothing, device::multimem<T> const memory,
+                     std::size_t vectors) {
+  __shared__ exec::lane_workspace shared;
+  device::block_team team;
+  Port const port(group, static_cast<int>(blockIdx.x));
+  if (!exec::may_begin(team, port, shared)) return;
+  exec::no_operator const none;
+  exec::meeting_machine<device::block_team, Port> machine(team, port, shared, nothing, none);
+  (void)exec::reduce_replicas<switch_meeting>(machine, team, nothing.where(), memory, vectors,
+                                              static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
+}
+
+template <class T, class Port>
+inline device::listed_kernel const switch_kernel{reinterpret_cast<void const*>(&reduce_in_switch<T, Port>)};
+
+// Denies, too, where the kernel was compiled for GPUs that lack the instructions, and the driver has
+// translated its PTX for this one: it would do nothing, and every rank would keep its own numbers.
+template <class T>
+struct switch_driver : transport::cuda_parts::cuda_multicast {
+  [[nodiscard]] bool can_multicast(int device) const noexcept {
+    constexpr int compiled_for_min = 90;  // of the PTX
+    cudaFuncAttributes about{};
+    return cuda_multicast::can_multicast(device) &&
+           cudaFuncGetAttributes(&about, switch_kernel<T, transport::windows::lane_port>.function()) ==
+               cudaSuccess &&
+           about.ptxVersion >= compiled_for_min;
+  }
+};
+
+}  // namespace detail
 
 // Zeroed. Also a buffer like any other, which kernels of peers in this process can read. Made and destroyed
 // by all ranks together, with no kernel of the group in flight; destroyed before both communicators.
@@ -64,7 +103,7 @@ class multicast_buffer {
   [[nodiscard]] std::size_t vectors() const noexcept { return vectors_; }
 
  private:
-  using driver = transport::cuda_parts::cuda_multicast;
+  using driver = detail::switch_driver<T>;
 
   [[nodiscard]] static std::size_t vectors_of(std::size_t count) {
     constexpr std::size_t of_vector = device::detail::vector_bytes / sizeof(T);
@@ -143,26 +182,6 @@ class multicast_buffer {
 };
 
 namespace detail {
-
-using switch_meeting = contract::barrier::member<algo::direct_one_shot>;
-
-template <class T, class Port>
-__global__ void __launch_bounds__(exec::lane_threads_max, 1)
-    reduce_in_switch(__grid_constant__ typename Port::group const group,
-                     __grid_constant__ exec::chunk_map const nothing, device::multimem<T> const memory,
-                     std::size_t vectors) {
-  __shared__ exec::lane_workspace shared;
-  device::block_team team;
-  Port const port(group, static_cast<int>(blockIdx.x));
-  if (!exec::may_begin(team, port, shared)) return;
-  exec::no_operator const none;
-  exec::meeting_machine<device::block_team, Port> machine(team, port, shared, nothing, none);
-  (void)exec::reduce_replicas<switch_meeting>(machine, team, nothing.where(), memory, vectors,
-                                              static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
-}
-
-template <class T, class Port>
-inline device::listed_kernel const switch_kernel{reinterpret_cast<void const*>(&reduce_in_switch<T, Port>)};
 
 // Blocks: as many as there are lines for, and no more than lanes, the same on all ranks.
 template <class T>

@@ -11,8 +11,8 @@ template <class T>
 inline constexpr bool has_multimem =
     std::is_same_v<T, float> || std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
 
-// Memory of exec/multicast_lane.hpp at a multicast address. On a device that has no such instructions nobody
-// gets one (transport/cuda/multicast.cuh), and the members do nothing.
+// Memory of exec/multicast_lane.hpp at a multicast address. Compiled for a device that has no such
+// instructions the members do nothing, and nobody gets one (switch_driver in collective/gpu_multicast.cuh).
 template <class T>
 struct multimem {
   static_assert(has_multimem<T>);
