@@ -59,8 +59,7 @@ struct pair_in_floats {
 template <class Sum>
 void add_up(thread& t, i const& o) {
   using word = typename Sum::word;
-  replicas const all =
-      find_all(t, bits_of(t, o.from[0]), sizeof(word) * o.elements, "load of multimem.ld_reduce");
+  replicas const all = find_all(t, bits_of(t, o.from[0]), sizeof(word) * o.elements, "multimem.ld_reduce");
   for (std::uint8_t k = 0; k < o.elements; ++k) {
     Sum sum(load<word>(all.at[0] + k * sizeof(word)));
     for (unsigned r = 1; r < all.count; ++r) sum.add(Sum(load<word>(all.at[r] + k * sizeof(word))));
@@ -70,7 +69,7 @@ void add_up(thread& t, i const& o) {
 
 template <class Word>
 void spread(thread& t, i const& o) {
-  replicas const all = find_all(t, bits_of(t, o.to), sizeof(Word) * o.elements, "store of multimem.st");
+  replicas const all = find_all(t, bits_of(t, o.to), sizeof(Word) * o.elements, "multimem.st");
   for (unsigned r = 0; r < all.count; ++r)
     for (std::uint8_t k = 0; k < o.elements; ++k)
       store(all.at[r] + k * sizeof(Word), get<Word>(t, o.elements == 1 ? o.from[0] : o.parts[k]));

@@ -3,8 +3,6 @@
 #include <cstdint>
 
 #include <cuda_runtime.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "cuda/emulated/tests/expect.hpp"
 
@@ -17,18 +15,6 @@ __global__ void hand_over(int* at) {
   room[threadIdx.x] = static_cast<int>(threadIdx.x);
   __syncthreads();
   if (threadIdx.x == 0) *at = room[blockDim.x - 1];
-}
-
-// A failure is for good, so each has a process of its own.
-template <class F>
-void in_a_child(F const& f, char const* what) {
-  pid_t const child = fork();
-  if (child == 0) {
-    f();
-    _exit(0);
-  }
-  int outcome = 1;
-  expect(waitpid(child, &outcome, 0) == child && outcome == 0, what);
 }
 
 void fails(int* at, cudaError_t wanted) {

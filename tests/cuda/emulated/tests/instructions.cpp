@@ -251,7 +251,7 @@ TEST_CASE("emulated instructions: what the switch adds up, and spreads") {
              "[%rd1+40]; st.global.u64 [%rd0], %rd2;",
              {}) == (bits(2.F) << 32 | bits(1.F)));
   std::string const beyond = run("multimem.st.relaxed.sys.global.f32 [%rd1+32], 0f3F800000;").fault;
-  CHECK(beyond.find("invalid store of multimem.st of 4 bytes") == 0);
+  CHECK(beyond.find("invalid multimem.st of 4 bytes") == 0);
   CHECK(beyond.find("no multicast address") != std::string::npos);
   CHECK(run("multimem.ld_reduce.relaxed.sys.global.add.v2.f32 {%f1, %f2}, [%rd1+4];")
             .fault.find("misaligned") == 0);
