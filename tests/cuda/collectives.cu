@@ -11,6 +11,7 @@
 
 #include "gpu.hpp"
 #include "misuse.cuh"
+#include "switch.cuh"
 #include "watched.hpp"
 
 namespace {
@@ -204,30 +205,6 @@ void try_requests(gpu_communicator& gpu, stream const& s) {
   gpu.synchronize(on(s.id));
 }
 
-// In the switch where there is one, else as any other: the same sums.
-template <class Transport, class T>
-void try_switch(communicator<Transport>& host, gpu_communicator& gpu, stream const& s) {
-  for (std::size_t const count : {std::size_t{3}, std::size_t{30'000}}) {
-    multicast_buffer<T> data(host, gpu, count);
-    std::vector<T> mine(count), got(count);
-    for (std::size_t i = 0; i < count; ++i)
-      mine[i] = static_cast<T>(static_cast<float>(i % 16) + static_cast<float>(gpu.rank()));
-    buffer<T>::fill(data.data(), mine);
-    all_reduce_in_switch(gpu, data, on(s.id));
-    gpu.synchronize(on(s.id));
-    require(cudaMemcpy(got.data(), data.data(), count * sizeof(T), cudaMemcpyDeviceToHost), "cudaMemcpy");
-    int gpus = 0;
-    require(cudaGetDeviceCount(&gpus), "cudaGetDeviceCount");
-    if (expects_switch && gpu.size() > 1 && gpu.size() <= gpus)
-      check(data.in_switch(), "the switch was not taken");
-    auto const ranks = static_cast<float>(gpu.size());
-    for (std::size_t i = 0; i < count; ++i)
-      check(static_cast<float>(got[i]) == ranks * static_cast<float>(i % 16) + ranks * (ranks - 1) / 2,
-            data.in_switch() ? "all_reduce in the switch" : "all_reduce in place of one in the switch");
-    barrier(host);
-  }
-}
-
 // Packets of the other width.
 template <class Transport>
 void try_wide_packets(communicator<Transport>& host, stream const& s) {
@@ -315,6 +292,7 @@ void one_rank(communicator<Transport>& host) {
   try_wide_packets(host, s);
   gpu_test::try_abort(host, s);
   gpu_test::try_left_out_call(host, s);
+  gpu_test::try_left_switch(host, s);
   gpu_communicator gpu(host, chosen);
   try_all_reduce<algo::direct_one_shot>(gpu, s, "direct_one_shot");
   try_all_reduce<algo::direct_two_shot>(gpu, s, "direct_two_shot");
@@ -325,9 +303,10 @@ void one_rank(communicator<Transport>& host) {
   try_heap(gpu, s);
   barrier(host);
   gpu_test::try_registered(host, gpu, s);
-  try_switch<Transport, float>(host, gpu, s);
-  try_switch<Transport, float16>(host, gpu, s);
-  try_switch<Transport, bfloat16>(host, gpu, s);
+  gpu_test::try_switch<float>(host, gpu, s, expects_switch);
+  gpu_test::try_switch<float16>(host, gpu, s, expects_switch);
+  gpu_test::try_switch<bfloat16>(host, gpu, s, expects_switch);
+  gpu_test::try_switch_graph(host, gpu, s);
   try_graph(host, gpu, s);
   try_requests(gpu, s);
   barrier(host);

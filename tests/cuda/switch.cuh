@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// all_reduce in the switch between GPUs, where there is one, else as any other: the same sums, from calls and
+// from graphs, and no rank that waits for one which has gone.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <collx/collx.hpp>
+#include <collx/gpu.cuh>
+
+#include "gpu.hpp"
+
+namespace gpu_test {
+
+using namespace collx;
+
+// A buffer of which every rank knows the sum: whole numbers of few bits.
+template <class T>
+class switched {
+ public:
+  template <class Transport>
+  switched(communicator<Transport>& host, gpu_communicator& gpu, std::size_t count)
+      : data(host, gpu, count), ranks_(gpu.size()) {
+    std::vector<T> mine(count);
+    for (std::size_t i = 0; i < count; ++i)
+      mine[i] = static_cast<T>(static_cast<float>(i % 16) + static_cast<float>(gpu.rank()));
+    buffer<T>::fill(data.data(), mine);
+  }
+  // After so many calls: all ranks have the same from the first one on.
+  void check_sums(int calls, char const* what) const {
+    std::vector<T> got(data.size());
+    require(cudaMemcpy(got.data(), data.data(), got.size() * sizeof(T), cudaMemcpyDeviceToHost),
+            "cudaMemcpy");
+    auto const ranks = static_cast<float>(ranks_);
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      float expected = ranks * static_cast<float>(i % 16) + ranks * (ranks - 1) / 2;
+      for (int k = 1; k < calls; ++k) expected *= ranks;
+      check(static_cast<float>(got[i]) == expected,
+            std::string(what) + (data.in_switch() ? " in the switch" : " in place of one in the switch"));
+    }
+  }
+
+  multicast_buffer<T> data;
+
+ private:
+  rank_t ranks_;
+};
+
+// `must`: fails if ranks with GPUs of their own do not take the switch.
+template <class T, class Transport>
+void try_switch(communicator<Transport>& host, gpu_communicator& gpu, stream const& s, bool must) {
+  int gpus = 0;
+  require(cudaGetDeviceCount(&gpus), "cudaGetDeviceCount");
+  for (std::size_t const count : {std::size_t{3}, std::size_t{30'000}}) {
+    switched<T> one(host, gpu, count);
+    if (must && gpu.size() > 1 && gpu.size() <= gpus) check(one.data.in_switch(), "the switch was not taken");
+    all_reduce_in_switch(gpu, one.data, on(s.id));
+    gpu.synchronize(on(s.id));
+    one.check_sums(1, "all_reduce");
+    barrier(host);
+  }
+}
+
+// Two calls in a row, replayed.
+template <class Transport>
+void try_switch_graph(communicator<Transport>& host, gpu_communicator& gpu, stream const& s) {
+  switched<float> one(host, gpu, 1000);
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t ready = nullptr;
+  require(cudaStreamBeginCapture(s.id, cudaStreamCaptureModeThreadLocal), "begin of capture");
+  for (int i = 0; i < 2; ++i) all_reduce_in_switch(gpu, one.data, on(s.id));
+  require(cudaStreamEndCapture(s.id, &graph), "end of capture");
+  require(cudaGraphInstantiate(&ready, graph, 0), "instantiation");
+  require(cudaGraphUpload(ready, s.id), "upload");
+  require(cudaStreamSynchronize(s.id), "upload");
+  barrier(host);  // nobody's kernel waits while another rank still makes its graph
+  for (int i = 0; i < 2; ++i) require(cudaGraphLaunch(ready, s.id), "replay");
+  gpu.synchronize(on(s.id));
+  one.check_sums(4, "a graph of all_reduces");
+  barrier(host);
+  (void)cudaGraphExecDestroy(ready);
+  (void)cudaGraphDestroy(graph);
+  barrier(host);  // the same of one that destroys its own
+}
+
+// The last rank leaves by an exception while the kernels of the others wait for it: they are told.
+template <class Transport>
+void try_left_switch(communicator<Transport>& host, stream const& s) {
+  if (host.size() == 1) return;
+  gpu_communicator gpu(host);
+  bool told = false;
+  try {
+    switched<float> one(host, gpu, 1000);
+    if (gpu.rank() == gpu.size() - 1) throw std::runtime_error("leaves");
+    all_reduce_in_switch(gpu, one.data, on(s.id));
+    gpu.synchronize(on(s.id));
+  } catch (error const& e) {
+    told = e.code() == status::aborted;
+  } catch (std::runtime_error const&) {
+    told = gpu.rank() == gpu.size() - 1;
+  }
+  check(told, "that a rank has left before an all_reduce in the switch is not told");
+  barrier(host);
+}
+
+}  // namespace gpu_test
