@@ -21,10 +21,11 @@ class switched {
  public:
   template <class Transport>
   switched(communicator<Transport>& host, gpu_communicator& gpu, std::size_t count)
-      : data(host, gpu, count), ranks_(gpu.size()) {
-    std::vector<T> mine(count);
-    for (std::size_t i = 0; i < count; ++i)
-      mine[i] = static_cast<T>(static_cast<float>(i % 16) + static_cast<float>(gpu.rank()));
+      : data(host, gpu, count), rank_(gpu.rank()), ranks_(gpu.size()) {}
+  void fill() {
+    std::vector<T> mine(data.size());
+    for (std::size_t i = 0; i < mine.size(); ++i)
+      mine[i] = static_cast<T>(static_cast<float>(i % 16) + static_cast<float>(rank_));
     buffer<T>::fill(data.data(), mine);
   }
   // After so many calls: all ranks have the same from the first one on.
@@ -44,10 +45,11 @@ class switched {
   multicast_buffer<T> data;
 
  private:
-  rank_t ranks_;
+  rank_t rank_, ranks_;
 };
 
-// `must`: fails if ranks with GPUs of their own do not take the switch.
+// The last rank has its numbers when the kernels of the others run already. `must`: fails if ranks with GPUs
+// of their own do not take the switch.
 template <class T, class Transport>
 void try_switch(communicator<Transport>& host, gpu_communicator& gpu, stream const& s, bool must) {
   int gpus = 0;
@@ -55,7 +57,14 @@ void try_switch(communicator<Transport>& host, gpu_communicator& gpu, stream con
   for (std::size_t const count : {std::size_t{3}, std::size_t{30'000}}) {
     switched<T> one(host, gpu, count);
     if (must && gpu.size() > 1 && gpu.size() <= gpus) check(one.data.in_switch(), "the switch was not taken");
-    all_reduce_in_switch(gpu, one.data, on(s.id));
+    auto const begin = [&] {
+      one.fill();
+      all_reduce_in_switch(gpu, one.data, on(s.id));
+    };
+    bool const is_last = gpu.rank() == gpu.size() - 1;
+    if (!is_last) begin();
+    barrier(host);
+    if (is_last) begin();
     gpu.synchronize(on(s.id));
     one.check_sums(1, "all_reduce");
     barrier(host);
@@ -66,6 +75,7 @@ void try_switch(communicator<Transport>& host, gpu_communicator& gpu, stream con
 template <class Transport>
 void try_switch_graph(communicator<Transport>& host, gpu_communicator& gpu, stream const& s) {
   switched<float> one(host, gpu, 1000);
+  one.fill();
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t ready = nullptr;
   require(cudaStreamBeginCapture(s.id, cudaStreamCaptureModeThreadLocal), "begin of capture");
