@@ -25,8 +25,9 @@ struct port_range {
     char const* const text = std::getenv("COLLX_PORTS");
     if (text == nullptr) return chosen;
     char const* at = text;
-    if (!parse_port(at, chosen.first) || *at++ != ':' || !parse_port(at, chosen.last) || *at != '\0' ||
-        chosen.last < chosen.first)
+    bool const has_first = parse_port(at, chosen.first) && *at == ':';
+    if (has_first) ++at;
+    if (!has_first || !parse_port(at, chosen.last) || *at != '\0' || chosen.last < chosen.first)
       throw_error(status::bad_argument,
                   "COLLX_PORTS is \"%.60s\"; set it to the lowest and the highest port that ranks may listen "
                   "at, as in "
