@@ -17,9 +17,9 @@ root=$(mktemp -d "${TMPDIR:-/tmp}/collx-fresh-root.XXXXXX")
 chmod 755 "$root"  # apt drops privileges and must still get in
 clean_up() {
   local mounted
-  for mounted in dev/shm dev proc; do
-    ! mountpoint -q "$root/$mounted" || umount "$root/$mounted"
-  done
+  # The last first; some are the tests' own (ip netns).
+  awk -v root="$root/" 'index($2, root) == 1 { print $2 }' /proc/mounts | tac |
+    while read -r mounted; do umount "$mounted"; done
   rm -rf --one-file-system "$root"
 }
 trap clean_up EXIT
@@ -48,6 +48,8 @@ take_apt_settings
 mount -t proc none "$root/proc"
 mount --bind /dev "$root/dev"
 mount -t tmpfs none "$root/dev/shm"
+mount -t sysfs none "$root/sys"
+[ -s "$root/etc/hosts" ] || printf '127.0.0.1 localhost\n::1 localhost ip6-localhost\n' >"$root/etc/hosts"
 git clone --quiet . "$root/srv/collx"
 echo "made in $((SECONDS - began)) s, $(chroot "$root" dpkg-query -f '.\n' -W | wc -l) packages"
 
