@@ -152,11 +152,11 @@ execute_function atomic_of(std::string const& what) {
   }
 }
 
-std::uint8_t order_of(statement const& s, bool loads) {
+std::uint8_t order_of(statement const& s) {
   if (s.has("acquire")) return acquires;
   if (s.has("release")) return releases;
   if (s.has("volatile") || s.has("relaxed") || s.has("mmio")) return relaxed;
-  return (void)loads, plain;
+  return plain;
 }
 
 void set_type(statement const& s, i& o) {
@@ -208,13 +208,13 @@ execute_function decode_memory(statement const& s, instruction& o) {
   std::string const& op = s.opcode[0];
   if (s.last() == "b128" && (op == "ld" || op == "st")) return op == "ld" ? load_pair : store_pair;
   if (op == "ld" || op == "ldu") {
-    o.detail = order_of(s, true);
+    o.detail = order_of(s);
     set_type(s, o);
     o.parts = s.operands[0].vector;
     return load_one;
   }
   if (op == "st") {
-    o.detail = order_of(s, false);
+    o.detail = order_of(s);
     set_type(s, o);
     o.parts = s.operands[1].vector;
     return store_one;

@@ -41,7 +41,6 @@ declaration declare(tokens& in) {
     } else if (word != ".ptr" && word != ".global" && word != ".shared" && word != ".const" &&
                word != ".local") {
       d.element_bytes = bytes_of_type(word.substr(1));
-      alignment = std::max(alignment, std::size_t{0});
     }
   }
   d.name = in.take();
@@ -179,11 +178,11 @@ class reader {
     }
     read_body(f);
     if (is_kernel) {
-      k.name = f.name, k.parameters = f.parameters, k.parameter_bytes = f.parameter_bytes, k.body = &f;
+      k.name = f.name, k.parameters = f.parameters, k.parameter_bytes = f.parameter_bytes;
       into_.kernels[f.name] = k;
     }
     auto& slot = into_.functions[f.name];
-    if (slot != nullptr) *slot = std::move(f), into_.fix_kernel(*slot);
+    if (slot != nullptr) *slot = std::move(f);
     else slot = std::move(made);
   }
 
@@ -213,10 +212,6 @@ program::program()
   if (memory == MAP_FAILED) throw std::runtime_error("no memory for the variables of a module");
 }
 program::~program() { munmap(memory, memory_bytes); }
-
-void program::fix_kernel(function& f) {
-  if (auto const found = kernels.find(f.name); found != kernels.end()) found->second.body = &f;
-}
 
 module::module(std::string_view ptx) :program_(std::make_unique<program>()) {
   program_->text = ptx;

@@ -124,7 +124,6 @@ struct program {
   std::mutex mutex;
   static constexpr std::uint64_t behind_all = ~std::uint64_t{0};  // where dynamic shared memory begins
 
-  void fix_kernel(function& f);
   program();
   ~program();
   program(program const&) = delete;
@@ -174,7 +173,6 @@ inline std::size_t bytes_of_type(std::string_view type) {
   int bits = 0;
   for (std::size_t i = digits; i < type.size() && type[i] >= '0' && type[i] <= '9'; ++i)
     bits = bits * 10 + (type[i] - '0');
-  if (type.substr(digits).find("x2") != std::string_view::npos) bits *= type.starts_with('e') ? 0 : 2;
   return static_cast<std::size_t>(bits) / 8;
 }
 

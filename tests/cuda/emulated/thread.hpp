@@ -93,13 +93,13 @@ void leave(thread& t);  // the frame
 [[nodiscard, gnu::noinline]] inline std::uint64_t read_other(thread const& t, source const& s) {
   switch (s.kind) {
     case source_kind::constant: return s.bits;
-    case source_kind::reg: return t.registers[s.index] + s.bits;
     case source_kind::shared:
       return t.of->shared_begin() + (s.bits >= program::behind_all ? t.of->dynamic_at() : s.bits);
     case source_kind::local: return reinterpret_cast<std::uintptr_t>(t.local) + s.bits;
     case source_kind::given: return reinterpret_cast<std::uintptr_t>(t.of->of->parameters.data()) + s.bits;
     case source_kind::parameter: return reinterpret_cast<std::uintptr_t>(t.parameters) + s.bits;
     case source_kind::special: return read_special(t, static_cast<special_register>(s.index));
+    case source_kind::reg:  // bits_of()
     case source_kind::none: break;
   }
   return 0;

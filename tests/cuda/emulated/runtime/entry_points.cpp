@@ -14,49 +14,39 @@ struct entry_point {
   void* function;
 };
 
-template <class F>
-[[nodiscard]] void* any(F* f) {
+// Pointer: of the type that programs take it for.
+template <class Pointer>
+[[nodiscard]] void* as(Pointer f) {
   return reinterpret_cast<void*>(f);
 }
 
-// Each is of the type that programs take it for.
 [[nodiscard]] entry_point const* find(char const* name) {
   static entry_point const points[] = {
-      {"cuDeviceGetAttribute", 2000,
-       any<std::remove_pointer_t<PFN_cuDeviceGetAttribute_v2000>>(driver::get_device_attribute)},
-      {"cuPointerGetAttribute", 4000,
-       any<std::remove_pointer_t<PFN_cuPointerGetAttribute_v4000>>(driver::get_pointer_attribute)},
-      {"cuPointerGetAttributes", 7000,
-       any<std::remove_pointer_t<PFN_cuPointerGetAttributes_v7000>>(driver::get_pointer_attributes)},
-      {"cuMemGetAddressRange", 3020,
-       any<std::remove_pointer_t<PFN_cuMemGetAddressRange_v3020>>(driver::get_address_range)},
-      {"cuStreamWaitValue32", 11070,
-       any<std::remove_pointer_t<PFN_cuStreamWaitValue32_v11070>>(driver::wait_value)},
-      {"cuStreamWriteValue32", 11070,
-       any<std::remove_pointer_t<PFN_cuStreamWriteValue32_v11070>>(driver::write_value)},
+      {"cuDeviceGetAttribute", 2000, as<PFN_cuDeviceGetAttribute_v2000>(driver::get_device_attribute)},
+      {"cuPointerGetAttribute", 4000, as<PFN_cuPointerGetAttribute_v4000>(driver::get_pointer_attribute)},
+      {"cuPointerGetAttributes", 7000, as<PFN_cuPointerGetAttributes_v7000>(driver::get_pointer_attributes)},
+      {"cuMemGetAddressRange", 3020, as<PFN_cuMemGetAddressRange_v3020>(driver::get_address_range)},
+      {"cuStreamWaitValue32", 11070, as<PFN_cuStreamWaitValue32_v11070>(driver::wait_value)},
+      {"cuStreamWriteValue32", 11070, as<PFN_cuStreamWriteValue32_v11070>(driver::write_value)},
       {"cuMemGetAllocationGranularity", 10020,
-       any<std::remove_pointer_t<PFN_cuMemGetAllocationGranularity_v10020>>(driver::get_granularity)},
-      {"cuMemCreate", 10020, any<std::remove_pointer_t<PFN_cuMemCreate_v10020>>(driver::create)},
-      {"cuMemRelease", 10020, any<std::remove_pointer_t<PFN_cuMemRelease_v10020>>(driver::release)},
+       as<PFN_cuMemGetAllocationGranularity_v10020>(driver::get_granularity)},
+      {"cuMemCreate", 10020, as<PFN_cuMemCreate_v10020>(driver::create)},
+      {"cuMemRelease", 10020, as<PFN_cuMemRelease_v10020>(driver::release)},
       {"cuMemExportToShareableHandle", 10020,
-       any<std::remove_pointer_t<PFN_cuMemExportToShareableHandle_v10020>>(driver::export_handle)},
+       as<PFN_cuMemExportToShareableHandle_v10020>(driver::export_handle)},
       {"cuMemImportFromShareableHandle", 10020,
-       any<std::remove_pointer_t<PFN_cuMemImportFromShareableHandle_v10020>>(driver::import_handle)},
-      {"cuMemAddressReserve", 10020,
-       any<std::remove_pointer_t<PFN_cuMemAddressReserve_v10020>>(driver::reserve)},
-      {"cuMemAddressFree", 10020,
-       any<std::remove_pointer_t<PFN_cuMemAddressFree_v10020>>(driver::free_address)},
-      {"cuMemMap", 10020, any<std::remove_pointer_t<PFN_cuMemMap_v10020>>(driver::map)},
-      {"cuMemUnmap", 10020, any<std::remove_pointer_t<PFN_cuMemUnmap_v10020>>(driver::unmap)},
+       as<PFN_cuMemImportFromShareableHandle_v10020>(driver::import_handle)},
+      {"cuMemAddressReserve", 10020, as<PFN_cuMemAddressReserve_v10020>(driver::reserve)},
+      {"cuMemAddressFree", 10020, as<PFN_cuMemAddressFree_v10020>(driver::free_address)},
+      {"cuMemMap", 10020, as<PFN_cuMemMap_v10020>(driver::map)},
+      {"cuMemUnmap", 10020, as<PFN_cuMemUnmap_v10020>(driver::unmap)},
       {"cuMulticastGetGranularity", 12010,
-       any<std::remove_pointer_t<PFN_cuMulticastGetGranularity_v12010>>(driver::get_multicast_granularity)},
-      {"cuMulticastCreate", 12010,
-       any<std::remove_pointer_t<PFN_cuMulticastCreate_v12010>>(driver::create_multicast)},
-      {"cuMulticastAddDevice", 12010,
-       any<std::remove_pointer_t<PFN_cuMulticastAddDevice_v12010>>(driver::add_device)},
-      {"cuMulticastBindMem", 12010, any<std::remove_pointer_t<PFN_cuMulticastBindMem_v12010>>(driver::bind)},
-      {"cuMulticastUnbind", 12010, any<std::remove_pointer_t<PFN_cuMulticastUnbind_v12010>>(driver::unbind)},
-      {"cuMemSetAccess", 10020, any<std::remove_pointer_t<PFN_cuMemSetAccess_v10020>>(driver::set_access)},
+       as<PFN_cuMulticastGetGranularity_v12010>(driver::get_multicast_granularity)},
+      {"cuMulticastCreate", 12010, as<PFN_cuMulticastCreate_v12010>(driver::create_multicast)},
+      {"cuMulticastAddDevice", 12010, as<PFN_cuMulticastAddDevice_v12010>(driver::add_device)},
+      {"cuMulticastBindMem", 12010, as<PFN_cuMulticastBindMem_v12010>(driver::bind)},
+      {"cuMulticastUnbind", 12010, as<PFN_cuMulticastUnbind_v12010>(driver::unbind)},
+      {"cuMemSetAccess", 10020, as<PFN_cuMemSetAccess_v10020>(driver::set_access)},
   };
   for (entry_point const& each : points)
     if (std::strcmp(each.name, name) == 0) return &each;
