@@ -13,6 +13,15 @@ function(configure_build_and_run)
   run(${WORK}/build/consumer)
 endfunction()
 
+# A macro: it ends the caller, who is this file.
+macro(need_pkg_config)
+  find_program(pkg_config NAMES pkg-config pkgconf)
+  if(NOT pkg_config)
+    message(STATUS "SKIPPED: no pkg-config")
+    return()
+  endif()
+endmacro()
+
 # Installs, and moves what was installed, as those do who pack it. Every header must be there, also those that no
 # consumer here includes.
 function(install_and_move)
@@ -67,11 +76,7 @@ elseif(WAY STREQUAL "find_package")
   configure_build_and_run(-DCMAKE_PREFIX_PATH=${WORK}/moved -DCOLLX_VERSION=${VERSION})
 
 elseif(WAY STREQUAL "pkg_config")
-  find_program(pkg_config NAMES pkg-config pkgconf)
-  if(NOT pkg_config)
-    message(STATUS "SKIPPED: no pkg-config")
-    return()
-  endif()
+  need_pkg_config()
   install_and_move()
   set(ENV{PKG_CONFIG_PATH} ${WORK}/moved/share/pkgconfig)
   run(${pkg_config} --exact-version=${VERSION} collx)
@@ -89,11 +94,7 @@ elseif(WAY STREQUAL "pkg_config")
   run(${WORK}/consumer)
 
 elseif(WAY STREQUAL "chosen_folders")
-  find_program(pkg_config NAMES pkg-config pkgconf)
-  if(NOT pkg_config)
-    message(STATUS "SKIPPED: no pkg-config")
-    return()
-  endif()
+  need_pkg_config()
   # CMake refuses to install headers into the sources, where this build may be.
   file(COPY ${SOURCE}/CMakeLists.txt ${SOURCE}/LICENSE ${SOURCE}/cmake ${SOURCE}/include DESTINATION ${WORK}/source)
   # What is given relative to the prefix moves with it, and what is given as an absolute path stays where it is.

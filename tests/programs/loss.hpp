@@ -94,4 +94,14 @@ std::string survives(std::uint64_t seed, int& lost, Run const& run) {
   return {};
 }
 
+// The same for so many seeds of a test.
+template <class Run>
+void survive_seeds(std::uint64_t count, char const* test, Run const& run) {
+  (void)oracle::reference::get();  // once, and not in every process
+  int lost = 0;
+  seeds::for_each_seed(count, test, [&](std::uint64_t seed) { return survives(seed, lost, run); });
+  MESSAGE("ranks that were killed: " << lost);
+  CHECK(lost > 0);
+}
+
 }  // namespace programs

@@ -27,6 +27,14 @@ using communicator = collx::communicator<over_shm::transport>;
 // A process that a sanitizer watches takes a tenth of a second to start: some of them.
 constexpr std::uint64_t kill_stride = sample::is_sample ? 3 : 1;
 
+// Everybody is there, and knows everybody, when one is killed.
+void lose(collx::communicator<collx::transport::shm>& comm, arrivals& met, rank_t victim) {
+  collx::barrier(comm);
+  met.come();
+  met.wait_for(comm.size());
+  if (comm.rank() == victim) raise(SIGKILL);
+}
+
 }  // namespace
 
 TEST_CASE("shm: every survivor of a killed rank gets an error that names it, whatever the schedule") {
@@ -65,10 +73,7 @@ TEST_CASE("shm: a rank is noticed that is killed while others wait for it to rea
   auto const codes = watched::on_processes(
       2,
       [&](auto& comm) {
-        collx::barrier(comm);
-        met->come();
-        met->wait_for(2);
-        if (comm.rank() == 1) raise(SIGKILL);
+        lose(comm, *met, 1);
         std::vector<int> more_than_fits(100'000);
         status const outcome = collx::try_broadcast<collx::algo::chain>(comm, more_than_fits, 0);
         return outcome == status::peer_lost && comm.failure().peer == 1 ? 0 : 1;
@@ -83,10 +88,7 @@ TEST_CASE("shm: so is the receiver of a message that is staged, while others of 
   auto const codes = watched::on_processes(
       3,
       [&](auto& comm) {
-        collx::barrier(comm);
-        met->come();
-        met->wait_for(3);
-        if (comm.rank() == 1) raise(SIGKILL);
+        lose(comm, *met, 1);
         std::vector<char> small(1000), large(1'000'000);
         collx::exchange list(comm);
         if (comm.rank() == 2) {
@@ -109,10 +111,7 @@ TEST_CASE("shm: a lost rank is noticed where everybody waits first for a request
   auto const codes = watched::on_processes(
       3,
       [&](auto& comm) {
-        collx::barrier(comm);
-        met->come();
-        met->wait_for(3);
-        if (comm.rank() == 2) raise(SIGKILL);
+        lose(comm, *met, 2);
         // Rank 0 waits for 1, which waits for 2; and the other way round.
         std::vector<int> down(4, 1), total(4), up(4);
         auto reduced = collx::start::reduce<collx::algo::chain>(comm, down, total, collx::sum, 0);
