@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives driven by kernels, on ranks that share this machine's GPUs, threads of one process and
 // processes: against what the host computes, replayed by a graph, and misused.
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -160,23 +161,16 @@ template <class Transport>
 void try_graph(communicator<Transport>& host, gpu_communicator& gpu, stream const& s) {
   std::vector<float> ones(1000, 1.0f);
   buffer<float> data(ones);
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t ready = nullptr;
-  require(cudaStreamBeginCapture(s.id, cudaStreamCaptureModeThreadLocal), "begin of capture");
-  all_reduce(gpu, data, sum, on(s.id));
-  require(cudaStreamEndCapture(s.id, &graph), "end of capture");
-  require(cudaGraphInstantiate(&ready, graph, 0), "instantiation");
-  require(cudaGraphUpload(ready, s.id), "upload");
-  require(cudaStreamSynchronize(s.id), "upload");
+  std::optional<gpu_test::captured_graph> replayed(std::in_place, s,
+                                                   [&] { all_reduce(gpu, data, sum, on(s.id)); });
   barrier(host);  // nobody's kernel waits while another rank still makes its graph
-  for (int i = 0; i < 3; ++i) require(cudaGraphLaunch(ready, s.id), "replay");
+  for (int i = 0; i < 3; ++i) replayed->launch();
   gpu.synchronize(on(s.id));
   float expected = 1;
   for (int i = 0; i < 3; ++i) expected *= static_cast<float>(gpu.size());
   check(data.content() == std::vector<float>(1000, expected), "graph");
   barrier(host);
-  (void)cudaGraphExecDestroy(ready);
-  (void)cudaGraphDestroy(graph);
+  replayed.reset();
   barrier(host);  // the same of one that destroys its own
 }
 

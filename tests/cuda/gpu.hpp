@@ -109,4 +109,29 @@ struct stream {
   ~stream() { (void)cudaStreamDestroy(id); }
 };
 
+// What record() puts into the stream, to be launched there.
+class captured_graph {
+ public:
+  template <class Record>
+  captured_graph(stream const& s, Record const& record) : stream_(s.id) {
+    require(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "begin of capture");
+    record();
+    require(cudaStreamEndCapture(stream_, &graph_), "end of capture");
+    require(cudaGraphInstantiate(&ready_, graph_, 0), "instantiation");
+    require(cudaGraphUpload(ready_, stream_), "upload");
+    require(cudaStreamSynchronize(stream_), "upload");
+  }
+  captured_graph(captured_graph const&) = delete;
+  ~captured_graph() {
+    (void)cudaGraphExecDestroy(ready_);
+    (void)cudaGraphDestroy(graph_);
+  }
+  void launch() const { require(cudaGraphLaunch(ready_, stream_), "replay"); }
+
+ private:
+  cudaStream_t stream_;
+  cudaGraph_t graph_ = nullptr;
+  cudaGraphExec_t ready_ = nullptr;
+};
+
 }  // namespace gpu_test

@@ -3,6 +3,7 @@
 // from graphs, and no rank that waits for one which has gone.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -76,21 +77,15 @@ template <class Transport>
 void try_switch_graph(communicator<Transport>& host, gpu_communicator& gpu, stream const& s) {
   switched<float> one(host, gpu, 1000);
   one.fill();
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t ready = nullptr;
-  require(cudaStreamBeginCapture(s.id, cudaStreamCaptureModeThreadLocal), "begin of capture");
-  for (int i = 0; i < 2; ++i) all_reduce_in_switch(gpu, one.data, on(s.id));
-  require(cudaStreamEndCapture(s.id, &graph), "end of capture");
-  require(cudaGraphInstantiate(&ready, graph, 0), "instantiation");
-  require(cudaGraphUpload(ready, s.id), "upload");
-  require(cudaStreamSynchronize(s.id), "upload");
+  std::optional<captured_graph> replayed(std::in_place, s, [&] {
+    for (int i = 0; i < 2; ++i) all_reduce_in_switch(gpu, one.data, on(s.id));
+  });
   barrier(host);  // nobody's kernel waits while another rank still makes its graph
-  for (int i = 0; i < 2; ++i) require(cudaGraphLaunch(ready, s.id), "replay");
+  for (int i = 0; i < 2; ++i) replayed->launch();
   gpu.synchronize(on(s.id));
   one.check_sums(4, "a graph of all_reduces");
   barrier(host);
-  (void)cudaGraphExecDestroy(ready);
-  (void)cudaGraphDestroy(graph);
+  replayed.reset();
   barrier(host);  // the same of one that destroys its own
 }
 
