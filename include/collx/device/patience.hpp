@@ -3,12 +3,12 @@
 // which somebody says that all is over. Every wait in a kernel goes through here.
 #pragma once
 
+#include "collx/core/clock.hpp"
 #include "collx/core/status.hpp"
 #include "collx/device/system_atomic.hpp"
 
 #if !defined(__CUDA_ARCH__)
 #include <sched.h>
-#include <time.h>
 #endif
 
 namespace collx::inline abi_1::device {
@@ -20,9 +20,7 @@ namespace collx::inline abi_1::device {
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
   return now;
 #else
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
+  return collx::now_ns();
 #endif
 }
 

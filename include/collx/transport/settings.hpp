@@ -16,7 +16,7 @@ struct settings {
   std::uint32_t yield_us = 200;            // COLLX_YIELD_US: a rank that waits sleeps after it; 0: at once
   // COLLX_SINGLE_COPY_BYTES: private payloads from this size on may be copied once, by their receivers,
   // where the system lets processes read each other's memory; 0: never (shm). By default from 64 KiB on, if
-  // there is a processor for every rank.
+  // there is a processor for every rank, and the system does it quickly enough.
   std::size_t single_copy_bytes = by_processors;
   // COLLX_HUGE_PAGES: 1: large symmetric buffers lie on huge pages where the system has them, and take their
   // memory when allocated; 0: all memory is taken in small pages, when touched (shm).

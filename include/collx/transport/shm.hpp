@@ -231,16 +231,18 @@ class shm_world {
     }
   }
 
-  // Whether the system lets this rank read and write all others' memory is found out once. They learn of it
-  // by and by, and until then, or where it does not, payloads are staged.
+  // Whether the system lets this rank read and write all others' memory, quickly enough, is found out once.
+  // They learn of it by and by, and until then, or where it does not, payloads are staged.
   COLLX_COLD void try_to_read_peers() noexcept {
     single_copy_bytes_ = chosen().single_copy_bytes;
     bool const crowded = exec::wakefulness_of(size(), processors(), 1).spins == 0;
-    if (single_copy_bytes_ == settings::by_processors) {
+    bool const said = single_copy_bytes_ != settings::by_processors;
+    if (!said) {
       single_copy_bytes_ = single_copy_default;
       crowded_ = crowded;
     }
     if (single_copy_bytes_ == 0 || size() > mapped::fetched_ranks_max) return;
+    if (!said && shared_memory::system_copy_cost() > shared_memory::system_copy_cost_max) return;
     for (rank_t r = 0; r < size(); ++r) {
       if (r == rank_) continue;
       if (lost(r)) return;  // from now on it is watched
