@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "collx/bootstrap/local.hpp"
+#include "collx/collective/barrier.hpp"
 #include "perf/case.hpp"
 #include "perf/congestion.hpp"
 #include "perf/names.hpp"
@@ -79,6 +80,24 @@ std::optional<point> measure_place(collx::communicator<Transport>& world, option
   return result;
 }
 
+// Known to all ranks once they have been in a barrier.
+template <class Transport>
+std::string single_copy(collx::communicator<Transport>& world) {
+  if constexpr (requires { world.engine().endpoint().space().fetched_bytes_min(); }) {
+    collx::barrier(world);
+    std::size_t const least = world.engine().endpoint().space().fetched_bytes_min();
+    namespace shared_memory = collx::transport::shared_memory;
+    char text[100];
+    if (least != static_cast<std::size_t>(-1))
+      std::snprintf(text, sizeof text, "private payloads of %zu KiB or more", least >> 10);
+    else
+      std::snprintf(text, sizeof text, "nothing; it takes %.1f times as long for a page as a copy does",
+                    shared_memory::system_copy_cost());
+    return text;
+  }
+  return {};
+}
+
 // What every rank runs. Only rank 0 prints.
 template <class Transport>
 void run_rank(collx::communicator<Transport>& world, options const& o, std::vector<int> const& cores,
@@ -86,8 +105,9 @@ void run_rank(collx::communicator<Transport>& world, options const& o, std::vect
   if (!cores.empty()) pin_to(cores[static_cast<std::size_t>(world.rank())]);
   world.timeout_us(static_cast<std::uint64_t>(o.timeout_seconds) * 1'000'000);
   bool const reports = world.rank() == 0;
-  report table(o, cores.empty() ? "not pinned" : "one per core",
-               o.transport == "tcp" ? congestion_control() : "");
+  report table(o, {.pinned_to = cores.empty() ? "not pinned" : "one per core",
+                   .congestion = o.transport == "tcp" ? congestion_control() : "",
+                   .single_copy = single_copy(world)});
   if (reports) table.header();
   for_each_job(o, [&](std::string const& type, job asked) {
     row finished{asked, type, {}, {}};

@@ -84,8 +84,7 @@ double bus_factor(std::string const& collective, int ranks) {
   return 1;
 }
 
-report::report(options const& asked, std::string pinned_to, std::string congestion)
-    : asked_(asked), pinned_to_(std::move(pinned_to)), congestion_(std::move(congestion)) {}
+report::report(options const& asked, surroundings where) : asked_(asked), where_(std::move(where)) {}
 
 void report::header() const {
   print_setting();
@@ -96,8 +95,10 @@ void report::header() const {
 void report::print_setting() const {
   std::printf("# collx_perf %d.%d.%d: %s over %s, %d ranks, %s, %s memory\n", COLLX_VERSION_MAJOR,
               COLLX_VERSION_MINOR, COLLX_VERSION_PATCH, asked_.collective.c_str(), asked_.transport.c_str(),
-              asked_.ranks, pinned_to_.c_str(), asked_.memory.c_str());
-  if (!congestion_.empty()) std::printf("# congestion control: %s\n", congestion_.c_str());
+              asked_.ranks, where_.pinned_to.c_str(), asked_.memory.c_str());
+  if (!where_.congestion.empty()) std::printf("# congestion control: %s\n", where_.congestion.c_str());
+  if (!where_.single_copy.empty())
+    std::printf("# copied once by the system: %s\n", where_.single_copy.c_str());
 #if defined(COLLX_PERF_UNOPTIMISED)
   std::printf("# NOT FOR MEASURING: built without optimisation; configure with --preset release\n");
 #endif
@@ -159,12 +160,12 @@ void report::write_json() const {
   for (row const& r : rows_) {
     if (r.out_of_place) {
       std::fprintf(file.get(), "%s%s", separator,
-                   json_point(r, *r.out_of_place, asked_, congestion_, "out_of_place").c_str());
+                   json_point(r, *r.out_of_place, asked_, where_.congestion, "out_of_place").c_str());
       separator = ",\n";
     }
     if (r.in_place) {
       std::fprintf(file.get(), "%s%s", separator,
-                   json_point(r, *r.in_place, asked_, congestion_, "in_place").c_str());
+                   json_point(r, *r.in_place, asked_, where_.congestion, "in_place").c_str());
       separator = ",\n";
     }
   }

@@ -19,10 +19,16 @@ struct row {
   std::optional<point> out_of_place, in_place;
 };
 
+// What decides as much as code, and so stands above the figures.
+struct surroundings {
+  std::string pinned_to;
+  std::string congestion;   // the control that TCP is under; empty where there is no TCP
+  std::string single_copy;  // what the system copies between processes; empty where it could not
+};
+
 class report {
  public:
-  // `congestion`: the control that TCP is under; empty where there is no TCP.
-  report(options const& asked, std::string pinned_to, std::string congestion);
+  report(options const& asked, surroundings where);
 
   void header() const;
   void add(row const& finished);  // prints it at once
@@ -36,7 +42,7 @@ class report {
   void print_column_heads() const;
 
   options const& asked_;
-  std::string pinned_to_, congestion_;
+  surroundings where_;
   std::vector<row> rows_;
   std::int64_t wrong_ = 0;
 };
