@@ -68,8 +68,10 @@ TEST_CASE("no ranks, or absurdly many, are refused, and nothing is started") {
   for (rank_t const size : {0, -1, -1'000'000, 4097, 1'000'000'000}) {
     CAPTURE(size);
     auto const never = [](auto&) { FAIL("started"); };
-    CHECK(error_text([&] { on_threads(size, never); }).find("at least 1") != std::string::npos);
-    CHECK(error_text([&] { on_processes(size, never); }).find("at least 1") != std::string::npos);
+    std::string const refused = ": the number of ranks must be at least 1 and at most 4096 (given " +
+                                std::to_string(size) + ")";
+    CHECK(error_text([&] { on_threads(size, never); }) == "collx: on_threads" + refused);
+    CHECK(error_text([&] { on_processes(size, never); }) == "collx: on_processes" + refused);
   }
 }
 

@@ -185,6 +185,14 @@ TEST_CASE("rendezvous: who waits in vain is told what to do about the kind of pl
   }
 }
 
+TEST_CASE("rendezvous: a path that cannot be made says why") {
+  folder const here;
+  std::string const nowhere = refusal(here.at("no_folder/meet"), 0, 100'000);
+  CHECK_MESSAGE(holds(nowhere, "the path cannot be bound: No such file or directory; give"), nowhere);
+  std::string const there = refusal(here.path(), 0, 100'000);
+  CHECK_MESSAGE(holds(there, "the path cannot be bound: Address already in use; give"), there);
+}
+
 TEST_CASE("rendezvous: a rank that has no room for the descriptor says so, not that its number is taken") {
   folder const here;
   std::string const path = here.at("meet");
@@ -224,6 +232,6 @@ TEST_CASE("rendezvous: a queue before a rank 0 that does not answer is left at t
   CHECK_MESSAGE(holds(waited, "rank 1 of 2: rank 0 does not answer"), waited);
   // To another rank 0 the path is in use, and not left behind.
   std::string const taken = refusal(path, 0, 200'000);
-  CHECK_MESSAGE(holds(taken, "the path cannot be bound"), taken);
+  CHECK_MESSAGE(holds(taken, "the path cannot be bound: Address already in use; give"), taken);
   CHECK(access(path.c_str(), F_OK) == 0);
 }

@@ -51,6 +51,11 @@ TEST_CASE("a report names collective, algorithm, number, rank, peer, step, bytes
     CHECK_MESSAGE(holds(failure.what(), part), std::string(failure.what()) << " lacks " << part);
 }
 
+TEST_CASE("a lost peer may have ended well, after other calls") {
+  CHECK(holds(collx::error(full_report(status::peer_lost)).what(),
+              "and, if it ended well, whether it made the same calls"));
+}
+
 TEST_CASE("a mismatch names both byte counts, or both arguments") {
   CHECK(holds(collx::error(full_report(status::mismatch)).what(),
               "1000000007 bytes expected and 999 received"));

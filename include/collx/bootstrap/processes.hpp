@@ -111,12 +111,6 @@ exit_codes fork_ranks(rank_t size, Join const& join, RankMain& rank_main, Forked
   return ends_of(ranks);
 }
 
-COLLX_COLD inline void require_local_size(rank_t size) {
-  if (size < 1 || size > transport::size_max)
-    throw error(status::bad_argument,
-                "on_processes: the number of ranks must be at least 1 and at most 4096");
-}
-
 }  // namespace detail
 
 // Forks `size` processes; each calls rank_main(communicator&) and ends. Returns their exit codes
@@ -128,7 +122,7 @@ COLLX_COLD inline void require_local_size(rank_t size) {
 template <class Transport = transport::shm, class RankMain>
 exit_codes on_processes(rank_t size, RankMain&& rank_main,
                         transport::settings const& chosen = transport::settings::from_environment()) {
-  detail::require_local_size(size);
+  transport::require_size("on_processes", size);
   net::owned_fd segment(transport::shared_memory::segment::create(size, chosen));
   // What does not fit one address space fails here, once, and not in every rank.
   (void)transport::shared_memory::segment::attach(segment.get());

@@ -94,31 +94,47 @@ class host {
   }
 
  private:
+  // Whether a job that was killed has left this file: nobody listens on it, and it refuses. Whatever else
+  // connect() says, it may be in use: EAGAIN (a queue of others stands before it), EACCES (others' own).
+  [[nodiscard]] COLLX_COLD static bool is_left_behind(char const* path, sockaddr_un const& address) {
+    if (is_abstract(path)) return false;
+    owned_fd const probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    auto const* const where = reinterpret_cast<sockaddr const*>(&address);
+    bool const is_dead = ::connect(probe.get(), where, sizeof address) != 0 && errno == ECONNREFUSED;
+    struct stat found {};
+    return is_dead && lstat(path, &found) == 0 && S_ISSOCK(found.st_mode);
+  }
+
+  [[noreturn]] COLLX_COLD static void throw_unbound(char const* path, rank_t size, int problem) {
+    if (is_abstract(path))
+      throw_rendezvous(
+          path, 0, size, status::system_failure,
+          "another process listens there; set COLLX_RENDEZVOUS, on every rank, to a path of its own "
+          "for each job");
+    throw_error(
+        status::system_failure,
+        "rendezvous at %.120s, rank 0 of %d: the path cannot be bound: %s; give COLLX_RENDEZVOUS a path "
+        "of its own for each job, in a folder that can be written to",
+        path, size, std::strerror(problem));
+  }
+
   [[nodiscard]] COLLX_COLD static owned_fd listen_at(char const* path, rank_t size) {
     sockaddr_un const address = address_of(path);
     owned_fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (fd.get() < 0) transport::shared_memory::throw_system("socket", "raise the limit on descriptors");
     auto const* const where = reinterpret_cast<sockaddr const*>(&address);
     // Before bind(), which makes the file: whatever the umask, only this user can connect, and get memory.
-    if (fchmod(fd.get(), 0600) != 0) transport::shared_memory::throw_system("fchmod", "see errno");
-    if (::bind(fd.get(), where, sizeof address) != 0) {
-      // A file that nobody listens on was left by a job that was killed: it refuses. Whatever else connect()
-      // says, it may be in use: EAGAIN (a queue of others stands before it), EACCES (others' own).
-      bool const is_there = errno == EADDRINUSE;
-      owned_fd const probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-      bool const is_dead =
-          is_there && ::connect(probe.get(), where, sizeof address) != 0 && errno == ECONNREFUSED;
-      struct stat found {};
-      bool const stale = is_dead && !is_abstract(path) && lstat(path, &found) == 0 && S_ISSOCK(found.st_mode);
-      if (stale) unlink(path);
-      if (!stale || ::bind(fd.get(), where, sizeof address) != 0)
-        throw_rendezvous(path, 0, size, status::system_failure,
-                         is_abstract(path) ? "another process listens there; set COLLX_RENDEZVOUS, on every "
-                                             "rank, to a path of its own for each job"
-                                           : "the path cannot be bound; give COLLX_RENDEZVOUS a path of its "
-                                             "own for each job, in a folder that can be written to");
+    if (fchmod(fd.get(), 0600) != 0)
+      transport::shared_memory::throw_system("fchmod", "give COLLX_RENDEZVOUS another path");
+    auto const bind_there = [&] { return ::bind(fd.get(), where, sizeof address) == 0 ? 0 : errno; };
+    int problem = bind_there();
+    if (problem == EADDRINUSE && is_left_behind(path, address)) {
+      unlink(path);
+      problem = bind_there();
     }
-    if (listen(fd.get(), 128) != 0) transport::shared_memory::throw_system("listen", "see errno");
+    if (problem != 0) throw_unbound(path, size, problem);
+    if (listen(fd.get(), 128) != 0)
+      transport::shared_memory::throw_system("listen", "give COLLX_RENDEZVOUS another path");
     return fd;
   }
 

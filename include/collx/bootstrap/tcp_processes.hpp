@@ -67,7 +67,7 @@ exit_codes on_tcp_processes(
     rank_t size, RankMain&& rank_main,
     transport::tcp_settings const& chosen = transport::tcp_settings::from_environment(),
     std::uint8_t version = 4) {
-  detail::require_local_size(size);
+  transport::require_size("on_tcp_processes", size);
   detail::loopback_doors doors(size, chosen, version);
   return detail::fork_ranks(
       size,

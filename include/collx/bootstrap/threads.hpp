@@ -15,8 +15,7 @@ namespace collx::inline abi_1::bootstrap {
 template <class Transport = transport::threads, class RankMain>
 void on_threads(rank_t size, RankMain&& rank_main,
                 transport::settings const& chosen = transport::settings::from_environment()) {
-  if (size < 1 || size > transport::size_max)
-    throw error(status::bad_argument, "on_threads: the number of ranks must be at least 1 and at most 4096");
+  transport::require_size("on_threads", size);
   auto* const world = new transport::threads_world(size, chosen);
   array<std::exception_ptr> failures(static_cast<std::size_t>(size));
   array<communicator<Transport>*> members(static_cast<std::size_t>(size));

@@ -48,7 +48,10 @@ namespace detail {
              "runs; raise communicator::timeout_us, or COLLX_TIMEOUT_US, if it is only slow";
     case status::aborted:
       return "look at the first failing rank's message; this communicator cannot be used any more";
-    case status::peer_lost: return "the process ended before its part was done; look at its own output";
+    case status::peer_lost:
+      return "the process ended before its part was done; look at its own output, and, if it ended well, "
+             "whether "
+             "it made the same calls";
     case status::mismatch:
       return "pass the same count (where each pair has its own: as much as the peer sends), element type, "
              "operator, root and algorithm on every rank, in the same order of calls";

@@ -9,6 +9,13 @@ namespace collx::inline abi_1::transport {
 // The most ranks of one world on one machine. More are a mistake, and would take it down.
 inline constexpr rank_t size_max = 4096;
 
+// Throws error (bad_argument) for a number of ranks that no world has. `who`: the function that was given it.
+COLLX_COLD inline void require_size(char const* who, rank_t size) {
+  if (size < 1 || size > size_max)
+    throw_error(status::bad_argument, "%s: the number of ranks must be at least 1 and at most %d (given %d)",
+                who, size_max, size);
+}
+
 struct settings {
   std::uint64_t timeout_us = 30'000'000;   // COLLX_TIMEOUT_US: the longest wait before status::timeout
   std::size_t staging_bytes = 1 << 19;     // COLLX_STAGING_BYTES: per rank and lane, used when touched
