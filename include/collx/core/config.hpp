@@ -2,6 +2,12 @@
 // What the compiler offers, under names of ours. Included by everything, includes nothing.
 #pragma once
 
+// Said first, before all that an older standard does not know. By the feature: while a standard is on its
+// way, compilers give what they have of it numbers of their own.
+#if !defined(__cpp_concepts)
+#error "collx needs C++20: compile with -std=c++20, or a later one"
+#endif
+
 #define COLLX_VERSION_MAJOR 0
 #define COLLX_VERSION_MINOR 1
 #define COLLX_VERSION_PATCH 0

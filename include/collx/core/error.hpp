@@ -12,6 +12,10 @@
 #include "collx/core/status.hpp"
 #include "collx/core/types.hpp"
 
+#if !defined(__cpp_exceptions)
+#error "collx needs exceptions, also where you call the try_ forms alone: compile without -fno-exceptions"
+#endif
+
 namespace collx::inline abi_1 {
 
 // Where a collective stood when it failed. Filled by the first failure of a communicator and kept. Ranks are
