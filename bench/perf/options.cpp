@@ -265,7 +265,9 @@ options parse(int argc, char const* const* argv) {
     else throw usage_error("one collective at a time: '" + word + "' comes after '" + o.collective + "'");
   }
   if (o.collective.empty()) throw usage_error("name a collective first: " + joined(names_of<collectives>()));
-  one_of("the first word", o.collective, names_of<collectives>());
+  std::vector<std::string> const known = names_of<collectives>();
+  if (std::find(known.begin(), known.end(), o.collective) == known.end())
+    throw usage_error("there is no collective '" + o.collective + "'; say one of: " + joined(known));
   if (o.collective == "barrier") o.bytes = {0};
   check_ranges(o);
   check_algorithm(o);
