@@ -65,9 +65,6 @@ struct rank_argument {
   }
 };
 
-template <class Transport>
-using engine_of = exec::engine<typename Transport::endpoint>;
-
 using exec::uneven_buffer;
 using exec::uneven_buffers;
 struct even_blocks {};
