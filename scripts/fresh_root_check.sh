@@ -5,13 +5,18 @@
 # Needs root, git and debootstrap. Takes Debian's mirror and apt's settings from this machine.
 #   scripts/fresh_root_check.sh [SCRIPT...]      default: scripts/quickstart.sh scripts/test.sh
 set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/help.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+
+scripts=("$@")
+[ $# != 0 ] || scripts=(scripts/quickstart.sh scripts/test.sh)
+for script in "${scripts[@]}"; do
+  [ -x "$script" ] || { echo "error: this repository has no script $script" >&2; exit 2; }
+done
 
 [ "$(id -u)" = 0 ] || { echo "error: debootstrap and chroot need root" >&2; exit 1; }
 install_missing debootstrap=debootstrap git=git
 
-scripts=("$@")
-[ $# != 0 ] || scripts=(scripts/quickstart.sh scripts/test.sh)
 
 root=$(mktemp -d "${TMPDIR:-/tmp}/collx-fresh-root.XXXXXX")
 chmod 755 "$root"  # apt drops privileges and must still get in
@@ -20,7 +25,7 @@ clean_up() {
   # The last first; some are the tests' own (ip netns).
   awk -v root="$root/" 'index($2, root) == 1 { print $2 }' /proc/mounts | tac |
     while read -r mounted; do umount "$mounted"; done
-  rm -rf --one-file-system "$root"
+  rm -rf --one-file-system "$root" "$root.log"
 }
 trap clean_up EXIT
 

@@ -9,14 +9,20 @@
 #   COLLX_GPU_STAGE_S   seconds that a stage may take (540); what does not fit is told, and fails
 #   OUT                 if set: a folder that gets gpu_check_STAGE.txt (the table) and gpu_check_STAGE.log (all output)
 set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/help.sh"
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+
+stage=${1:-all}
+if [[ ! $stage =~ ^(build|tests|sanitizers|benchmarks|all)$ ]]; then
+  echo "error: unknown stage '$stage'; there are build, tests, sanitizers, benchmarks and all" >&2
+  exit 2
+fi
 
 if ! command -v nvidia-smi >/dev/null || ! nvidia-smi --list-gpus >/dev/null 2>&1; then
   echo "SKIPPED: no GPU"
   exit 0
 fi
 
-stage=${1:-all}
 folder=${2:-build/gpu}
 programs=$folder/tests/cuda
 command -v nvcc >/dev/null || PATH=$PATH:/usr/local/cuda/bin
@@ -147,10 +153,6 @@ case $stage in
   all)
     run_stage build
     [ $failed != 0 ] || for part in tests sanitizers benchmarks; do run_stage $part; done
-    ;;
-  *)
-    echo "error: unknown stage '$stage'; there are build, tests, sanitizers, benchmarks and all" >&2
-    exit 2
     ;;
 esac
 

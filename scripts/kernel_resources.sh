@@ -6,8 +6,10 @@
 #   scripts/kernel_resources.sh [BUILD_DIRECTORY]      default: build/cuda, which has to be built
 # Reads what cmake/keep_resource_usage.sh kept while nvcc compiled. Kernels of the tests themselves are not looked at.
 set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/help.sh"
 
 build=${1:-$(dirname "${BASH_SOURCE[0]}")/../build/cuda}
+[ -d "$build" ] || { echo "error: there is no folder $build; build the preset cuda first, or name its folder" >&2; exit 2; }
 
 # ptxas says "... entry function 'NAME' for 'sm_90'", "N bytes stack frame, N bytes spill stores, N bytes spill
 # loads" and "Used N registers".

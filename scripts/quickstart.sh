@@ -3,7 +3,9 @@
 # From a bare Debian 12 to a model trained by several processes: installs what is missing, builds
 # examples/train_digits and runs it, fast and then reproducible. Arguments are handed to train_digits,
 # which then runs once.
+#   scripts/quickstart.sh [ARGUMENTS OF train_digits]      --ranks 3, say; scripts/quickstart.sh -- --help lists them
 set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/help.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 
 install_missing "${build_tools[@]}"
@@ -12,6 +14,7 @@ say "building examples/train_digits"
 cmake --preset release >/dev/null
 cmake --build --preset release -j "$(jobs_count)" --target train_digits
 
+[ "${1:-}" != -- ] || shift
 if [ $# -gt 0 ]; then
   exec build/release/examples/train_digits "$@"
 fi

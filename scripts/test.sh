@@ -7,10 +7,16 @@
 # COLLX_CMAKE_ARGS is handed to cmake (-DCMAKE_CXX_COMPILER=clang++-19, say), COLLX_JOBS limits the jobs (of tests that wait for deadlines
 # there are four times as many).
 set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/help.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 
 preset=${1:-dev}
 [ $# = 0 ] || shift
+if [[ ! $preset =~ ^(dev|clang|asan-ubsan|tsan)$ ]]; then
+  echo "error: there is no preset '$preset' with tests; say dev, clang, asan-ubsan or tsan, and arguments of ctest" \
+       "behind it" >&2
+  exit 2
+fi
 
 install_missing "${test_tools[@]}"
 
