@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // first error: collx: the operator must be callable as T(T, T) for the element type, and trivially copyable
+// shows: a call that names none has sum, which wants a + of two elements
 #include <vector>
 
 #include "collx/collective/all_reduce.hpp"

@@ -218,9 +218,9 @@ template <class Contract, class In, class Out, class Op>
   static_assert(!std::is_arithmetic_v<Op>,
                 "collx: a number stands where the operator belongs; a root comes behind it: "
                 "reduce(comm, in, out, collx::sum, root)");
-  static_assert(
-      reduction<std::decay_t<Op>, element_t<Out>>,
-      "collx: the operator must be callable as T(T, T) for the element type, and trivially copyable");
+  static_assert(reduction<std::decay_t<Op>, element_t<Out>>,
+                "collx: the operator must be callable as T(T, T) for the element type, and trivially "
+                "copyable; a call that names none has sum, which wants a + of two elements");
   return bind_buffers<Contract>(in, out, op);
 }
 
