@@ -10,10 +10,12 @@
 #   // mistake: -fno-exceptions
 set -u
 compiler=$1 include=$2 source=$3
-flags="-std=c++20 -fsyntax-only -I$include"
+
+# compile FLAG...   a folder may have a space in its name
+compile() { "$compiler" -std=c++20 -fsyntax-only "-I$include" "$@" "$source" 2>&1; }
 
 mistake=$(sed -n 's|^// mistake: ||p' "$source")
-output=$("$compiler" $flags $mistake "$source" 2>&1)
+output=$(compile ${mistake:+"$mistake"})
 if [ $? -eq 0 ]; then
   echo "$source compiles, but should not"
   exit 1
@@ -38,7 +40,7 @@ sed -n 's|^// shows: ||p' "$source" | while IFS= read -r words; do
   printf '%s\n' "$output" | grep -qF -- "$words" || { echo "the output does not show: $words"; exit 1; }
 done || exit 1
 
-if ! fixed=$("$compiler" $flags -DFIXED "$source" 2>&1); then
+if ! fixed=$(compile -DFIXED); then
   echo "$source should compile with -DFIXED, but:"
   printf '%s\n' "$fixed" | head -n 20
   exit 1

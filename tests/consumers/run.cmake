@@ -52,6 +52,7 @@ function(check_folders headers data)
   set(ENV{PKG_CONFIG_PATH} ${package}/pkgconfig)
   execute_process(COMMAND ${pkg_config} --variable=includedir collx OUTPUT_VARIABLE found
                   OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  string(REPLACE "\\ " " " found "${found}")  # written for a shell
   if(NOT EXISTS ${found}/collx/collx.hpp)
     message(FATAL_ERROR "headers in ${headers}, package files in ${data}: pkg-config looks in ${found}")
   endif()
