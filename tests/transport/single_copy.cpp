@@ -3,7 +3,6 @@
 // whatever their size and alignment; staged where it refuses; an error, not a wait for ever, if a peer dies.
 // ctest: TIMEOUT 300
 // thread sanitizer: no, each rank is a process of one thread
-#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -312,34 +311,6 @@ TEST_CASE("single copy: memory that the system does not read for others is not o
   CHECK(memory.readable(begin, bytes / 2));
   CHECK_FALSE(memory.readable(begin, bytes));
   munmap(begin, bytes);
-}
-
-// How many of two ranks fetch a block that is worth it.
-int ranks_that_fetch(collx::transport::settings const& chosen) {
-  auto const codes = watched::on_processes<fetching>(
-      2,
-      [](communicator& comm) {
-        wait_until_permitted(comm);
-        std::vector<int> const in(100'000, comm.rank());
-        std::vector<int> out(200'000);
-        collx::all_gather(comm, in, out);
-        require(out.front() == 0 && out.back() == 1, "all_gather");
-        return comm.engine().endpoint().fetched != 0 ? 10 : 11;
-      },
-      chosen);
-  for (int const code : codes) CHECK((code == 10 || code == 11));
-  return static_cast<int>(std::count(codes.begin(), codes.end(), 10));
-}
-
-// Not near the limit: each rank measures, and may come out on either side.
-TEST_CASE("single copy: by default only where the system is quick at it") {
-  namespace shared_memory = collx::transport::shared_memory;
-  double const cost = shared_memory::system_copy_cost(), limit = shared_memory::system_copy_cost_max;
-  MESSAGE("a page more takes the system as long as ", cost, " copies of it");
-  REQUIRE(cost > 0);
-  int const where_asked_to = ranks_that_fetch(always), by_default = ranks_that_fetch({});
-  if (cost > 1.5 * limit) CHECK(by_default == 0);
-  if (cost < limit / 1.5) CHECK(by_default == where_asked_to);
 }
 
 TEST_CASE("single copy: what cannot be copied after all is an error on every rank") {

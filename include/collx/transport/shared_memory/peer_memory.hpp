@@ -81,11 +81,6 @@ namespace collx::inline abi_1::transport::shared_memory {
   return by_system / by_hand;
 }
 
-// Where it is above this, one copy by the system takes up to three times as long as two by processes, whatever
-// the size: measured at 6, on a processor that passes lines between cores quickly and a system that spends
-// 0.25 us on each page (docs/decisions.md).
-inline constexpr double system_copy_cost_max = 4;
-
 // Which of this process's memory others can read so: all that is ordinary, and not what the driver of a
 // device has mapped. Found out by reading it the same way, and remembered by regions.
 class own_memory {

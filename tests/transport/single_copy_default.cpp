@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the system copies payloads at all, where nobody has said so: as quick as it is here.
+// thread sanitizer: no, each rank is a process of one thread
+#include <algorithm>
+#include <stdexcept>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "collx/bootstrap/local.hpp"
+#include "collx/collective/all_gather.hpp"
+#include "collx/collective/barrier.hpp"
+#include "fetching.hpp"
+#include "watched.hpp"
+
+namespace {
+
+// How many of two ranks fetch a block that is worth it.
+int ranks_that_fetch(collx::transport::settings const& chosen) {
+  constexpr int staged = 10, fetched = 11;
+  auto const codes = watched::on_processes<fetching>(
+      2,
+      [](collx::communicator<fetching>& comm) {
+        collx::barrier(comm);  // each has found out as it joined
+        std::vector<int> const in(100'000, comm.rank());
+        std::vector<int> out(200'000);
+        collx::all_gather(comm, in, out);
+        if (out.front() != 0 || out.back() != 1) throw std::runtime_error("wrong result");
+        return comm.engine().endpoint().fetched == 0 ? staged : fetched;
+      },
+      chosen);
+  for (int const code : codes) CHECK((code == staged || code == fetched));
+  return static_cast<int>(std::count(codes.begin(), codes.end(), fetched));
+}
+
+}  // namespace
+
+TEST_CASE("single copy: by default only where the system is quick at it") {
+  int const where_asked_to = ranks_that_fetch({.single_copy_bytes = 1024});
+  CHECK(ranks_that_fetch({.system_copy_cost_max = 1e9}) == where_asked_to);
+  CHECK(ranks_that_fetch({.system_copy_cost_max = 0}) == 0);
+
+  double const cost = collx::transport::shared_memory::system_copy_cost();
+  double const limit = collx::transport::settings{}.system_copy_cost_max;
+  MESSAGE("a page more takes the system as long as ", cost, " copies of it");
+  CHECK(cost > 0);
+  // Near the limit each rank, which measures for itself, may come out on either side.
+  if (cost > 1.5 * limit) CHECK(ranks_that_fetch({}) == 0);
+  if (cost < limit / 1.5) CHECK(ranks_that_fetch({}) == where_asked_to);
+}
