@@ -28,14 +28,15 @@ class plug : public sockets::connector {
  public:
   plug(cables& all, rank_t rank) : all_(all), rank_(rank), bell_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
   ~plug() override;
-  void dial(rank_t peer, int first, int end) noexcept override;
+  void dial(rank_t peer, int first, int end) noexcept override { join(peer, first, end, false); }
+  void knock(rank_t peer) noexcept override { join(peer, 0, 1, true); }
   bool poll(sockets::connection& next) noexcept override {
     std::lock_guard const held(mutex_);
     std::uint64_t rung = 0;
     (void)!read(bell_, &rung, sizeof rung);
     if (ready_.empty()) return false;
-    next = std::move(ready_.back());
-    ready_.pop_back();
+    next = std::move(ready_.front());
+    ready_.erase(ready_.begin());
     return true;
   }
   int fd() const noexcept override { return bell_; }
@@ -50,10 +51,16 @@ class plug : public sockets::connector {
     (void)!write(bell_, &one, sizeof one);
   }
 
+  // How many connections this rank has asked for.
+  int joined() const noexcept { return joined_; }
+
  private:
+  void join(rank_t peer, int first, int end, bool is_knock) noexcept;
+
   cables& all_;
   rank_t rank_;
   int bell_;
+  int joined_ = 0;
   std::mutex mutex_;
   std::vector<sockets::connection> ready_;
 };
@@ -85,12 +92,12 @@ inline plug::~plug() {
   close(bell_);
 }
 
-inline void plug::dial(rank_t peer, int first, int end) noexcept {
-  for (int f = first; f < end; ++f) {
+inline void plug::join(rank_t peer, int first, int end, bool is_knock) noexcept {
+  for (int f = first; f < end; ++f, ++joined_) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) return;
-    give({peer, f, collx::net::owned_fd(ends[0])});
-    all_.give(peer, {rank_, f, collx::net::owned_fd(ends[1])});
+    give({peer, f, collx::net::owned_fd(ends[0]), {}, is_knock});
+    all_.give(peer, {rank_, f, collx::net::owned_fd(ends[1]), {}, is_knock});
   }
 }
 

@@ -17,6 +17,7 @@ struct connection {
   int flow = 0;  // 0: for control
   net::owned_fd fd;
   net::owned_stream secured = {};  // what goes through it, if it is to be encrypted
+  bool is_knock = false;           // the higher of the two ranks has dialled; see connector::knock()
 };
 
 // Set-up only, so that its virtual calls cost nothing that counts.
@@ -28,13 +29,17 @@ class connector {
 
   // Begins to connect to a peer of higher rank, for the flows [first, end); lower ones come by themselves.
   virtual void dial(rank_t peer, int first, int end) noexcept = 0;
+  // Dials a peer of lower rank, for control, unless that is being done: whether it is still there. outlook()
+  // tells if it is not; if it is, it may take the connection, or close it.
+  virtual void knock(rank_t /*peer*/) noexcept {}
   // The next connection that stands, without waiting. False: none now.
   [[nodiscard]] virtual bool poll(connection& next) noexcept = 0;
   // A descriptor that is readable when poll() may have something to do.
   [[nodiscard]] virtual int fd() const noexcept = 0;
   // Whether poll() should be asked even while fd() is silent: somebody is being dialled.
   [[nodiscard]] virtual bool is_dialling() const noexcept = 0;
-  // Whether poll() should be asked now, although nothing has happened: somebody has been silent for too long.
+  // Whether poll() should be asked now, although nothing has happened: somebody has been silent for too long,
+  // or somebody else may have answered a knock.
   [[nodiscard]] virtual bool is_due() const noexcept { return false; }
   // Somebody may wait so long from now on: no attempt to connect is given up sooner.
   virtual void be_patient(std::uint64_t /*us*/) noexcept {}

@@ -45,6 +45,8 @@ class flow {
     fd_ = static_cast<net::owned_fd&&>(fd);
     secured_ = static_cast<net::owned_stream&&>(secured);
     state_ = flow_state::open;
+    can_write_ = true;
+    said_goodbye_ = waits_ = false;
   }
   // Nothing more will be written.
   void hang_up() noexcept {

@@ -63,6 +63,25 @@ class link {
     ++opened_;
   }
 
+  // The connection for control that a higher rank has dialled, because it waits: the lower one may be
+  // dialling at the same time, and it alone decides. It says something over the one that it takes. Until then
+  // nothing is written to it, and that it ends says nothing about the peer.
+  void open_knock(net::owned_fd fd, net::owned_stream secured) noexcept {
+    control_.open(static_cast<net::owned_fd&&>(fd), static_cast<net::owned_stream&&>(secured));
+    knocks_ = true;
+  }
+  [[nodiscard]] bool knocks() const noexcept { return knocks_; }
+  void knock_is_answered() noexcept {
+    knocks_ = false;
+    ++opened_;
+  }
+  // False: there is none.
+  [[nodiscard]] COLLX_COLD bool forget_knock() noexcept {
+    if (!std::exchange(knocks_, false)) return false;
+    control_.close();
+    return true;
+  }
+
   // The peer has said that it does no more, or has failed.
   void said_goodbye() noexcept {
     left_ = true;
@@ -90,9 +109,11 @@ class link {
   [[nodiscard]] bool is_cut_off() noexcept {
     return control_has_ended() && !left_ && std::exchange(found_cut_off_, true);
   }
-  [[nodiscard]] bool control_is_open() const noexcept { return control_.state() == flow_state::open; }
+  [[nodiscard]] bool control_is_open() const noexcept {
+    return control_.state() == flow_state::open && !knocks_;
+  }
   [[nodiscard]] bool control_has_ended() const noexcept {
-    return control_.state() == flow_state::ended || control_.state() == flow_state::broken;
+    return !knocks_ && (control_.state() == flow_state::ended || control_.state() == flow_state::broken);
   }
 
   void wants_to_send(channel& c, bool urgent) noexcept { (urgent ? urgent_ : waiting_).push(c); }
@@ -175,7 +196,7 @@ class link {
 
   link* next_pending = nullptr;
   bool is_pending = false;
-  int dialled = 0;  // flows that this rank has dialled, the first ones
+  int dialled = 0;  // flows that this rank has dialled, the first ones, or that need not be dialled any more
 
  private:
   bool pump_control() noexcept {
@@ -308,6 +329,7 @@ class link {
   int opened_ = 0;
   bool checks_;
   bool left_ = false;
+  bool knocks_ = false;
   bool found_cut_off_ = false;
   bool tells_alarm_ = false, tells_goodbye_ = false;
   bool asks_ = false, answers_ = false;

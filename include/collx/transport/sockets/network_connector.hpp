@@ -42,6 +42,13 @@ class network_connector : public connector {
     forgive_pause();
     for (int f = end - 1; f >= first; --f) call(peer, f);
   }
+  COLLX_COLD void knock(rank_t peer) noexcept override {
+    for (one_call* each = calls_; each != nullptr; each = each->next)
+      if (each->talk.who().to == peer) return;
+    for (greeting* each = greetings_; each != nullptr; each = each->next)
+      if (each->with.peer == peer) return;
+    dial(peer, 0, 1);
+  }
 
   [[nodiscard]] bool poll(connection& next) noexcept override {
     forgive_pause();
@@ -52,13 +59,14 @@ class network_connector : public connector {
   [[nodiscard]] net::gate::counters const& guests() const noexcept { return gate_.count(); }
 
   [[nodiscard]] int fd() const noexcept override { return tls_ ? watched_.fd() : gate_.fd(); }
-  // Not who greets: fd() tells when he says something.
-  [[nodiscard]] bool is_dialling() const noexcept override { return calls_ != nullptr; }
+  // Not who greets: fd() tells when he says something. Nor who is knocked at: he may compute for long.
+  [[nodiscard]] bool is_dialling() const noexcept override { return dialling_ != 0; }
   [[nodiscard]] bool is_due() const noexcept override {
-    if (!gate_.will_be_due() && greetings_ == nullptr) return false;
+    if (!gate_.will_be_due() && greetings_ == nullptr && calls_ == nullptr) return false;
     std::uint64_t const now = now_us();
     // A deadline of a greeting is looked at often enough that the time in between is no pause of this rank's.
-    return now >= gate_.due_us() || (greetings_ != nullptr && now - looked_us_ >= timeout_us_ / 8);
+    return now >= gate_.due_us() || (calls_ != nullptr && now - looked_us_ >= knock_look_us) ||
+           (greetings_ != nullptr && now - looked_us_ >= timeout_us_ / 8);
   }
   COLLX_COLD void be_patient(std::uint64_t us) noexcept override {
     if (us <= timeout_us_) return;
@@ -103,11 +111,12 @@ class network_connector : public connector {
     connection with;
     net::tls_stream* stream;  // with.secured is its owner
     net::tls_side side;
-    std::uint64_t begun_us;  // when the one who dials did
+    std::uint64_t begun_us;     // when the one who dials did
     std::uint64_t deadline_us;  // never, where this rank has dialled; see call()
     greeting* next;
   };
   static constexpr std::uint64_t gate_tag = 0, greeting_tag = 1, never = ~std::uint64_t{0};
+  static constexpr std::uint64_t knock_look_us = 10'000;
 
   // Without a deadline: whoever is dialled may compute for as long as he likes before he looks. Whoever waits
   // for him has a deadline of his own, and who does not must not fail later for that.
@@ -118,12 +127,20 @@ class network_connector : public connector {
                                static_cast<rank_t>(addresses_.size()),
                                static_cast<std::uint32_t>(flow),
                                protects_};
-    auto* const made = new (std::nothrow)
-        one_call{net::caller(addresses_[static_cast<std::size_t>(peer)], me, mine_, chosen_,
-                             never, net::unanswered::means_lost),
-                 now_us(), calls_};
-    if (made == nullptr) failed_[static_cast<std::size_t>(peer)] = status::out_of_memory;
-    else calls_ = made;
+    auto* const made =
+        new (std::nothrow) one_call{net::caller(addresses_[static_cast<std::size_t>(peer)], me, mine_,
+                                                chosen_, never, net::unanswered::means_lost),
+                                    now_us(), calls_};
+    if (made == nullptr) return fail(peer, status::out_of_memory);
+    calls_ = made;
+    dialling_ += peer > rank_;
+  }
+
+  // No connection will come. Whoever listens where the peer did and is not the peer (its port is another
+  // job's by now) says as much as nobody. What this rank lacks for a knock it may have later.
+  COLLX_COLD void fail(rank_t peer, status why) noexcept {
+    if (why == status::mismatch) why = status::peer_lost;
+    if (peer > rank_ || why == status::peer_lost) failed_[static_cast<std::size_t>(peer)] = why;
   }
 
   // Who stalls is not late while this rank looked at nothing, because it computed: from one look to the next
@@ -148,14 +165,15 @@ class network_connector : public connector {
       }
       one_call* const done = std::exchange(*at, (*at)->next);
       net::introduction const who = done->talk.who();
-      next = {who.to, static_cast<int>(who.flow), done->talk.take(), {}};
+      dialling_ -= who.to > rank_;
+      next = {who.to, static_cast<int>(who.flow), done->talk.take(), {}, who.from > who.to};
       net::secret_digest key;
       bool const agreed = outcome == status::ok && (!tls_ || done->talk.session_key(key));
       std::uint64_t const begun_us = done->begun_us;
       delete done;
       if (agreed && !tls_) return true;
       if (!agreed || !begin_greeting(next, net::tls_side::dials, key, begun_us))
-        failed_[static_cast<std::size_t>(who.to)] = outcome == status::ok ? status::system_failure : outcome;
+        fail(who.to, outcome == status::ok ? status::system_failure : outcome);
     }
     return false;
   }
@@ -163,7 +181,11 @@ class network_connector : public connector {
   // Those that have dialled this rank.
   [[nodiscard]] bool take_guest(connection& next) noexcept {
     for (net::guest in; gate_.poll(in);) {
-      next = {in.who.from, static_cast<int>(in.who.flow), static_cast<net::owned_fd&&>(in.socket), {}};
+      next = {in.who.from,
+              static_cast<int>(in.who.flow),
+              static_cast<net::owned_fd&&>(in.socket),
+              {},
+              in.who.from > in.who.to};
       if (!tls_) return true;
       (void)begin_greeting(next, net::tls_side::listens, in.key, now_us());
     }
@@ -212,7 +234,7 @@ class network_connector : public connector {
     bool const may_be_late = now_us() - one.begun_us >= first_timeout_us_;
     if (dialled && outcome == status::peer_lost && !one.stream->has_failed() && may_be_late)
       return call(one.with.peer, one.with.flow);
-    failed_[static_cast<std::size_t>(one.with.peer)] = outcome;
+    fail(one.with.peer, outcome);
   }
 
   rank_t rank_;
@@ -228,6 +250,7 @@ class network_connector : public connector {
   net::tls_context tls_;  // none: bytes travel as they are
   net::poller watched_;   // with it: the gate, and who greets
   one_call* calls_ = nullptr;
+  int dialling_ = 0;  // calls that are no knocks
   greeting* greetings_ = nullptr;
 };
 

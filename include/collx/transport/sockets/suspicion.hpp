@@ -26,6 +26,7 @@ class suspicion {
       *this = suspicion{};
       peer_ = peer;
       period_us_ = deadline_us / questions_per_deadline;
+      since_us_ = now;
       asked_us_ = now;  // the first question is due in a while: most waits are over by then
       answered_ = true;
     }
@@ -35,6 +36,12 @@ class suspicion {
     asked_us_ = now;
     answered_ = false;
     return true;
+  }
+
+  // Whether it has waited, when it was last asked, for longer than ranks mostly differ in when they call.
+  [[nodiscard]] bool waits_long() const noexcept {
+    std::uint64_t const part_us = period_us_ / 4;
+    return seen_us_ - since_us_ >= (part_us < long_us_max ? part_us : long_us_max);
   }
 
   // The peer that was asked blames `whom`, or nobody (no_rank).
@@ -53,10 +60,13 @@ class suspicion {
   }
 
  private:
+  static constexpr std::uint64_t long_us_max = 5'000'000;
+
   rank_t peer_ = no_rank;
   rank_t blamed_ = no_rank;
   bool answered_ = false;
   bool silent_ = false;
+  std::uint64_t since_us_ = 0;
   std::uint64_t asked_us_ = 0;
   std::uint64_t seen_us_ = 0;  // when it last waited
   std::uint64_t period_us_ = 0;
@@ -73,6 +83,10 @@ class suspicions {
         if (each.seen_us() < its->seen_us()) its = &each;
     }
     return its->still_waits(peer, now, deadline_us);
+  }
+  [[nodiscard]] bool waits_long(rank_t peer) noexcept {
+    suspicion const* const its = find(peer);
+    return its != nullptr && its->waits_long();
   }
   void hear(rank_t peer, rank_t whom) noexcept {
     for (suspicion& each : waits_) each.hear(peer, whom);

@@ -69,6 +69,17 @@ class switchboard {
     return l;
   }
 
+  // This rank has waited for a while for a lower one that has not dialled: asks whether it is still there.
+  COLLX_COLD void knock(rank_t peer) noexcept {
+    link& l = at(peer);
+    if (l.at(0).state() == flow_state::closed) connector_->knock(peer);
+  }
+  // The connection that was opened for that is gone, and the peer had not taken it. False: there is none.
+  [[nodiscard]] COLLX_COLD bool forget_knock(link& l) noexcept {
+    if (l.knocks()) stop_looking_at(l.at(0));
+    return l.forget_knock();
+  }
+
   // Calls f(link) for all whose connection for control stands.
   template <class F>
   void for_each_within_call(F const& f) noexcept {
@@ -190,8 +201,9 @@ class switchboard {
 
  private:
   [[nodiscard]] bool awaits(rank_t peer) noexcept {
-    return peer != rank_ && at(peer).at(0).state() == flow_state::closed &&
-           connector_->outlook(peer) == status::ok;
+    if (peer == rank_) return false;
+    link& l = at(peer);
+    return !l.control_is_open() && !l.control_has_ended() && connector_->outlook(peer) == status::ok;
   }
 
   static constexpr std::uint64_t connector_mark = ~std::uint64_t{0};
@@ -234,17 +246,30 @@ class switchboard {
     connection next;
     while (connector_->poll(next)) {
       link& l = at(next.peer);
-      bool const known = next.flow >= 0 && next.flow < l.flow_count();
-      if (!known || l.at(next.flow).state() != flow_state::closed) {
+      if (!takes(l, next)) {
         next.fd.reset();
         continue;
       }
       net::bear_silence(next.fd.get(), patience_us_);
-      l.open(next.flow, static_cast<net::owned_fd&&>(next.fd),
-             static_cast<net::owned_stream&&>(next.secured));
+      auto fd = static_cast<net::owned_fd&&>(next.fd);
+      auto secured = static_cast<net::owned_stream&&>(next.secured);
+      bool const asks = next.is_knock && l.peer() < rank_;
+      if (asks) l.open_knock(static_cast<net::owned_fd&&>(fd), static_cast<net::owned_stream&&>(secured));
+      else l.open(next.flow, static_cast<net::owned_fd&&>(fd), static_cast<net::owned_stream&&>(secured));
+      // What is said first tells the higher rank that its connection is taken.
+      if (next.is_knock && !asks) l.dialled = 1, l.answer(no_rank);
       watch(l.at(next.flow).fd(), mark_of(l, next.flow), EPOLLIN, EPOLL_CTL_ADD);
       connected(l, next.flow);
     }
+  }
+
+  // Whether a connection that stands now is wanted. Two ranks may dial each other at the same time, for
+  // control: then that of the lower one is, and the higher one lets go of its own when that comes.
+  [[nodiscard]] COLLX_COLD bool takes(link& l, connection const& next) noexcept {
+    if (next.flow < 0 || next.flow >= l.flow_count()) return false;
+    if (!next.is_knock && next.flow == 0) (void)forget_knock(l);
+    if (l.at(next.flow).state() != flow_state::closed) return false;
+    return !next.is_knock || (next.flow == 0 && (l.peer() < rank_ || l.dialled == 0));
   }
 
   [[nodiscard]] static std::uint64_t mark_of(link const& l, int index) noexcept {

@@ -11,6 +11,7 @@
 #include "collx/core/biased_mutex.hpp"
 #include "collx/transport/sockets/alarm_frame.hpp"
 #include "collx/transport/sockets/left_groups.hpp"
+#include "collx/transport/sockets/losses.hpp"
 #include "collx/transport/sockets/suspicion.hpp"
 #include "collx/transport/sockets/switchboard.hpp"
 
@@ -32,8 +33,7 @@ class tcp_world {
         chosen_(chosen.for_ranks(size)),
         board_(rank, size, chosen_, connector),
         left_(chosen_.common.staging_bytes / 2),
-        lost_(static_cast<std::size_t>(size)),
-        refused_us_(static_cast<std::size_t>(size)) {}
+        losses_(size, chosen_.common.timeout_us) {}
   tcp_world(tcp_world const&) = delete;
 
   [[nodiscard]] rank_t rank() const noexcept { return rank_; }
@@ -176,7 +176,6 @@ class tcp_world {
   // send meanwhile, some 20 us, waits in their sockets.
   static constexpr std::uint32_t looks_per_round = 64;
   static constexpr std::uint64_t patience_after_failure_us = 1'000'000;  // several retransmissions
-  static constexpr std::uint64_t word_patience_us = 1'000'000;  // with word of a failure, by other ranks
   // A rank that sleeps looks up so often, whatever happens: a deadline of another thread's may be near.
   static constexpr std::uint64_t nap_ms_max = 20, nap_ms_dialling = 1;
 
@@ -210,32 +209,25 @@ class tcp_world {
     if (with != nullptr && with->is_over()) return status::peer_lost;
     if (with != nullptr && with->is_up())
       return with->is_cut_off() ? status::peer_lost : status::ok;  // what it has sent is read first
-    if (lost_[static_cast<std::size_t>(peer)]) return status::peer_lost;
+    if (losses_.holds(peer)) return status::peer_lost;
     status const dialled = board_.connections().outlook(peer);
-    return dialled == status::peer_lost && others_may_know(peer) ? status::ok : dialled;
-  }
-
-  // Nobody listens any more where a peer did. If it has left because another was lost, word of that is on its
-  // way here, by those who were connected with both; whoever called it lost before would blame the wrong one.
-  [[nodiscard]] COLLX_COLD bool others_may_know(rank_t peer) noexcept {
-    std::uint64_t const now = now_us(), quarter_us = chosen().timeout_us / 4;
-    std::uint64_t& since = refused_us_[static_cast<std::size_t>(peer)];
-    if (since == 0) since = now;
-    std::uint64_t const patience_us = quarter_us < word_patience_us ? quarter_us : word_patience_us;
-    return size() > 2 && now - since < patience_us;
+    return dialled == status::peer_lost && losses_.others_may_know(peer) ? status::ok : dialled;
   }
 
   COLLX_COLD void ask_after(rank_t peer) noexcept {
-    if (!suspicions_.still_waits(peer, now_us(), chosen().timeout_us)) return;
+    bool const is_due = suspicions_.still_waits(peer, now_us(), chosen().timeout_us);
     link* const with = board_.find(peer);
-    if (with == nullptr || !with->control_is_open()) return;
-    with->ask();
-    board_.pump(*with);
+    if (with == nullptr || !with->control_is_open()) {
+      if (peer < rank_ && suspicions_.waits_long(peer)) board_.knock(peer);
+    } else if (is_due) {
+      with->ask();
+      board_.pump(*with);
+    }
   }
 
   // Tells everybody this rank knows, who tell everybody they know.
   COLLX_COLD void spread_loss(rank_t who) noexcept {
-    if (std::exchange(lost_[static_cast<std::size_t>(who)], true)) return;
+    if (!losses_.add(who)) return;
     board_.for_each_within_call([&](link& l) noexcept {
       l.tell_lost(who);
       board_.pump(l);
@@ -253,6 +245,7 @@ class tcp_world {
     [[nodiscard]] sockets::flow::answer begin(sockets::frame const& what, std::byte*& to) noexcept {
       using answer = sockets::flow::answer;
       bool const is_data = what.kind == sockets::frame_kind::data;
+      if (on_control && from.knocks()) from.knock_is_answered(), world.greet(from);
       if (what.kind == sockets::frame_kind::goodbye) {
         if (on_control) from.said_goodbye();
         return answer::take;
@@ -298,6 +291,7 @@ class tcp_world {
     if (index != 0 && alarm_.raised()) return f.abandon(), board_.stop_looking_at(f);
     f.read(sink);
     if (f.state() == sockets::flow_state::open) return;
+    if (index == 0 && board_.forget_knock(l)) return;
     board_.stop_looking_at(f);
     if (index == 0) l.drop_receipts();
     if (index == 0 && !l.left()) spread_loss(l.peer());
@@ -330,8 +324,7 @@ class tcp_world {
           read(l, index, sink);
         },
         [&](link& l, int index) noexcept {
-          if (index == 0 && alarm_.raised()) l.tell_alarm(sockets::frame_of(alarm_.read()));
-          board_.pump(l);
+          index == 0 && !l.knocks() ? greet(l) : board_.pump(l);
           // With the end of a handshake the first frames may have come, to where epoll does not see them.
           reader sink{*this, l, index == 0};
           read(l, index, sink);
@@ -361,11 +354,14 @@ class tcp_world {
   void spread_alarm(mapped::first_failure const& what) noexcept {
     alarm_.raise(what);
     board_.abandon_data();
-    board_.for_each_within_call([&](link& l) noexcept {
-      l.tell_alarm(sockets::frame_of(alarm_.read()));
-      board_.pump(l);
-    });
+    board_.for_each_within_call([&](link& l) noexcept { greet(l); });
     wake_all();
+  }
+
+  // What is said first, and as soon as there is reason.
+  void greet(link& l) noexcept {
+    if (alarm_.raised()) l.tell_alarm(sockets::frame_of(alarm_.read()));
+    board_.pump(l);
   }
 
   void wake_all() noexcept {
@@ -386,8 +382,7 @@ class tcp_world {
   tcp_settings chosen_;
   sockets::switchboard board_;
   sockets::left_groups left_;
-  array<bool> lost_;                 // whose processes are known to be gone
-  array<std::uint64_t> refused_us_;  // since when it is known that a peer does not listen any more; 0: it may
+  sockets::losses losses_;
   channel_group* groups_ = nullptr;
   std::uint32_t round_ = 0;
   biased_mutex mutex_;
