@@ -5,8 +5,8 @@
 #pragma once
 
 #include <csignal>
+#include <cstdlib>
 
-#include "collx/collective/all_to_all.hpp"
 #include "collx/transport/faulty.hpp"
 #include "programs/program.hpp"
 #include "shared_with_forks.hpp"
@@ -31,15 +31,13 @@ struct loss {
   std::uint64_t at_send = 0;
 };
 
-// What is wrong with an error that is to say that the victim is gone; empty: nothing.
-inline std::string fault_of(collx::failure_report const& report, rank_t victim) {
+// What is wrong with an error that is to say that the victim is gone; empty: nothing. `peer`: of the world.
+inline std::string fault_of(collx::failure_report const& report, rank_t peer, rank_t victim) {
   if (report.code != status::aborted && report.code != status::peer_lost) return "not because a rank is gone";
   if (report.collective == nullptr || *report.collective == 0) return "does not say in which call";
   if (report.peer == collx::no_rank) return "names no peer";
-  // What this rank saw itself is numbered in its group.
-  if (report.code == status::aborted && report.peer != victim)
-    return "names another than the one that is gone";
-  return {};
+  if (peer == victim) return {};
+  return "names rank " + std::to_string(peer) + " of the world, and not the one that is gone";
 }
 
 // One rank of it, in a process of its own. `joined` is shared by all: who is lost before everybody is there
@@ -47,9 +45,6 @@ inline std::string fault_of(collx::failure_report const& report, rank_t victim) 
 template <class Transport>
 int lose_or_be_told(loss const& how, std::uint64_t seed, arrivals& joined,
                     collx::communicator<Transport>& comm) {
-  // Word of a loss needs connections (docs/errors.md).
-  std::vector<int> each(static_cast<std::size_t>(comm.size()));
-  collx::all_to_all<collx::algo::direct_one_shot>(comm, each);
   joined.come();
   joined.wait_for(how.world.size);
   meddling<collx::communicator<Transport>> meddles;
@@ -67,7 +62,7 @@ int lose_or_be_told(loss const& how, std::uint64_t seed, arrivals& joined,
     while (!mine.resume()) continue;
     return 0;
   } catch (collx::error const& told) {
-    std::string wrong = fault_of(told.report(), how.victim);
+    std::string wrong = fault_of(told.report(), mine.world_rank_in(told.report()), how.victim);
     if (wrong.empty() && collx::now_us() - began > loss_deadline_us / 2) wrong = "late";
     if (wrong.empty()) return 0;
     (void)mine.give_up(std::runtime_error("rank " + std::to_string(how.victim) + " was lost, " + wrong +
@@ -101,7 +96,10 @@ void survive_seeds(std::uint64_t count, char const* test, Run const& run) {
   int lost = 0;
   seeds::for_each_seed(count, test, [&](std::uint64_t seed) { return survives(seed, lost, run); });
   MESSAGE("ranks that were killed: " << lost);
-  CHECK(lost > 0);
+  // One seed alone, or some that somebody has chosen, may be of programs that end before.
+  bool const is_chosen = std::getenv("COLLX_SEED") != nullptr || std::getenv("COLLX_SEEDS") != nullptr ||
+                         std::getenv("COLLX_STEPS") != nullptr;
+  CHECK((lost > 0 || is_chosen));
 }
 
 }  // namespace programs

@@ -103,6 +103,22 @@ class program {
     }
   }
 
+  // Of a failure on one of its communicators: the rank of the world that it names. What another rank has said
+  // is so numbered already, what this one has seen itself as in its group.
+  rank_t world_rank_in(collx::failure_report const& report) const {
+    if (report.code == status::aborted) return report.peer;
+    for (family const& each : families_) {
+      auto const& group = each.groups[group_of(each)];
+      collx::failure_report const& its = each.mine->comm().failure();
+      bool const is_it = its.code == report.code && its.sequence == report.sequence &&
+                         its.collective == report.collective && its.peer == report.peer;
+      // Lines are numbered as the group that they are in, which comes before them.
+      if (is_it && report.peer >= 0 && static_cast<std::size_t>(report.peer) < group.size())
+        return group[static_cast<std::size_t>(report.peer)];
+    }
+    return collx::no_rank;
+  }
+
   // When resume() has thrown: ends what is in flight, which would wait when it is destroyed, and returns
   // what to say. The program is printed, but where this rank was only told to end.
   std::string give_up(std::exception const& wrong) {
