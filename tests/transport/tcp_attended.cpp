@@ -2,12 +2,14 @@
 // A connection that a rank looks at all the time is not watched for it as well: the system would take note of
 // each message for nobody. Nothing is missed because of that.
 // component: tcp
+// thread sanitizer: no, there is one thread, and epoll_ctl is this program's own
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 #include <doctest/doctest.h>
 
+#include "transport/scarce_watches.hpp"
 #include "transport/wired.hpp"
 #include "watchdog.hpp"
 
@@ -67,6 +69,14 @@ struct scene {
     return collx::communicator<tcp>(
         &world, membership::assemble(receiver.engine(), std::move(alone), 0, tokens, std::move(mine)));
   }
+  // Naps until the message is there; false: so often in vain.
+  bool naps_until_it_comes(int naps) {
+    for (; naps != 0 && !look(); --naps) {
+      REQUIRE(waiting().prepare_to_sleep());
+      (void)waiting().sleep(60'000'000);
+    }
+    return look();
+  }
   tcp::endpoint& waiting() { return receiver.engine().endpoint(); }
 
   wired::cables cables{2};
@@ -121,4 +131,54 @@ TEST_CASE("tcp: who naps again is woken by what another thread has read for it b
   second.engine().endpoint().progress();
   CHECK(s.waiting().sleep(60'000'000));
   CHECK(s.look());
+}
+
+TEST_CASE("tcp: what the system refuses to watch is looked at, until it no longer refuses") {
+  watchdog dog;
+  scene s;
+  {
+    scarce_watches::shortage const now;
+    s.send();
+    CHECK(s.naps_until_it_comes(3));
+    CHECK(count_watched() == s.all - 1);
+    s.waiting().consume(0, 0);
+  }
+  s.expect();
+  REQUIRE(s.waiting().prepare_to_sleep());
+  CHECK(count_watched() == s.all);
+  s.send();
+  CHECK(s.waiting().sleep(60'000'000));
+  CHECK(s.look());
+}
+
+TEST_CASE("tcp: connections that the system refuses to watch when they are made are used all the same") {
+  watchdog dog;
+  wired::cables cables{2};
+  auto const chosen = scene::patient();
+  collx::communicator<tcp> zero = tcp::join<tcp>(0, 2, chosen, 2, cables[0]);
+  collx::communicator<tcp> one = tcp::join<tcp>(1, 2, chosen, 2, cables[1]);
+  int const before = count_watched();
+  auto &sends = zero.engine().endpoint(), &waits = one.engine().endpoint();
+  std::byte const sent{7};
+  std::byte wanted{};
+  collx::transport::arrival what{};
+  {
+    scarce_watches::shortage const now;
+    waits.expect(0, 0, &wanted, 1);
+    sends.send(0, 1, &sent, 1, collx::transport::handover::in_place);
+    for (int i = 0; i < 10; ++i) sends.progress(), waits.progress();
+    CHECK(count_watched() == before);
+    CHECK(waits.arrived(0, 0, what));
+    zero.abort();
+    for (int i = 0; i < 10; ++i) sends.progress(), waits.progress();
+    CHECK(waits.interrupted(collx::no_rank) == collx::status::aborted);
+  }
+}
+
+TEST_CASE("tcp: a rank that cannot watch its gate says so") {
+  wired::cables cables{2};
+  scarce_watches::shortage const now;
+  CHECK_THROWS_WITH_AS((void)tcp::join<tcp>(0, 2, scene::patient(), 2, cables[0]),
+                       doctest::Contains("fs.epoll.max_user_watches"), collx::error);
+  delete cables[1];
 }

@@ -51,9 +51,12 @@ class gate {
         chosen_(chosen),
         patience_us_(patience_us),
         looked_us_(now_us()) {
-    if (!set_.add(listening_.get(), guests_max))
-      throw error(status::bad_argument,
-                  "a gate was made of a socket that does not listen; make it with listen_at()");
+    if (set_.add(listening_.get(), guests_max)) return;
+    if (errno == ENOSPC || errno == ENOMEM)
+      throw error(status::system_failure,
+                  "a rank cannot watch its gate; raise the sysctl fs.epoll.max_user_watches");
+    throw error(status::bad_argument,
+                "a gate was made of a socket that does not listen; make it with listen_at()");
   }
 
   // Readable when poll() has work (level-triggered).
@@ -81,7 +84,7 @@ class gate {
     // quarter of the patience.
     if (now - looked_us_ > patience_us_ / 4) grant(now - looked_us_ - patience_us_ / 4);
     looked_us_ = now;
-    if (now >= opens_us_ && set_.add(listening_.get(), guests_max)) opens_us_ = never;
+    if (now >= opens_us_) opens_us_ = set_.add(listening_.get(), guests_max) ? never : now + rest_us;
     bool knock = false;
     for (epoll_event const& each : set_.ready<steps_max>()) {
       std::uint64_t const which = each.data.u64;

@@ -195,7 +195,9 @@ class link {
   }
 
   link* next_pending = nullptr;
+  link* next_unwatched = nullptr;
   bool is_pending = false;
+  bool is_unwatched = false;
   int dialled = 0;  // flows that this rank has dialled, the first ones, or that need not be dialled any more
 
  private:

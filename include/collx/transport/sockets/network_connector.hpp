@@ -84,7 +84,9 @@ class network_connector : public connector {
   COLLX_COLD void prepare_tls() {
     tls_ = net::tls_context::create();
     watched_ = net::poller::create();
-    (void)watched_.add(gate_.fd(), gate_tag);
+    if (!watched_.add(gate_.fd(), gate_tag))
+      throw error(status::system_failure,
+                  "a rank cannot watch its gate; raise the sysctl fs.epoll.max_user_watches");
   }
 
   COLLX_COLD void find_distances() {

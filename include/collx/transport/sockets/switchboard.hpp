@@ -28,11 +28,12 @@ class switchboard {
         connector_(connector),
         links_(static_cast<std::size_t>(size)),
         epoll_(epoll_create1(EPOLL_CLOEXEC)) {
-    if (!epoll_) {
+    if (!epoll_ || !watch(connector_->fd(), connector_mark, EPOLLIN, EPOLL_CTL_ADD)) {
       delete connector_;
-      throw error(status::system_failure, "epoll_create1 failed; raise the limit on descriptors");
+      throw error(status::system_failure,
+                  epoll_ ? "a rank cannot watch its gate; raise the sysctl fs.epoll.max_user_watches"
+                         : "epoll_create1 failed; raise the limit on descriptors");
     }
-    watch(connector_->fd(), connector_mark, EPOLLIN, EPOLL_CTL_ADD);
     if (rank + 1 < size) dial(rank + 1, 1);
     if (rank == 0 && size > 2) dial(size - 1, 1);
   }
@@ -46,6 +47,8 @@ class switchboard {
   // Readable when look() has something to do, unless somebody is being dialled.
   [[nodiscard]] int fd() const noexcept { return epoll_.get(); }
   [[nodiscard]] bool is_dialling() const noexcept { return connector_->is_dialling(); }
+  // Whether there are connections of which it does not tell: the system has refused to watch them.
+  [[nodiscard]] bool has_unwatched() const noexcept { return unwatched_ != nullptr; }
   [[nodiscard]] connector& connections() noexcept { return *connector_; }
 
   // Somebody may wait so long from now on: no connection is given up sooner.
@@ -124,10 +127,12 @@ class switchboard {
       int const index = static_cast<int>(events[i].data.u64 & 0xff);
       if ((events[i].events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) readable(l, index);
       if ((events[i].events & EPOLLOUT) == 0 || l.at(index).state() != flow_state::open) continue;
-      watch(l.at(index).fd(), events[i].data.u64, EPOLLIN, EPOLL_CTL_MOD);
+      (void)watch(l.at(index).fd(), events[i].data.u64, EPOLLIN, EPOLL_CTL_MOD);
       pump(l);
     }
     for (int f = 1; attended_ != nullptr && f < attended_->flow_count(); ++f) readable(*attended_, f);
+    for (link* l = unwatched_; COLLX_UNLIKELY(l != nullptr); l = l->next_unwatched)
+      for (int f = 0; f < l->flow_count(); ++f) readable(*l, f);
   }
 
   // Somebody looks at the connections for data of a link all the time, or, null, nobody does. Such are not
@@ -135,10 +140,8 @@ class switchboard {
   // 0.06 of the time of an all_reduce of 8 B (`reno`, two ranks, in turn).
   void attend(link* whom) noexcept {
     if (whom == attended_) return;
-    for (int f = 1; attended_ != nullptr && f < attended_->flow_count(); ++f)
-      if (flow const& each = attended_->at(f); each.state() == flow_state::open)
-        watch(each.fd(), mark_of(*attended_, f), EPOLLIN, EPOLL_CTL_ADD);
-    attended_ = whom;
+    link* const before = std::exchange(attended_, whom);
+    if (before != nullptr && !watch_all_of(*before, 1)) add_unwatched(*before);
     for (int f = 1; attended_ != nullptr && f < attended_->flow_count(); ++f)
       stop_looking_at(attended_->at(f));
   }
@@ -149,10 +152,11 @@ class switchboard {
   // The descriptor becomes readable with whatever comes, and when what waits to be written can be.
   void watch_all() noexcept {
     attend(nullptr);
+    if (COLLX_UNLIKELY(unwatched_ != nullptr)) try_unwatched_again();
     for (link* l = pending_; l != nullptr; l = l->next_pending)
       for (int f = 0; f < l->flow_count(); ++f)
         if (!l->at(f).idle() && l->at(f).state() == flow_state::open)
-          watch(l->at(f).fd(), mark_of(*l, f), EPOLLIN | EPOLLOUT, EPOLL_CTL_MOD);
+          (void)watch(l->at(f).fd(), mark_of(*l, f), EPOLLIN | EPOLLOUT, EPOLL_CTL_MOD);
   }
 
   // After a failure; see link.
@@ -258,7 +262,7 @@ class switchboard {
       else l.open(next.flow, static_cast<net::owned_fd&&>(fd), static_cast<net::owned_stream&&>(secured));
       // What is said first tells the higher rank that its connection is taken.
       if (next.is_knock && !asks) l.dialled = 1, l.answer(no_rank);
-      watch(l.at(next.flow).fd(), mark_of(l, next.flow), EPOLLIN, EPOLL_CTL_ADD);
+      if (!watch_all_of(l)) add_unwatched(l);
       connected(l, next.flow);
     }
   }
@@ -275,11 +279,34 @@ class switchboard {
   [[nodiscard]] static std::uint64_t mark_of(link const& l, int index) noexcept {
     return static_cast<std::uint64_t>(l.peer()) << 8 | static_cast<std::uint64_t>(index);
   }
-  void watch(int fd, std::uint64_t mark, std::uint32_t events, int how) noexcept {
+  [[nodiscard]] bool watch(int fd, std::uint64_t mark, std::uint32_t events, int how) noexcept {
     epoll_event e{};
     e.events = events;
     e.data.u64 = mark;
-    epoll_ctl(epoll_.get(), how, fd, &e);
+    return epoll_ctl(epoll_.get(), how, fd, &e) == 0 || errno == EEXIST;
+  }
+
+  // Those connections of a link that stand and are to be watched. False: the system has no memory for one of
+  // them, or its user has as many watches as he may have (fs.epoll.max_user_watches).
+  [[nodiscard]] bool watch_all_of(link& l, int first = 0) noexcept {
+    int const end = &l == attended_ ? 1 : l.flow_count();
+    for (int f = first; f < end; ++f)
+      if (l.at(f).state() == flow_state::open && !watch(l.at(f).fd(), mark_of(l, f), EPOLLIN, EPOLL_CTL_ADD))
+        return false;
+    return true;
+  }
+  // They are looked at instead, and whoever sleeps looks up often.
+  COLLX_COLD void add_unwatched(link& l) noexcept {
+    if (std::exchange(l.is_unwatched, true)) return;
+    l.next_unwatched = std::exchange(unwatched_, &l);
+  }
+  COLLX_COLD void try_unwatched_again() noexcept {
+    for (link** each = &unwatched_; *each != nullptr;) {
+      link& l = **each;
+      l.is_unwatched = !watch_all_of(l);
+      if (l.is_unwatched) each = &l.next_unwatched;
+      else *each = l.next_unwatched;
+    }
   }
 
   rank_t rank_;
@@ -289,8 +316,9 @@ class switchboard {
   connector* connector_;
   array<link*> links_;
   net::owned_fd epoll_;
-  link* pending_ = nullptr;   // those with something to write
-  link* attended_ = nullptr;  // whose connections for data are not in the set
+  link* pending_ = nullptr;    // those with something to write
+  link* attended_ = nullptr;   // whose connections for data are not in the set
+  link* unwatched_ = nullptr;  // some of whose connections the system has refused to watch
 };
 
 }  // namespace collx::inline abi_1::transport::sockets

@@ -134,7 +134,7 @@ class tcp_world {
     {
       posix_lock const held(mutex_);
       prepare_to_sleep(group);  // once more: one nap may follow another without a word
-      if (board_.is_dialling()) nap_ms = nap_ms_dialling;
+      if (board_.is_dialling() || board_.has_unwatched()) nap_ms = nap_ms_unwatched;
     }
     if (at_most_us < nap_ms * 1000) nap_ms = (at_most_us + 999) / 1000;
     int const got = ::poll(what, 2, static_cast<int>(nap_ms));
@@ -177,7 +177,7 @@ class tcp_world {
   static constexpr std::uint32_t looks_per_round = 64;
   static constexpr std::uint64_t patience_after_failure_us = 1'000'000;  // several retransmissions
   // A rank that sleeps looks up so often, whatever happens: a deadline of another thread's may be near.
-  static constexpr std::uint64_t nap_ms_max = 20, nap_ms_dialling = 1;
+  static constexpr std::uint64_t nap_ms_max = 20, nap_ms_unwatched = 1;
 
   // Says goodbye, and stays until every byte has reached the peers' machines: what is closed before may be
   // lost with the connection.
