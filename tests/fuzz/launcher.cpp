@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <iterator>
 #include <string>
 
 #include <sys/mman.h>
@@ -28,7 +29,11 @@ constexpr char const* ours[] = {"COLLX_LAUNCHER",      "COLLX_RENDEZVOUS", "COLL
                                 "SLURM_JOB_NODELIST",  "COLLX_HEAP_BYTES", "COLLX_TCP_SLICES",
                                 "COLLX_SECRET",        "COLLX_INTERFACE"};
 
-// Calls f(name) for every variable that is read.
+// Those that came later, by the bytes 255, 254 and so on: what stands for the others stays as it is in the
+// corpus.
+constexpr char const* later[] = {"COLLX_PORTS", "COLLX_TCP_CONGESTION", "COLLX_TCP_BUFFER_BYTES"};
+
+// Calls f(name) for every variable that is read, but for those that came later.
 template <class F>
 void for_each_variable(F const& f) {
   for (char const* each : ours) f(each);
@@ -45,10 +50,17 @@ void for_each_variable(F const& f) {
 void set_variables(std::string const& text) {
   std::size_t count = 0;
   for_each_variable([&](char const* name) { unsetenv(name), ++count; });
+  for (char const* name : later) unsetenv(name);
   for (std::size_t at = 0; at < text.size();) {
     std::size_t const end = std::min(text.find('\n', at), text.size());
-    std::size_t const wanted = static_cast<unsigned char>(text[at]) % count;
     std::string const value = text.substr(at + 1, end - at - 1);
+    std::size_t const from_the_end = 255u - static_cast<unsigned char>(text[at]);
+    if (from_the_end < std::size(later)) {
+      setenv(later[from_the_end], value.c_str(), 1);
+      at = end + 1;
+      continue;
+    }
+    std::size_t const wanted = static_cast<unsigned char>(text[at]) % count;
     std::size_t i = 0;
     for_each_variable([&](char const* name) {
       if (i++ == wanted) setenv(name, value.c_str(), 1);
@@ -76,6 +88,13 @@ void try_interfaces() {
   char const* const wanted = std::getenv("COLLX_INTERFACE");
   bool const spans_hosts = wanted != nullptr && wanted[0] == '!';
   (void)net::choose_interface(all, wanted, spans_hosts);
+}
+
+// Whichever of the ports is asked for, it is one of them.
+void try_ports(net::port_range const& ports) {
+  require(ports.is_any() || (ports.first <= ports.last && ports.count() <= 65535));
+  for (std::uint32_t const which : {0u, 1u, 65'535u, 3'000'000'019u, ~0u})
+    require(ports.is_any() || (ports.at(which) >= ports.first && ports.at(which) <= ports.last));
 }
 
 void require_secret(net::secret const& read, bool may_be_none) {
@@ -130,6 +149,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   });
   or_error([&] { try_slices(transport::tcp_settings::from_environment().slices); });
   or_error([&] { require_secret(net::secret::from_environment(), true); });
+  or_error([] { try_ports(net::socket_settings::from_environment(1'000'000).ports); });
   try_interfaces();
   return 0;
 }
