@@ -14,6 +14,7 @@
 #include "collx/core/random.hpp"
 #include "collx/net/caller.hpp"
 #include "net/reserved_port.hpp"
+#include "transport/scarce_watches.hpp"
 #include "transport/without_descriptors.hpp"
 
 namespace {
@@ -278,6 +279,27 @@ TEST_CASE("without a descriptor for who knocks a gate keeps nobody awake, and le
   }
   CHECK(let_in(door, one, who) == status::ok);
   CHECK_FALSE(door.will_be_due());
+}
+
+TEST_CASE("a gate that the system will not watch again after a rest rests once more") {
+  gate door = open_gate();
+  caller one = call(door.where(), 1);
+  CHECK(one.progress() == status::pending);
+  REQUIRE(ready_before(door.fd(), POLLIN, now_us() + long_us));
+  guest who;
+  for (without_descriptors const none; !door.will_be_due();) CHECK_FALSE(door.poll(who));
+  {
+    scarce_watches::shortage const now;
+    for (int rest = 0; rest < 3; ++rest) {
+      while (now_us() < door.due_us()) poll(nullptr, 0, 1);
+      CHECK_FALSE(door.poll(who));
+      CHECK(door.will_be_due());
+    }
+    std::uint64_t const before_us = now_us();
+    CHECK_FALSE(door.poll(who));
+    CHECK(door.due_us() > before_us);
+  }
+  CHECK(let_in(door, one, who) == status::ok);
 }
 
 TEST_CASE("without a descriptor for who knocks the one who has been there longest leaves") {

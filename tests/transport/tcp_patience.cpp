@@ -12,6 +12,7 @@
 #include "collx/algo/pairwise.hpp"
 #include "collx/algo/ring.hpp"
 #include "collx/collx.hpp"
+#include "transport/without_descriptors.hpp"
 #include "watched_tcp.hpp"
 
 namespace {
@@ -166,6 +167,46 @@ TEST_CASE("tcp: who dials and looks goes on for longer than the time-out: whoeve
       CHECK(ranks.all[0]->outlook(1) == status::ok);
       if (!stands) CHECK(ranks.connects());
     }
+}
+
+TEST_CASE("tcp: who has no descriptor to dial with for a moment dials when there is one, and else says so") {
+  watchdog dog;
+  for (auto const protects : {net::protection::none, net::protection::tls}) {
+    two ranks(60'000'000, protects);
+    ranks.all[0]->dial(1, 0, 1);
+    connection none;
+    {
+      without_descriptors const now;
+      for (int i = 0; i < 10; ++i) CHECK_FALSE(ranks.all[0]->poll(none));
+    }
+    CHECK(ranks.connects());
+  }
+  two ranks(60'000'000);
+  ranks.all[0]->dial(1, 0, 1);
+  connection none;
+  without_descriptors const now;
+  while (ranks.all[0]->outlook(1) == status::ok) REQUIRE_FALSE(ranks.all[0]->poll(none));
+  CHECK(ranks.all[0]->outlook(1) == status::system_failure);
+}
+
+TEST_CASE("tcp: where another job listens at the port that a peer had, that one is lost") {
+  watchdog dog;
+  for (rank_t const from : {0, 1}) {  // who dials, and who asks after a lower rank
+    two ranks(60'000'000);
+    rank_t const gone = 1 - from;
+    network_connector& left = *ranks.all[from];
+    ranks.all[gone].reset();
+    net::gate other(net::listen_at(ranks.at[gone], {}), ranks.keys.for_job(2),
+                    {gone, 2, net::mask_of(net::purpose::link), 2});
+    from == 0 ? left.dial(gone, 0, 1) : left.knock(gone);
+    connection none;
+    net::guest nobody;
+    while (left.outlook(gone) == status::ok) {
+      REQUIRE_FALSE(left.poll(none));
+      REQUIRE_FALSE(other.poll(nobody));
+    }
+    CHECK(left.outlook(gone) == status::peer_lost);
+  }
 }
 
 TEST_CASE("tcp: a rank that computes for longer than the time-out, while others talk, is nobody's loss") {

@@ -61,8 +61,9 @@ namespace detail {
              "operator, root and algorithm on every rank, in the same order of calls";
     case status::out_of_memory: return "the process has no memory left for the call; free some there";
     case status::system_failure:
-      return "the system does not let this rank read the peer's buffer; pass ordinary memory, or set "
-             "COLLX_SINGLE_COPY_BYTES=0 on every rank";
+      return "no descriptor is left for a connection with the peer (raise their limit, ulimit -n), or the "
+             "system does not let this rank read the peer's buffer (pass ordinary memory, or set "
+             "COLLX_SINGLE_COPY_BYTES=0 on every rank)";
     default: return "see docs/errors.md";
   }
 }

@@ -107,6 +107,7 @@ class network_connector : public connector {
     net::caller talk;
     std::uint64_t begun_us;
     one_call* next;
+    std::uint64_t lacks_us = 0;  // since when there is no descriptor for it; 0: there may be
   };
   // A connection whose sides know each other, in TLS's handshake.
   struct greeting {
@@ -118,24 +119,36 @@ class network_connector : public connector {
     greeting* next;
   };
   static constexpr std::uint64_t gate_tag = 0, greeting_tag = 1, never = ~std::uint64_t{0};
-  static constexpr std::uint64_t knock_look_us = 10'000;
+  static constexpr std::uint64_t knock_look_us = 10'000, shortage_us_max = 1'000'000;
 
   // Without a deadline: whoever is dialled may compute for as long as he likes before he looks. Whoever waits
   // for him has a deadline of his own, and who does not must not fail later for that.
   COLLX_COLD void call(rank_t peer, int flow) noexcept {
+    auto* const made = new (std::nothrow) one_call{caller_for(peer, flow), now_us(), calls_};
+    if (made == nullptr) return fail(peer, status::out_of_memory);
+    calls_ = made;
+    dialling_ += peer > rank_;
+  }
+
+  [[nodiscard]] COLLX_COLD net::caller caller_for(rank_t peer, int flow) const noexcept {
     net::introduction const me{net::purpose::link,
                                rank_,
                                peer,
                                static_cast<rank_t>(addresses_.size()),
                                static_cast<std::uint32_t>(flow),
                                protects_};
-    auto* const made =
-        new (std::nothrow) one_call{net::caller(addresses_[static_cast<std::size_t>(peer)], me, mine_,
-                                                chosen_, never, net::unanswered::means_lost),
-                                    now_us(), calls_};
-    if (made == nullptr) return fail(peer, status::out_of_memory);
-    calls_ = made;
-    dialling_ += peer > rank_;
+    return {addresses_[static_cast<std::size_t>(peer)], me, mine_, chosen_, never,
+            net::unanswered::means_lost};
+  }
+
+  // The program may have opened many files for a moment.
+  [[nodiscard]] COLLX_COLD bool may_try_again(one_call& one) const noexcept {
+    if (one.talk.why() != EMFILE && one.talk.why() != ENFILE) return false;
+    std::uint64_t const now = now_us();
+    if (one.lacks_us == 0) one.lacks_us = now;
+    if (now - one.lacks_us >= shortage_us_max) return false;
+    one.talk = caller_for(one.talk.who().to, static_cast<int>(one.talk.who().flow));
+    return true;
   }
 
   // No connection will come. Whoever listens where the peer did and is not the peer (its port is another
@@ -161,7 +174,7 @@ class network_connector : public connector {
   [[nodiscard]] bool take_call(connection& next) noexcept {
     for (one_call** at = &calls_; *at != nullptr;) {
       status const outcome = (*at)->talk.progress();
-      if (outcome == status::pending) {
+      if (outcome == status::pending || (outcome == status::system_failure && may_try_again(**at))) {
         at = &(*at)->next;
         continue;
       }
