@@ -94,7 +94,8 @@ void try_interfaces() {
 void try_ports(net::port_range const& ports) {
   require(ports.is_any() || (ports.first <= ports.last && ports.count() <= 65535));
   for (std::uint32_t const which : {0u, 1u, 65'535u, 3'000'000'019u, ~0u})
-    require(ports.is_any() || (ports.at(which) >= ports.first && ports.at(which) <= ports.last));
+    for (std::uint16_t const port : {ports.at(which), ports.place(which), ports.gate(which, which)})
+      require(ports.is_any() || (port >= ports.first && port <= ports.last));
 }
 
 void require_secret(net::secret const& read, bool may_be_none) {

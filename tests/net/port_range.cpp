@@ -8,10 +8,9 @@
 #include <string>
 #include <vector>
 
+#include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <doctest/doctest.h>
 
 #include "collx/net/socket.hpp"
 #include "net/reserved_port.hpp"
@@ -81,6 +80,34 @@ TEST_CASE("sockets share the ports, each with one of its own") {
   }
 }
 
+TEST_CASE("of the ports, meeting places and gates have parts of their own, and gates all at the end") {
+  for (int const count : {1, 2, 3, 7, 8, 9, 40, 200, 1000, 65535}) {
+    CAPTURE(count);
+    port_range const ports{static_cast<std::uint16_t>(65535 - count + 1), 65535};
+    std::set<int> places, gates, all;
+    for (std::uint32_t i = 0; i < ports.count(); ++i) places.insert(ports.place(i));
+    for (std::uint32_t i = 0; i < ports.try_count(); ++i) {
+      int const port = ports.gate(123'457, i);
+      if (static_cast<int>(all.size()) < count - static_cast<int>(places.size())) gates.insert(port);
+      all.insert(port);
+    }
+    CHECK(static_cast<int>(all.size()) == count);
+    CHECK(*all.begin() == ports.first);
+    CHECK(static_cast<int>(places.size() + gates.size()) == count);
+    for (int const port : gates) CHECK(places.count(port) == 0);
+  }
+}
+
+TEST_CASE("while other ports are free no gate takes one at which ranks may meet") {
+  reserved_port const last;
+  socket_settings const chosen = so_many_up_to(last, 400);
+  std::vector<owned_fd> open;
+  for (int i = 0; i < 280; ++i) {
+    open.push_back(listen_at(address::loopback(0), chosen));
+    CHECK(local_address(open.back().get()).port >= chosen.ports.first + 100);
+  }
+}
+
 TEST_CASE("a port that is named is that, whatever the range") {
   reserved_port const named, other;
   CHECK(local_address(listen_at(named.where(), so_many_up_to(other, 1)).get()) == named.where());
@@ -105,11 +132,12 @@ TEST_CASE("ports that are root's are passed over by others") {
     low.ports = {1023, 1023};
     if (try_listen_at(address::loopback(0), low)) _exit(0);  // here they are everybody's
     // This process begins to look at 1023, whatever its number.
+    some.ports = {1, 64};
     unsigned const begin = 2 * static_cast<unsigned>(getpid());
-    unsigned count = 64;
-    while (begin % count >= 32) ++count;
-    some.ports.first = static_cast<std::uint16_t>(1023 - begin % count);
-    some.ports.last = static_cast<std::uint16_t>(some.ports.first + count - 1);
+    while (some.ports.gate(begin, 0) >= 50) ++some.ports.last;
+    auto const up = static_cast<std::uint16_t>(1023 - some.ports.gate(begin, 0));
+    some.ports = {static_cast<std::uint16_t>(1 + up), static_cast<std::uint16_t>(some.ports.last + up)};
+    if (some.ports.gate(begin, 0) != 1023) _exit(3);
     _exit(try_listen_at(address::loopback(0), some) ? 0 : 2);
   }
   int how = 0;

@@ -109,15 +109,15 @@ struct meeting_place {
   }
 
   // Of COLLX_PORTS, or 10000 to 29999: below the ports that the system gives to whoever dials. Of these, two
-  // jobs of one host get the same one rarely; at one of COLLX_PORTS another job may listen already. Then the
-  // second is told that its port is taken.
+  // jobs that meet on one host at a time get the same one rarely. Then the second is told that its port is
+  // taken.
   [[nodiscard]] static std::uint16_t port_for(char const* job, char const* step) {
     std::uint32_t hash = 2166136261u;  // FNV-1a
     for (char const* part : {job, step})
       for (; part != nullptr && *part != '\0'; ++part)
         hash = (hash ^ static_cast<unsigned char>(*part)) * 16777619u;
     net::port_range const chosen = net::port_range::from_environment();
-    return (chosen.is_any() ? net::port_range{10000, 29999} : chosen).at(hash);
+    return chosen.is_any() ? net::port_range{10000, 29999}.at(hash) : chosen.place(hash);
   }
 
   [[noreturn]] COLLX_COLD void refuse(char const* value, char const* advice) const {

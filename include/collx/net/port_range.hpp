@@ -19,6 +19,21 @@ struct port_range {
     return static_cast<std::uint16_t>(first + which % count());
   }
 
+  // The first ones, at which ranks meet whose port is made of their job's number. They listen there until
+  // they have met, so another job rarely does. Gates, which stay, have the others while there are any.
+  [[nodiscard]] std::uint32_t place_count() const noexcept { return count() < 8 ? 1 : count() / 4; }
+  [[nodiscard]] std::uint16_t place(std::uint32_t number) const noexcept {
+    return at(number % place_count());
+  }
+
+  // For a gate, in the order in which they are tried from the one with that number on: each of the others,
+  // twice, since of two that try a port at the same time the system may refuse both; then each of these.
+  [[nodiscard]] std::uint32_t try_count() const noexcept { return 2 * count(); }
+  [[nodiscard]] std::uint16_t gate(std::uint32_t begin, std::uint32_t which) const noexcept {
+    std::uint32_t const others = count() - place_count();
+    return which < 2 * others ? at(place_count() + (begin + which) % others) : place(begin + which);
+  }
+
   // COLLX_PORTS=MIN:MAX; any if it is not set. Throws error (bad_argument).
   [[nodiscard]] COLLX_COLD static port_range from_environment() {
     port_range chosen;

@@ -128,14 +128,13 @@ namespace detail {
                                                        int backlog = 1024) noexcept {
   port_range const& ports = chosen.ports;
   if (where.port != 0 || ports.is_any()) return detail::listen_once(where, chosen, backlog);
-  // The ranks of a host all look for one, and each begins elsewhere. Twice round, since of two that try a
-  // port at the same time the system may refuse both.
+  // The ranks of a host all look for one, and each begins elsewhere.
   auto const begin = 2 * static_cast<std::uint32_t>(::getpid());
   owned_fd fd;
   // Where the lowest ports are root's, the others will do.
   errno = EADDRINUSE;
-  for (std::uint32_t i = 0; !fd && (errno == EADDRINUSE || errno == EACCES) && i < 2 * ports.count(); ++i)
-    fd = detail::listen_once(where.with_port(ports.at(begin + i)), chosen, backlog);
+  for (std::uint32_t i = 0; !fd && (errno == EADDRINUSE || errno == EACCES) && i < ports.try_count(); ++i)
+    fd = detail::listen_once(where.with_port(ports.gate(begin, i)), chosen, backlog);
   return fd;
 }
 
