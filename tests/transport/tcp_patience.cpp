@@ -189,6 +189,29 @@ TEST_CASE("tcp: who has no descriptor to dial with for a moment dials when there
   CHECK(ranks.all[0]->outlook(1) == status::system_failure);
 }
 
+TEST_CASE("tcp: who asks after a lower rank that dials at that time, and is closed out, has not lost it") {
+  watchdog dog;
+  for (auto const protects : {net::protection::none, net::protection::tls}) {
+    two ranks(60'000'000, protects);
+    network_connector& zero = *ranks.all[0];
+    zero.dial(1, 0, 2);
+    // Rank 1, with a gate elsewhere: nobody looks at the one that rank 0 dials.
+    collx::array<net::address> known(2);
+    known[0] = ranks.at[0], known[1] = ranks.at[1];
+    net::expectation const whom{1, 2, net::mask_of(net::purpose::link), 2, protects};
+    net::gate door(net::listen_at(net::address::loopback(0), {}), ranks.keys, whom);
+    network_connector one(1, std::move(known), std::move(door), ranks.keys, {}, 60'000'000, protects);
+    connection none;
+    for (std::uint64_t const knocks : {1u, 2u}) {
+      one.knock(0);
+      while (zero.guests().welcomed < knocks) (void)zero.poll(none), (void)one.poll(none);
+      std::uint64_t const until_us = collx::now_us() + 20'000;
+      while (collx::now_us() < until_us) (void)zero.poll(none), (void)one.poll(none);
+      CHECK(one.outlook(0) == status::ok);
+    }
+  }
+}
+
 TEST_CASE("tcp: where another job listens at the port that a peer had, that one is lost") {
   watchdog dog;
   for (rank_t const from : {0, 1}) {  // who dials, and who asks after a lower rank

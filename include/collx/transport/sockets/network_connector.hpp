@@ -43,8 +43,7 @@ class network_connector : public connector {
     for (int f = end - 1; f >= first; --f) call(peer, f);
   }
   COLLX_COLD void knock(rank_t peer) noexcept override {
-    for (one_call* each = calls_; each != nullptr; each = each->next)
-      if (each->talk.who().to == peer) return;
+    if (is_calling(peer)) return;
     for (greeting* each = greetings_; each != nullptr; each = each->next)
       if (each->with.peer == peer) return;
     dial(peer, 0, 1);
@@ -151,6 +150,12 @@ class network_connector : public connector {
     return true;
   }
 
+  [[nodiscard]] COLLX_COLD bool is_calling(rank_t peer) const noexcept {
+    for (one_call const* each = calls_; each != nullptr; each = each->next)
+      if (each->talk.who().to == peer) return true;
+    return false;
+  }
+
   // No connection will come. Whoever listens where the peer did and is not the peer (its port is another
   // job's by now) says as much as nobody. What this rank lacks for a knock it may have later.
   COLLX_COLD void fail(rank_t peer, status why) noexcept {
@@ -202,6 +207,8 @@ class network_connector : public connector {
               {},
               in.who.from > in.who.to};
       if (!tls_) return true;
+      // It would not be taken, and what it costs would hold up those that will be.
+      if (next.is_knock && is_calling(next.peer)) continue;
       (void)begin_greeting(next, net::tls_side::listens, in.key, now_us());
     }
     return false;
@@ -241,14 +248,15 @@ class network_connector : public connector {
 
   // Who has dialled has shown that he is a rank, and may have gone to compute since. So who listens ends a
   // greeting at the time-out and blames nobody: whoever waits for that rank has a deadline of his own. And
-  // who dials and finds it ended after so long dials again. All else is final, be it the peer himself that
-  // failed or somebody on the path.
+  // who dials and finds it ended after so long dials again. Who knocks is closed out by a peer that dials; he
+  // may knock again. All else is final, be it the peer himself that failed or somebody on the path.
   COLLX_COLD void part(greeting const& one, status outcome) noexcept {
     bool const dialled = one.side == net::tls_side::dials;
     if (!dialled && outcome == status::timeout) return;
     bool const may_be_late = now_us() - one.begun_us >= first_timeout_us_;
-    if (dialled && outcome == status::peer_lost && !one.stream->has_failed() && may_be_late)
-      return call(one.with.peer, one.with.flow);
+    bool const has_ended = dialled && outcome == status::peer_lost && !one.stream->has_failed();
+    if (has_ended && one.with.is_knock) return;
+    if (has_ended && may_be_late) return call(one.with.peer, one.with.flow);
     fail(one.with.peer, outcome);
   }
 
