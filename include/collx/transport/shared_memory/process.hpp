@@ -12,20 +12,25 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "collx/core/types.hpp"
 
 namespace collx::inline abi_1::transport::shared_memory {
+
+// No answer, as where this process has no descriptor left to ask with.
+inline constexpr std::uint64_t not_told = ~std::uint64_t{0};
 
 // A field of /proc/PID/stat behind the name, from 3 on; 0 if the process is gone.
 [[nodiscard]] inline std::uint64_t stat_field(std::int32_t process, int number) noexcept {
   char path[64], text[1024];
   std::snprintf(path, sizeof path, "/proc/%d/stat", process);
   int const fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
+  if (fd < 0) return errno == ENOENT ? 0 : not_told;
   ssize_t const got = read(fd, text, sizeof text - 1);
+  int const problem = errno;
   close(fd);
-  if (got <= 0) return 0;
+  if (got <= 0) return got == 0 || problem == ESRCH ? 0 : not_told;
   text[got] = '\0';
   // The name, field 2, is in parentheses and may hold anything: count fields behind the last one.
   char const* at = std::strrchr(text, ')');
@@ -33,14 +38,15 @@ namespace collx::inline abi_1::transport::shared_memory {
   return at == nullptr ? 0 : std::strtoull(at, nullptr, 10);
 }
 
-// When a process was started, in clock ticks since boot; 0 if it is gone. A pid together with this names a
-// process for good.
+// When a process was started, in clock ticks since boot; 0 if it is gone, or not_told. A pid together with this
+// names a process for good.
 [[nodiscard]] inline std::uint64_t start_time(std::int32_t process) noexcept {
   return stat_field(process, 22);
 }
 // 0: none, or not told.
 [[nodiscard]] inline std::int32_t parent_of(std::int32_t process) noexcept {
-  return static_cast<std::int32_t>(stat_field(process, 4));
+  std::uint64_t const told = stat_field(process, 4);
+  return told == not_told ? 0 : static_cast<std::int32_t>(told);
 }
 
 // Watches one process.
@@ -55,12 +61,7 @@ class process_watch {
   // True once the process has ended, also while its parent has not yet asked for its exit status.
   [[nodiscard]] bool ended(std::int32_t process, std::uint64_t started) noexcept {
     if (gone_) return true;
-    if (fd_ < 0) {
-      fd_ = static_cast<int>(syscall(SYS_pidfd_open, process, 0));
-      // The number may have been given to a new process before the descriptor was opened.
-      if ((fd_ < 0 && errno == ESRCH) || start_time(process) != started) return gone_ = true;
-      if (fd_ < 0) return false;  // the kernel cannot tell; the deadline will
-    }
+    if (fd_ < 0 && !open_for(process, started)) return gone_;
     pollfd ready{fd_, POLLIN, 0};
     return gone_ = poll(&ready, 1, 0) == 1;
   }
@@ -73,6 +74,18 @@ class process_watch {
   }
 
  private:
+  // False where there is no such process any more, or the kernel cannot tell now: the next question may be
+  // answered, and the deadline tells in the end.
+  [[nodiscard]] bool open_for(std::int32_t process, std::uint64_t started) noexcept {
+    fd_ = static_cast<int>(syscall(SYS_pidfd_open, process, 0));
+    if (fd_ < 0 && errno != ESRCH) return false;
+    // The number may have been given to a new process before the descriptor was opened.
+    std::uint64_t const found = fd_ < 0 ? 0 : start_time(process);
+    gone_ = fd_ < 0 || (found != started && found != not_told && started != not_told);
+    if (fd_ >= 0 && (gone_ || found == not_told)) close(std::exchange(fd_, -1));
+    return fd_ >= 0;
+  }
+
   int fd_ = -1;
   bool gone_ = false;
 };

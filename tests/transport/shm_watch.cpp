@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who asks whether another process still runs, and has no descriptor left to ask with, must not take it for lost.
+// thread sanitizer: no, each rank is a process of one thread
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <optional>
+
+#include <doctest/doctest.h>
+
+#include "collx/collective/all_reduce.hpp"
+#include "collx/transport/shared_memory/process.hpp"
+#include "transport/without_descriptors.hpp"
+#include "watched.hpp"
+
+namespace {
+
+namespace shared_memory = collx::transport::shared_memory;
+using collx::status;
+using shared_memory::process_watch;
+
+// A process that runs until this ends it.
+class child {
+ public:
+  child() {
+    if (pid_ == 0)
+      for (;;) pause();
+  }
+  child(child const&) = delete;
+  ~child() {
+    if (pid_ > 0) end();
+  }
+
+  [[nodiscard]] int pid() const { return pid_; }
+  // Ended, and not yet asked for its exit status.
+  void kill_only() const {
+    kill(pid_, SIGKILL);
+    siginfo_t how{};
+    waitid(P_PID, static_cast<id_t>(pid_), &how, WEXITED | WNOWAIT);
+  }
+  void end() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+
+ private:
+  pid_t pid_ = fork();
+};
+
+}  // namespace
+
+TEST_CASE("a process is lost when it has ended, and not sooner, however many descriptors there are") {
+  for (int const descriptors : {0, 1, 2}) {
+    CAPTURE(descriptors);
+    child one;
+    std::uint64_t const started = shared_memory::start_time(one.pid());
+    CHECK(started != 0);
+    CHECK(started != shared_memory::not_told);
+    process_watch watch;
+    {
+      without_descriptors const but(descriptors);
+      CHECK_FALSE(watch.ended(one.pid(), started));
+      CHECK_FALSE(watch.ended(one.pid(), started));
+      // One that is opened in vain is given back.
+      if (descriptors == 1) {
+        int const spare = dup(0);
+        CHECK(spare >= 0);
+        close(spare);
+      }
+    }
+    CHECK_FALSE(watch.ended(one.pid(), started));
+    one.kill_only();
+    CHECK(watch.ended(one.pid(), started));
+    one.end();
+    CHECK(watch.ended(one.pid(), started));
+  }
+}
+
+TEST_CASE("a process that is gone when it is first asked after is lost, also without descriptors") {
+  for (bool const none : {false, true}) {
+    child one;
+    std::uint64_t const started = shared_memory::start_time(one.pid());
+    int const pid = one.pid();
+    one.end();
+    process_watch watch;
+    std::optional<without_descriptors> const now = none ? std::optional<without_descriptors>(std::in_place, 0)
+                                                        : std::optional<without_descriptors>();
+    CHECK(watch.ended(pid, started));
+  }
+}
+
+TEST_CASE("a process with the number of another one is not taken for it") {
+  child one;
+  process_watch watch;
+  CHECK(watch.ended(one.pid(), shared_memory::start_time(one.pid()) + 1));
+  // One of which its start was never told is known by its number alone.
+  process_watch other;
+  CHECK_FALSE(other.ended(one.pid(), shared_memory::not_told));
+}
+
+TEST_CASE("shm: a rank without descriptors waits for a late peer until its deadline, and does not call it lost") {
+  for (int const descriptors : {0, 1}) {
+    int told[2];
+    REQUIRE(pipe(told) == 0);
+    auto const codes = watched::on_processes(2, [&](collx::communicator<collx::transport::shm>& comm) {
+      int value = 1;
+      char word = 0;
+      if (comm.rank() == 0) return read(told[0], &word, 1) == 1 ? 0 : 1;
+      comm.timeout_us(300'000);
+      status outcome = status::ok;
+      {
+        without_descriptors const none(descriptors);
+        outcome = collx::try_all_reduce(comm, std::span(&value, 1), collx::sum);
+      }
+      if (write(told[1], &word, 1) != 1) return 2;
+      return outcome == status::timeout ? 0 : 3;
+    });
+    for (int const code : codes) CHECK(code == 0);
+    close(told[0]);
+    close(told[1]);
+  }
+}
