@@ -69,7 +69,7 @@ TEST_CASE("what an all_to_all of the bench takes is what the others gave") {
 
 TEST_CASE("what is wrong adds up over the rows, out of place and in place") {
   perf::options const asked;
-  perf::report table(asked, "", "");
+  perf::report table(asked, {});
   perf::point const right{};
   perf::point wrong{};
   wrong.wrong = 2;
