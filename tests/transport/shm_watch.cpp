@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who asks whether another process still runs, and has no descriptor left to ask with, must not take it for lost.
+// Who asks whether another process still runs, and has no descriptor left to ask with, must not take it for
+// lost.
 // thread sanitizer: no, each rank is a process of one thread
 #include <signal.h>
 #include <sys/wait.h>

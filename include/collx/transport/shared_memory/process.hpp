@@ -38,8 +38,8 @@ inline constexpr std::uint64_t not_told = ~std::uint64_t{0};
   return at == nullptr ? 0 : std::strtoull(at, nullptr, 10);
 }
 
-// When a process was started, in clock ticks since boot; 0 if it is gone, or not_told. A pid together with this
-// names a process for good.
+// When a process was started, in clock ticks since boot; 0 if it is gone, or not_told. A pid together with
+// this names a process for good.
 [[nodiscard]] inline std::uint64_t start_time(std::int32_t process) noexcept {
   return stat_field(process, 22);
 }
