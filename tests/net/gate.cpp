@@ -302,6 +302,20 @@ TEST_CASE("a gate that the system will not watch again after a rest rests once m
   CHECK(let_in(door, one, who) == status::ok);
 }
 
+TEST_CASE("a gate lets in also whom the system refuses to watch, and is due until then") {
+  gate door = open_gate();
+  scarce_watches::shortage const now;
+  owned_fd const silent = stranger(door.where());
+  caller one = call(door.where(), 1);
+  guest who;
+  REQUIRE(let_in(door, one, who) == status::ok);
+  CHECK(door.due_us() <= now_us() + 1'000);
+  say(silent, std::string(100, 'x'));
+  while (door.in_handshake() != 0) CHECK_FALSE(door.poll(who));
+  CHECK(door.count().refused == 1);
+  CHECK_FALSE(door.will_be_due());
+}
+
 TEST_CASE("without a descriptor for who knocks the one who has been there longest leaves") {
   gate door = open_gate();
   owned_fd const silent = stranger(door.where());

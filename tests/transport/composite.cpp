@@ -8,12 +8,24 @@
 #include <string>
 
 #include <doctest/doctest.h>
+#include <poll.h>
 
 #include "collx/collx.hpp"
 #include "transport/pretended_hosts.hpp"
 #include "transport/without_descriptors.hpp"
 
 using communicator = collx::communicator<pretended::shm_and_tcp>;
+
+namespace {
+
+// Over a network, of this process.
+int connections() {
+  int count = 0;
+  for (int fd = 3; fd < 300; ++fd) count += collx::net::peer_address(fd).port != 0;
+  return count;
+}
+
+}  // namespace
 
 TEST_CASE("composite: groups that come and go leave the heap of each host as it was") {
   collx::transport::tcp_settings chosen;
@@ -48,6 +60,28 @@ bool is_refused(communicator& comm, collx::status code, char const* what) {
 }
 
 }  // namespace
+
+TEST_CASE("composite: nobody dials a rank of his own host to ask whether it still runs") {
+  collx::transport::tcp_settings chosen;
+  chosen.common = {.timeout_us = 6'400'000, .staging_bytes = 4096, .heap_bytes = std::size_t{1} << 18};
+  // Ranks 0 and 2 are no neighbours, so nothing else connects them: 2 waits for longer than a thirty-second
+  // part of the time-out.
+  auto const codes = pretended::on_hosts(
+      {1, 1, 1, 2},
+      [](communicator& comm) {
+        int value = comm.rank();
+        collx::barrier(comm);
+        int const before = connections();
+        if (comm.rank() == 0) poll(nullptr, 0, 600);
+        if (comm.rank() == 0) collx::send(comm, std::span(&value, 1), 2);
+        if (comm.rank() == 2) collx::receive(comm, std::span(&value, 1), 0);
+        if (comm.rank() == 2 && (value != 0 || connections() != before)) return 2;
+        collx::barrier(comm);
+        return 0;
+      },
+      chosen);
+  for (int const code : codes) CHECK(code == 0);
+}
 
 TEST_CASE(
     "composite: a split that one rank has no descriptor or number for fails on all, and takes nothing") {

@@ -2,10 +2,16 @@
 // Who asks whether another process still runs, and has no descriptor left to ask with, must not take it for
 // lost.
 // thread sanitizer: no, each rank is a process of one thread
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
 #include <optional>
 
 #include <doctest/doctest.h>
@@ -25,6 +31,7 @@ using shared_memory::process_watch;
 class child {
  public:
   child() {
+    REQUIRE(pid_ >= 0);
     if (pid_ == 0)
       for (;;) pause();
   }
@@ -49,6 +56,18 @@ class child {
  private:
   pid_t pid_ = fork();
 };
+
+// False: the kernel knows no such filters. For this process, from now on.
+bool refuse_process_descriptors() {
+  sock_filter rules[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  sock_fprog const all{4, rules};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all) == 0;
+}
 
 }  // namespace
 
@@ -86,10 +105,28 @@ TEST_CASE("a process that is gone when it is first asked after is lost, also wit
     int const pid = one.pid();
     one.end();
     process_watch watch;
-    std::optional<without_descriptors> const now = none ? std::optional<without_descriptors>(std::in_place, 0)
-                                                        : std::optional<without_descriptors>();
+    std::optional<without_descriptors> now;
+    if (none) now.emplace();
     CHECK(watch.ended(pid, started));
   }
+}
+
+// In a child, since nothing takes such a filter away again.
+TEST_CASE("where a sandbox refuses descriptors of processes, one that is gone is lost all the same") {
+  child one;
+  std::uint64_t const started = shared_memory::start_time(one.pid());
+  pid_t const judge = fork();
+  REQUIRE(judge >= 0);
+  if (judge == 0) {
+    if (!refuse_process_descriptors()) _exit(1);
+    process_watch watch;
+    if (watch.ended(one.pid(), started)) _exit(2);
+    if (!watch.ended(one.pid(), started + 1)) _exit(3);  // the number is another one's by now
+    _exit(0);
+  }
+  int how = -1;
+  CHECK(waitpid(judge, &how, 0) == judge);
+  CHECK(how == 0);
 }
 
 TEST_CASE("a process with the number of another one is not taken for it") {
@@ -101,7 +138,7 @@ TEST_CASE("a process with the number of another one is not taken for it") {
   CHECK_FALSE(other.ended(one.pid(), shared_memory::not_told));
 }
 
-TEST_CASE("shm: a rank without descriptors waits for a late peer until its deadline, and does not call it lost") {
+TEST_CASE("shm: without descriptors a rank waits for a late peer until its deadline, and does not lose it") {
   for (int const descriptors : {0, 1}) {
     int told[2];
     REQUIRE(pipe(told) == 0);

@@ -73,7 +73,7 @@ TEST_CASE("tcp: a rank killed before it is connected is soon lost to higher ones
     }
 }
 
-// Rank 3 has asked after rank 0, and nobody answers: then rank 0 is killed, without having looked.
+// Rank 1 has asked after rank 0, and nobody answers: then rank 0 is killed, without having looked.
 TEST_CASE("tcp: a rank killed while a higher one asks after it is lost") {
   for (bool const tls : {false, true}) {
     CAPTURE(tls);

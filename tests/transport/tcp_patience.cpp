@@ -12,6 +12,7 @@
 #include "collx/algo/pairwise.hpp"
 #include "collx/algo/ring.hpp"
 #include "collx/collx.hpp"
+#include "transport/scarce_watches.hpp"
 #include "transport/without_descriptors.hpp"
 #include "watched_tcp.hpp"
 
@@ -210,6 +211,70 @@ TEST_CASE("tcp: who asks after a lower rank that dials at that time, and is clos
       CHECK(one.outlook(0) == status::ok);
     }
   }
+}
+
+TEST_CASE("tcp: connections that the system refuses to watch stand all the same") {
+  watchdog dog;
+  for (auto const protects : {net::protection::none, net::protection::tls}) {
+    two ranks(60'000'000, protects);
+    scarce_watches::shortage const now;
+    ranks.all[0]->dial(1, 0, 1);
+    connection got[2];
+    bool has[2] = {};
+    // Whoever looks when there is word, or when it is due, looks often enough.
+    auto const is_told = [&](int r) {
+      return ranks.all[r]->is_due() || net::ready_before(ranks.all[r]->fd(), POLLIN, collx::now_us());
+    };
+    while (!(has[0] && has[1]))
+      for (int r = 0; r < 2; ++r) has[r] = has[r] || (is_told(r) && ranks.all[r]->poll(got[r]));
+  }
+}
+
+TEST_CASE("tcp: a rank of the job that has other settings is no lost one") {
+  watchdog dog;
+  two ranks(60'000'000);
+  ranks.all[0]->dial(1, 5, 6);
+  connection none;
+  while (ranks.all[0]->outlook(1) == status::ok) {
+    REQUIRE_FALSE(ranks.all[0]->poll(none));
+    REQUIRE_FALSE(ranks.all[1]->poll(none));
+  }
+  CHECK(ranks.all[0]->outlook(1) == status::mismatch);
+}
+
+TEST_CASE("tcp: who asks after a rank and lets go of it before TLS's handshake has ended is not lost") {
+  watchdog dog;
+  two ranks(60'000'000, net::protection::tls);
+  network_connector& zero = *ranks.all[0];
+  connection none;
+  {
+    net::introduction const one{net::purpose::link, 1, 0, 2, 0, net::protection::tls};
+    net::caller call(ranks.at[0], one, ranks.keys, {}, collx::now_us() + 60'000'000);
+    while (call.progress() == status::pending) REQUIRE_FALSE(zero.poll(none));
+    REQUIRE(call.progress() == status::ok);
+    while (zero.guests().welcomed == 0) REQUIRE_FALSE(zero.poll(none));
+  }
+  REQUIRE(net::ready_before(zero.fd(), POLLIN, collx::now_us() + 30'000'000));
+  while (net::ready_before(zero.fd(), POLLIN, collx::now_us() + 1'000)) REQUIRE_FALSE(zero.poll(none));
+  CHECK(zero.outlook(1) == status::ok);
+  zero.dial(1, 0, 1);
+  CHECK(ranks.connects());
+}
+
+TEST_CASE("tcp: who has asked after a rank asks no more once that one dials") {
+  watchdog dog;
+  two ranks(60'000'000);
+  network_connector& one = *ranks.all[1];
+  one.knock(0);
+  connection got;
+  REQUIRE_FALSE(one.poll(got));  // it is on its way, and rank 0 does not look
+  net::introduction const zero{net::purpose::link, 0, 1, 2, 0};
+  net::caller call(ranks.at[1], zero, ranks.keys, {}, collx::now_us() + 60'000'000);
+  while (!one.poll(got)) (void)call.progress();
+  CHECK(got.peer == 0);
+  CHECK_FALSE(got.is_knock);
+  std::uint64_t const until_us = collx::now_us() + 50'000;
+  while (collx::now_us() < until_us) REQUIRE_FALSE(one.is_due());
 }
 
 TEST_CASE("tcp: where another job listens at the port that a peer had, that one is lost") {

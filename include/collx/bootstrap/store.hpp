@@ -35,9 +35,7 @@ class store {
         tls_(tls) {
     ranks_[0].what = mine;
     ranks_[0].came = true;
-    if (!set_.add(door_.fd(), visitors_.size()))
-      throw error(status::system_failure,
-                  "the store of rank 0 cannot watch its gate; raise the limit on descriptors");
+    if (!set_.add(door_.fd(), visitors_.size())) net::throw_unwatched_gate();
   }
 
   [[nodiscard]] int fd() const noexcept { return set_.fd(); }

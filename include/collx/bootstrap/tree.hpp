@@ -22,9 +22,7 @@ class tree {
         rank_(rank),
         size_(size),
         tls_(tls) {
-    if (!set_.add(door_.fd(), tag_door))
-      throw error(status::system_failure,
-                  "a rank cannot watch its gate; raise the limit on descriptors (ulimit -n)");
+    if (!set_.add(door_.fd(), tag_door)) net::throw_unwatched_gate();
   }
 
   [[nodiscard]] int fd() const noexcept { return set_.fd(); }

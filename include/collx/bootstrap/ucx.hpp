@@ -75,8 +75,9 @@ struct start_of<transport::ucx> {
     auto const process = static_cast<std::int32_t>(net::get_u64(text.data() + 8));
     its.started = net::get_u64(text.data() + 16);
     // In another container the number may be that of another process.
+    bool const is_told = its.started != 0 && its.started != transport::shared_memory::not_told;
     bool const is_seen =
-        is_here && its.started != 0 && transport::shared_memory::start_time(process) == its.started;
+        is_here && is_told && transport::shared_memory::start_time(process) == its.started;
     its.process = is_seen ? process : 0;
     return its;
   }

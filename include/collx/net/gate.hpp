@@ -52,9 +52,7 @@ class gate {
         patience_us_(patience_us),
         looked_us_(now_us()) {
     if (set_.add(listening_.get(), guests_max)) return;
-    if (errno == ENOSPC || errno == ENOMEM)
-      throw error(status::system_failure,
-                  "a rank cannot watch its gate; raise the sysctl fs.epoll.max_user_watches");
+    if (errno == ENOSPC || errno == ENOMEM) throw_unwatched_gate();
     throw error(status::bad_argument,
                 "a gate was made of a socket that does not listen; make it with listen_at()");
   }
@@ -69,7 +67,7 @@ class gate {
   // When poll() should be called even if the descriptor is silent: somebody may be late then, or age.
   [[nodiscard]] std::uint64_t due_us() const noexcept {
     if (open_ == 0) return opens_us_;
-    std::uint64_t const next_look_us = looked_us_ + patience_us_ / 4;
+    std::uint64_t const next_look_us = looked_us_ + (unwatched_ != 0 ? unwatched_look_us : patience_us_ / 4);
     return next_look_us < due_us_ ? next_look_us : due_us_;
   }
 
@@ -91,6 +89,10 @@ class gate {
       if (which == guests_max) knock = true;
       else if (step(slots_[which], out)) return true;  // the other events are told again
     }
+    for (slot& each : slots_) {
+      if (COLLX_LIKELY(unwatched_ == 0)) break;
+      if (each.socket && !each.is_watched && step(each, out)) return true;
+    }
     // Those within first: a crowd at the door must not push out who is about to prove itself.
     if (knock) accept_some(now);
     if (now >= due_us_) dismiss_late(now);
@@ -100,7 +102,7 @@ class gate {
   // Nobody comes any more; who is in handshake is dropped.
   void close() noexcept {
     for (slot& each : slots_) each.socket.reset();
-    open_ = 0;
+    open_ = unwatched_ = 0;
     opens_us_ = never;
     listening_.reset();
     set_ = poller();
@@ -111,11 +113,18 @@ class gate {
     owned_fd socket;
     std::uint64_t until_us = 0;
     listening_side talk;
+    bool is_watched = true;  // else the system has refused to, and it is looked at with every poll()
   };
+
+  // Before its socket goes.
+  void vacate(slot& whose) noexcept {
+    --open_;
+    unwatched_ -= !whose.is_watched;
+  }
 
   void dismiss(slot& whom, std::uint64_t& counter) noexcept {
     ++counter;
-    --open_;
+    vacate(whom);
     whom.socket.reset();  // which takes it out of the set, too
   }
 
@@ -149,7 +158,7 @@ class gate {
     out.who = at.talk.who();
     out.socket = std::move(at.socket);
     ++count_.welcomed;
-    --open_;
+    vacate(at);
     return true;
   }
 
@@ -168,7 +177,8 @@ class gate {
       if (open_ == guests_max) dismiss(oldest(), count_.pushed_out);
       std::size_t which = 0;
       while (slots_[which].socket) ++which;
-      if (!set_.add(socket.get(), which)) return;
+      slots_[which].is_watched = set_.add(socket.get(), which);
+      unwatched_ += !slots_[which].is_watched;
       slots_[which].socket = std::move(socket);
       slots_[which].until_us = now + patience_us_;
       slots_[which].talk = listening_side(expected_, nonce);
@@ -205,13 +215,13 @@ class gate {
     if (due_us_ != never) due_us_ += more_us;
   }
 
-  static constexpr std::uint64_t never = ~std::uint64_t{0}, rest_us = 20'000;
+  static constexpr std::uint64_t never = ~std::uint64_t{0}, rest_us = 20'000, unwatched_look_us = 1'000;
 
   owned_fd listening_;
   poller set_;
   credentials keys_;
   array<slot> slots_;
-  std::size_t open_ = 0;
+  std::size_t open_ = 0, unwatched_ = 0;
   counters count_;
   expectation expected_;
   socket_settings chosen_;

@@ -9,6 +9,13 @@
 
 namespace collx::inline abi_1::net {
 
+// After add() of a gate has failed: the system has no memory for it, or its user has as many watches as he
+// may.
+[[noreturn]] COLLX_COLD inline void throw_unwatched_gate() {
+  throw error(status::system_failure,
+              "a rank cannot watch its gate; raise the sysctl fs.epoll.max_user_watches");
+}
+
 class poller {
  public:
   // No set: its descriptor is -1.

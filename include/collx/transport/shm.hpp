@@ -242,7 +242,11 @@ class shm_world {
       crowded_ = crowded;
     }
     if (single_copy_bytes_ == 0 || size() > mapped::fetched_ranks_max) return;
-    if (!said && shared_memory::system_copy_cost() > chosen().system_copy_cost_max) return;
+    try {
+      if (!said && !shared_memory::system_copies_quickly(chosen().system_copy_cost_max)) return;
+    } catch (std::bad_alloc const&) {
+      return;  // no memory to find out with
+    }
     for (rank_t r = 0; r < size(); ++r) {
       if (r == rank_) continue;
       if (lost(r)) return;  // from now on it is watched

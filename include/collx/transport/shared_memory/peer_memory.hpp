@@ -81,6 +81,14 @@ namespace collx::inline abi_1::transport::shared_memory {
   return by_system / by_hand;
 }
 
+// Whether that is at most `cost_max`. One rank's no is enough to have everything staged, on all, so it is not
+// said because others were at work for a moment.
+[[nodiscard]] COLLX_COLD inline bool system_copies_quickly(double cost_max) {
+  for (int attempt = 0; attempt < 3; ++attempt)
+    if (system_copy_cost() <= cost_max) return true;
+  return false;
+}
+
 // Which of this process's memory others can read so: all that is ordinary, and not what the driver of a
 // device has mapped. Found out by reading it the same way, and remembered by regions.
 class own_memory {

@@ -78,10 +78,11 @@ class process_watch {
   // answered, and the deadline tells in the end.
   [[nodiscard]] bool open_for(std::int32_t process, std::uint64_t started) noexcept {
     fd_ = static_cast<int>(syscall(SYS_pidfd_open, process, 0));
-    if (fd_ < 0 && errno != ESRCH) return false;
-    // The number may have been given to a new process before the descriptor was opened.
-    std::uint64_t const found = fd_ < 0 ? 0 : start_time(process);
-    gone_ = fd_ < 0 || (found != started && found != not_told && started != not_told);
+    bool const is_gone = fd_ < 0 && errno == ESRCH;
+    // The number may have been given to a new process before the descriptor was opened. Also asked where
+    // there is none, because a sandbox refuses the call: /proc tells of a process that has been waited for.
+    std::uint64_t const found = is_gone ? 0 : start_time(process);
+    gone_ = is_gone || (found != started && found != not_told && started != not_told);
     if (fd_ >= 0 && (gone_ || found == not_told)) close(std::exchange(fd_, -1));
     return fd_ >= 0;
   }

@@ -64,7 +64,8 @@ class network_connector : public connector {
     if (!gate_.will_be_due() && greetings_ == nullptr && calls_ == nullptr) return false;
     std::uint64_t const now = now_us();
     // A deadline of a greeting is looked at often enough that the time in between is no pause of this rank's.
-    return now >= gate_.due_us() || (calls_ != nullptr && now - looked_us_ >= knock_look_us) ||
+    bool const is_asked_often = calls_ != nullptr || greets_unwatched();
+    return now >= gate_.due_us() || (is_asked_often && now - looked_us_ >= knock_look_us) ||
            (greetings_ != nullptr && now - looked_us_ >= timeout_us_ / 8);
   }
   COLLX_COLD void be_patient(std::uint64_t us) noexcept override {
@@ -83,9 +84,7 @@ class network_connector : public connector {
   COLLX_COLD void prepare_tls() {
     tls_ = net::tls_context::create();
     watched_ = net::poller::create();
-    if (!watched_.add(gate_.fd(), gate_tag))
-      throw error(status::system_failure,
-                  "a rank cannot watch its gate; raise the sysctl fs.epoll.max_user_watches");
+    if (!watched_.add(gate_.fd(), gate_tag)) net::throw_unwatched_gate();
   }
 
   COLLX_COLD void find_distances() {
@@ -116,6 +115,7 @@ class network_connector : public connector {
     std::uint64_t begun_us;     // when the one who dials did
     std::uint64_t deadline_us;  // never, where this rank has dialled; see call()
     greeting* next;
+    bool is_watched;  // else the system has refused to, and it is looked at now and then
   };
   static constexpr std::uint64_t gate_tag = 0, greeting_tag = 1, never = ~std::uint64_t{0};
   static constexpr std::uint64_t knock_look_us = 10'000, shortage_us_max = 1'000'000;
@@ -156,10 +156,29 @@ class network_connector : public connector {
     return false;
   }
 
-  // No connection will come. Whoever listens where the peer did and is not the peer (its port is another
-  // job's by now) says as much as nobody. What this rank lacks for a knock it may have later.
+  // Another rank dials this one: what this rank has dialled to ask after it is no longer needed.
+  COLLX_COLD void withdraw_knock(rank_t lower) noexcept {
+    for (one_call** at = &calls_; *at != nullptr;)
+      if ((*at)->talk.who().to == lower) delete std::exchange(*at, (*at)->next);
+      else at = &(*at)->next;
+  }
+
+  [[nodiscard]] bool greets_unwatched() const noexcept {
+    for (greeting const* each = greetings_; each != nullptr; each = each->next)
+      if (!each->is_watched) return true;
+    return false;
+  }
+
+  // Whether who listens where a rank did is somebody else, its port being another job's by now: that says as
+  // much as if nobody did. A rank of this job may still have other settings.
+  [[nodiscard]] static constexpr bool is_somebody_else(net::verdict why) noexcept {
+    using enum net::verdict;
+    return why == not_collx || why == wrong_version || why == wrong_secret || why == wrong_job ||
+           why == wrong_size || why == wrong_rank;
+  }
+
+  // No connection will come. What this rank lacks for a knock it may have later.
   COLLX_COLD void fail(rank_t peer, status why) noexcept {
-    if (why == status::mismatch) why = status::peer_lost;
     if (peer > rank_ || why == status::peer_lost) failed_[static_cast<std::size_t>(peer)] = why;
   }
 
@@ -178,11 +197,13 @@ class network_connector : public connector {
   // Those that this rank has dialled. True: `next` stands.
   [[nodiscard]] bool take_call(connection& next) noexcept {
     for (one_call** at = &calls_; *at != nullptr;) {
-      status const outcome = (*at)->talk.progress();
+      status outcome = (*at)->talk.progress();
+      if (outcome == status::pending && (*at)->talk.fd() >= 0) (*at)->lacks_us = 0;
       if (outcome == status::pending || (outcome == status::system_failure && may_try_again(**at))) {
         at = &(*at)->next;
         continue;
       }
+      if (outcome == status::mismatch && is_somebody_else((*at)->talk.refusal())) outcome = status::peer_lost;
       one_call* const done = std::exchange(*at, (*at)->next);
       net::introduction const who = done->talk.who();
       dialling_ -= who.to > rank_;
@@ -206,6 +227,7 @@ class network_connector : public connector {
               static_cast<net::owned_fd&&>(in.socket),
               {},
               in.who.from > in.who.to};
+      if (next.peer < rank_ && next.flow == 0) withdraw_knock(next.peer);
       if (!tls_) return true;
       // It would not be taken, and what it costs would hold up those that will be.
       if (next.is_knock && is_calling(next.peer)) continue;
@@ -219,12 +241,13 @@ class network_connector : public connector {
                                                std::uint64_t begun_us) noexcept {
     auto* const stream = tls_.stream_over(next.fd.get(), side, key);
     next.secured.reset(stream);
-    if (stream == nullptr || !watched_.add(next.fd.get(), greeting_tag)) return false;
+    if (stream == nullptr) return false;
     std::uint64_t const deadline_us = side == net::tls_side::dials ? never : now_us() + timeout_us_;
     auto* const made = new (std::nothrow)
-        greeting{static_cast<connection&&>(next), stream, side, begun_us, deadline_us, greetings_};
+        greeting{static_cast<connection&&>(next), stream, side, begun_us, deadline_us, greetings_, false};
     if (made == nullptr) return false;
     greetings_ = made;
+    made->is_watched = watched_.add(made->with.fd.get(), greeting_tag);
     return true;
   }
 
@@ -249,10 +272,11 @@ class network_connector : public connector {
   // Who has dialled has shown that he is a rank, and may have gone to compute since. So who listens ends a
   // greeting at the time-out and blames nobody: whoever waits for that rank has a deadline of his own. And
   // who dials and finds it ended after so long dials again. Who knocks is closed out by a peer that dials; he
-  // may knock again. All else is final, be it the peer himself that failed or somebody on the path.
+  // may knock again, and that he lets go says nothing about him. All else is final, be it the peer himself
+  // that failed or somebody on the path.
   COLLX_COLD void part(greeting const& one, status outcome) noexcept {
     bool const dialled = one.side == net::tls_side::dials;
-    if (!dialled && outcome == status::timeout) return;
+    if (!dialled && (outcome == status::timeout || one.with.is_knock)) return;
     bool const may_be_late = now_us() - one.begun_us >= first_timeout_us_;
     bool const has_ended = dialled && outcome == status::peer_lost && !one.stream->has_failed();
     if (has_ended && one.with.is_knock) return;

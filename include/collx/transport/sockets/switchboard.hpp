@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 
 #include "collx/core/clock.hpp"
+#include "collx/net/poller.hpp"
 #include "collx/net/socket.hpp"
 #include "collx/transport/sockets/connector.hpp"
 #include "collx/transport/sockets/link.hpp"
@@ -29,10 +30,10 @@ class switchboard {
         links_(static_cast<std::size_t>(size)),
         epoll_(epoll_create1(EPOLL_CLOEXEC)) {
     if (!epoll_ || !watch(connector_->fd(), connector_mark, EPOLLIN, EPOLL_CTL_ADD)) {
+      bool const is_unwatched = static_cast<bool>(epoll_);
       delete connector_;
-      throw error(status::system_failure,
-                  epoll_ ? "a rank cannot watch its gate; raise the sysctl fs.epoll.max_user_watches"
-                         : "epoll_create1 failed; raise the limit on descriptors");
+      if (is_unwatched) net::throw_unwatched_gate();
+      throw error(status::system_failure, "epoll_create1 failed; raise the limit on descriptors");
     }
     if (rank + 1 < size) dial(rank + 1, 1);
     if (rank == 0 && size > 2) dial(size - 1, 1);
@@ -44,7 +45,8 @@ class switchboard {
   }
 
   [[nodiscard]] rank_t size() const noexcept { return static_cast<rank_t>(links_.size()); }
-  // Readable when look() has something to do, unless somebody is being dialled.
+  // Readable when look() has something to do, unless somebody is being dialled, or not watched. Who is
+  // knocked at, and what has a deadline, waits for the next look.
   [[nodiscard]] int fd() const noexcept { return epoll_.get(); }
   [[nodiscard]] bool is_dialling() const noexcept { return connector_->is_dialling(); }
   // Whether there are connections of which it does not tell: the system has refused to watch them.
@@ -261,19 +263,21 @@ class switchboard {
       if (asks) l.open_knock(static_cast<net::owned_fd&&>(fd), static_cast<net::owned_stream&&>(secured));
       else l.open(next.flow, static_cast<net::owned_fd&&>(fd), static_cast<net::owned_stream&&>(secured));
       // What is said first tells the higher rank that its connection is taken.
-      if (next.is_knock && !asks) l.dialled = 1, l.answer(no_rank);
+      if (next.is_knock && !asks) l.dialled += l.dialled == 0, l.answer(no_rank);
       if (!watch_all_of(l)) add_unwatched(l);
       connected(l, next.flow);
     }
   }
 
   // Whether a connection that stands now is wanted. Two ranks may dial each other at the same time, for
-  // control: then that of the lower one is, and the higher one lets go of its own when that comes.
+  // control: then that of the lower one is, unless none will come of it, and the higher one lets go of its
+  // own when that comes.
   [[nodiscard]] COLLX_COLD bool takes(link& l, connection const& next) noexcept {
     if (next.flow < 0 || next.flow >= l.flow_count()) return false;
     if (!next.is_knock && next.flow == 0) (void)forget_knock(l);
     if (l.at(next.flow).state() != flow_state::closed) return false;
-    return !next.is_knock || (next.flow == 0 && (l.peer() < rank_ || l.dialled == 0));
+    bool const may_dial = l.dialled != 0 && connector_->outlook(l.peer()) == status::ok;
+    return !next.is_knock || (next.flow == 0 && (l.peer() < rank_ || !may_dial));
   }
 
   [[nodiscard]] static std::uint64_t mark_of(link const& l, int index) noexcept {
