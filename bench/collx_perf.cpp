@@ -87,17 +87,10 @@ std::string single_copy(collx::communicator<Transport>& world) {
     collx::barrier(world);
     std::size_t const least = world.engine().endpoint().space().fetched_bytes_min();
     char text[100];
-    if (least != static_cast<std::size_t>(-1)) {
-      std::snprintf(text, sizeof text, "private payloads of %zu KiB or more", least >> 10);
-      return text;
-    }
-    // Else it was not asked, does not permit it, or another rank has said no.
-    auto const& chosen = world.engine().endpoint().space().chosen();
-    double const cost = collx::transport::shared_memory::system_copy_cost();
-    if (chosen.single_copy_bytes != collx::transport::settings::by_processors ||
-        cost <= chosen.system_copy_cost_max)
-      return "nothing";
-    std::snprintf(text, sizeof text, "nothing; it takes %.1f times as long for a page as a copy does", cost);
+    if (least == static_cast<std::size_t>(-1)) return "nothing";  // it does not permit it, or was not asked
+    double const slow_ns = world.engine().endpoint().space().slow_page_ns();
+    std::snprintf(text, sizeof text, "private payloads of %zu KiB or more%s", least >> 10,
+                  slow_ns == 0 ? "" : ", where staging is slow");
     return text;
   }
   return {};

@@ -40,7 +40,7 @@ TEST_CASE("single copy: by default only where the system is quick at it") {
   CHECK(ranks_that_fetch({.system_copy_cost_max = 1e9}) == where_asked_to);
   CHECK(ranks_that_fetch({.system_copy_cost_max = 0}) == 0);
 
-  double const cost = collx::transport::shared_memory::system_copy_cost();
+  double const cost = collx::transport::shared_memory::time_page_copy().cost();
   double const limit = collx::transport::settings{}.system_copy_cost_max;
   MESSAGE("a page more takes the system as long as ", cost, " copies of it");
   CHECK(cost > 0);

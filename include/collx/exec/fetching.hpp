@@ -14,16 +14,18 @@ namespace collx::inline abi_1::exec {
 // staged once. Nor what is reduced: that goes to the target and to staging in one pass. Nor elements of which
 // none fits the landing of one of as many ranks as fetch: nothing would ever land.
 template <class Endpoint>
-[[nodiscard]] bool may_be_fetched(Endpoint const& endpoint, memory_map const& memory, run const& payload,
+[[nodiscard]] bool may_be_fetched(Endpoint& endpoint, memory_map const& memory, run const& payload,
                                   primitive const& step) noexcept {
   if constexpr (Endpoint::fetches) {
     constexpr std::size_t element_bytes_max = Endpoint::landing_room(Endpoint::fetched_ranks_max);
-    if (!memory.lets_fetch() || step.reduce || memory.element_bytes() > element_bytes_max) return false;
+    bool const pays = memory.lets_fetch() || memory.lets_fetch_if_slow();
+    if (!pays || step.reduce || memory.element_bytes() > element_bytes_max) return false;
     bool const apart = step.from.empty() && step.operand.per_peer != 0;
     bool const has_one_reader =
         step.to.count - (step.to.contains(endpoint.rank(), endpoint.size()) ? 1 : 0) == 1;
     return (apart || has_one_reader) &&
-           endpoint.fetchable(payload.data, payload.bytes, memory.worth(payload));
+           endpoint.fetchable(payload.data, payload.bytes, memory.worth(payload)) &&
+           (memory.lets_fetch() ? endpoint.lends(memory.copying()) : endpoint.stages_slowly());
   }
   return false;
 }

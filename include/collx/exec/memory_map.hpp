@@ -5,6 +5,7 @@
 
 #include "collx/device/stream.hpp"
 #include "collx/exec/chunk_map.hpp"
+#include "collx/transport/concept.hpp"
 
 namespace collx::inline abi_1::exec {
 
@@ -29,9 +30,14 @@ class memory_map : public chunk_map {
 
   // Whether payloads that receivers cannot reach may be left to them all the same.
   [[nodiscard]] bool lets_fetch() const noexcept { return block_bytes_ <= user_.fetched_block_bytes_max; }
+  // The same where staging is found to be slow: then one copy by the system, by whomever, is less than two.
+  [[nodiscard]] bool lets_fetch_if_slow() const noexcept {
+    return !crowded_ && block_bytes_ <= device::fetched_bytes_max();
+  }
   // For ranks that share processors, who wait for each other's work anyway: one copy by the system is less
   // of it than two by ranks, unless something is combined on the way, or vectors exceed the caches.
   void fetch_as_crowded() noexcept {
+    crowded_ = true;
     std::size_t const cold_bytes_max = problem_.size <= 4 ? device::fetched_bytes_max() / 2 : 0;
     std::size_t const vector_bytes_max =
         user_.output_again ? 2 * device::fetched_bytes_max() : cold_bytes_max;
@@ -57,6 +63,12 @@ class memory_map : public chunk_map {
   // Whether peers may have the system store to the output where they cannot. The vector is then copied by
   // parts, some of which are fetched, all or none.
   [[nodiscard]] bool lets_post() const noexcept { return user_.lets_post && lets_fetch(); }
+  // Of one block that is neither combined nor one of several, as of a broadcast, both sides copy a part, and
+  // nobody has anything else to do.
+  [[nodiscard]] transport::copying copying() const noexcept {
+    bool const by_both = lets_post() && !user_.combines && user_.output_window.count == 1;
+    return by_both ? transport::copying::by_both : transport::copying::by_receivers;
+  }
   // What a payload counts for where it is asked whether it is worth the system's call. Where buffers are used
   // again, the system copies from cache to cache, and is worth it for a quarter.
   [[nodiscard]] std::size_t worth(std::size_t bytes) const noexcept {
@@ -105,7 +117,7 @@ class memory_map : public chunk_map {
 
   static constexpr rank_t lending_ranks_max = 64;  // of which step machines remember something in a word
 
-  bool far_ = false, streams_ = false;
+  bool far_ = false, streams_ = false, crowded_ = false;
 };
 
 }  // namespace collx::inline abi_1::exec

@@ -54,6 +54,7 @@ class pushing {
   }
 
   // Has the system store a payload at a peer's target for the chunks of the step, and tells the peer.
+  // not_supported: it may not.
   [[nodiscard]] COLLX_NEVER_INLINE status post(primitive const& step, rank_t peer,
                                                run const& payload) noexcept {
     if constexpr (Endpoint::fetches) {
@@ -84,7 +85,7 @@ class pushing {
       endpoint_.send(lane_, peer, to, operand.bytes, transport::handover::pushed);
       return status::ok;
     }
-    return post(step, peer, operand);
+    return lends() ? post(step, peer, operand) : status::not_supported;
   }
 
   // Stores the operand of a step to the target of this rank and to those of all receivers: memory is read
@@ -117,8 +118,14 @@ class pushing {
   }
   [[nodiscard]] bool may_post(primitive const& step, rank_t peer) noexcept {
     if constexpr (Endpoint::fetches)
-      return endpoint_.post_target(lane_, peer) != 0 &&
+      return endpoint_.post_target(lane_, peer) != 0 && lends() &&
              fits(step, peer, memory_.offset_at(peer, step.target, fragment_));
+    else return false;
+  }
+
+  // Asked once for each step, since the answer changes: what is planned is done.
+  [[nodiscard]] bool lends() noexcept {
+    if constexpr (Endpoint::fetches) return endpoint_.lends(memory_.copying());
     else return false;
   }
 

@@ -114,13 +114,19 @@ class step_machine : public sending<Endpoint> {
       if (staged_ == nullptr || sent.per_peer != 0) {
         staged_ = nullptr;
         if (!stage(operand.bytes)) return status::pending;
-        if (COLLX_LIKELY(operand.whole)) std::memcpy(staged_, operand.data, operand.bytes);
+        if (COLLX_LIKELY(operand.whole)) stage_copy(operand);
         else pack(memory_, sent, operand, fragment_, staged_);
         if (own && !step.store) prepare_->elements(staged_, operand.bytes, op);
       }
       endpoint_.send(lane_, peer, staged_, operand.bytes, transport::handover::staged);
     }
     return status::ok;
+  }
+
+  void stage_copy(run const& payload) noexcept {
+    if constexpr (Endpoint::fetches)
+      endpoint_.stage_copy(staged_, payload.data, payload.bytes, memory_.copying());
+    else std::memcpy(staged_, payload.data, payload.bytes);
   }
 
   // What schedules read from place::input is this rank's contribution as given: the verifier proves it.

@@ -28,12 +28,19 @@ enum class handover : std::uint8_t {
   greeting, // no payload: says where the sender's output begins, for who stores there
 };
 
+// Who has the system copy private payloads of a schedule that are copied once.
+enum class copying : std::uint8_t {
+  by_receivers,
+  by_both,  // the sender stores a part of what it sends itself, while the receiver copies the rest
+};
+
 // An endpoint is one rank's end of one communicator. One thread uses it at a time. Messages between
 // two ranks on one lane arrive in the order they were sent; lanes are independent of each other.
 //
 //   is_mapped                  peers' memory can be loaded: expect() is not called
 //   fetches                    messages may arrive without data; an endpoint without it need not have
-//                              fetchable, fetch, landing, fetched_ranks_max, offer, post_target, post
+//                              fetchable, lends, stages_slowly, stage_copy, fetch, landing,
+//                              fetched_ranks_max, offer, post_target, post
 //   lends_blocks               optional: a message may be the begin of a block that is lent whole:
 //                              lends_block(lane, n), and lent_block_bytes(lane, peer) of one that has arrived
 //   finishes_sends             optional: unread_by() names those too who have not been sent everything yet,
@@ -50,7 +57,11 @@ enum class handover : std::uint8_t {
 //   can_send(lane, peer)       whether a credit for one more message is there
 //   reachable(p, n)            whether peers can take a payload from there without a copy
 //   fetchable(p, n, worth)     whether peers can fetch a payload from there that they cannot reach, and it is
-//                              worth it for so many bytes
+//                              worth it for so many bytes, if staging is slow or the system's copy quick
+//   lends(copying)             whether that is so: then such payloads are lent, or posted, and not staged
+//   stages_slowly()            whether so slowly that this goes for all payloads. Of both the answer may
+//                              change from question to question
+//   stage_copy(to, p, n, copying)  copies a payload to memory from stage()
 //   fetch(lane, peer, at, p, n)  copies n bytes, from byte `at` on, of the message that is here without
 //                              data. Not ok: peer_lost, aborted, or system_failure (it cannot be read)
 //   landing(k, count)          memory for landing_room(count) bytes of the k-th of `count` messages that are

@@ -23,11 +23,11 @@ struct settings {
   std::uint32_t yield_us = 200;            // COLLX_YIELD_US: a rank that waits sleeps after it; 0: at once
   // COLLX_SINGLE_COPY_BYTES: private payloads from this size on may be copied once, by their receivers,
   // where the system lets processes read each other's memory; 0: never (shm). By default from 64 KiB on, if
-  // there is a processor for every rank, and no page costs the system more than the next line says.
+  // there is a processor for every rank.
   std::size_t single_copy_bytes = by_processors;
-  // So many times as long as a copy the system may take to copy one more page, or nothing is copied once by
-  // default. At 6 one copy by the system takes up to three times as long as two by processes, whatever the
-  // size (docs/decisions.md).
+  // Where the system takes more than so many times as long as a copy to copy one more page, nothing is copied
+  // once by default but while staging is slow. At 6 one copy by the system takes up to three times as long as
+  // two by processes whose cores share a cache (docs/decisions.md).
   double system_copy_cost_max = 4;
   // COLLX_HUGE_PAGES: 1: large symmetric buffers lie on huge pages where the system has them, and take their
   // memory when allocated; 0: all memory is taken in small pages, when touched (shm).

@@ -82,6 +82,10 @@ class shm_world {
     return permitted ? single_copy_bytes_ : static_cast<std::size_t>(-1);
   }
 
+  // How long the system takes to copy a page, if it is slow at that: then it copies only what it would take
+  // longer to stage. 0: it is quick, or nobody asks.
+  [[nodiscard]] double slow_page_ns() const noexcept { return slow_page_ns_; }
+
   // Whether ranks share processors, and nothing was said of what is then worth to be copied once.
   [[nodiscard]] bool crowded() const noexcept { return crowded_; }
 
@@ -231,7 +235,7 @@ class shm_world {
     }
   }
 
-  // Whether the system lets this rank read and write all others' memory, quickly enough, is found out once.
+  // Whether the system lets this rank read and write all others' memory, and how quickly, is found out once.
   // They learn of it by and by, and until then, or where it does not, payloads are staged.
   COLLX_COLD void try_to_read_peers() noexcept {
     single_copy_bytes_ = chosen().single_copy_bytes;
@@ -242,11 +246,7 @@ class shm_world {
       crowded_ = crowded;
     }
     if (single_copy_bytes_ == 0 || size() > mapped::fetched_ranks_max) return;
-    try {
-      if (!said && !shared_memory::system_copies_quickly(chosen().system_copy_cost_max)) return;
-    } catch (std::bad_alloc const&) {
-      return;  // no memory to find out with
-    }
+    if (!said) slow_page_ns_ = page_ns_if_slow();
     for (rank_t r = 0; r < size(); ++r) {
       if (r == rank_) continue;
       if (lost(r)) return;  // from now on it is watched
@@ -262,6 +262,15 @@ class shm_world {
     }
     // Relaxed: see fetched_bytes_min().
     segment_.head().readers.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  [[nodiscard]] COLLX_COLD double page_ns_if_slow() const noexcept {
+    try {
+      shared_memory::page_copy const found = shared_memory::time_page_copy();
+      return found.cost() > chosen().system_copy_cost_max ? found.by_system_ns : 0;
+    } catch (std::bad_alloc const&) {
+      return 0;  // no memory to find out with
+    }
   }
 
   [[nodiscard]] COLLX_COLD rank_t first_lost() noexcept {
@@ -286,6 +295,7 @@ class shm_world {
   // Below this two copies are no slower. Measured for two ranks (docs/decisions.md).
   static constexpr std::size_t single_copy_default = 64 * 1024;
   std::size_t single_copy_bytes_ = 0;
+  double slow_page_ns_ = 0;
   bool crowded_ = false;
   shared_memory::own_memory own_memory_;
   std::uint64_t known_word_ = 0;  // peers try to read it, and to write it

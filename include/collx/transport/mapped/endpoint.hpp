@@ -13,6 +13,7 @@
 #include "collx/transport/mapped/doorbell.hpp"
 #include "collx/transport/mapped/pair.hpp"
 #include "collx/transport/mapped/presence.hpp"
+#include "collx/transport/mapped/staging_pace.hpp"
 #include "collx/transport/staging_ring.hpp"
 
 namespace collx::inline abi_1::transport::mapped {
@@ -20,8 +21,8 @@ namespace collx::inline abi_1::transport::mapped {
 // A Space offers: address_of(pointer, bytes) -> shared address or 0; at(address) -> pointer;
 // interrupted(world_rank) -> status; bell(world_rank) -> its doorbell; fenced() -> whether all ranks have
 // joined the fences. One with `fetches` can besides copy from memory that a peer does not share:
-// fetched_bytes_min(), readable(pointer, bytes), read_private(world_rank, address there, to, bytes) ->
-// status; crowded() -> whether ranks share processors, so that less is worth it.
+// fetched_bytes_min(), slow_page_ns(), readable(pointer, bytes), read_private(world_rank, address there, to,
+// bytes) -> status; crowded() -> whether ranks share processors, so that less is worth it.
 template <class Space>
 class endpoint {
  public:
@@ -70,6 +71,9 @@ class endpoint {
       for (rank_t peer = 0; peer < size(); ++peer) attach(lane, peer, blocks);
       rings_.attach(lane, own_block_ + layout.staging(lane), layout.ring_bytes(lane));
     }
+    if constexpr (fetches)
+      for (copying const how : {copying::by_receivers, copying::by_both})
+        paces_[static_cast<int>(how)].start(how, space.slow_page_ns(), layout.ring_bytes(0));
   }
 
   [[nodiscard]] rank_t rank() const noexcept { return rank_; }
@@ -194,10 +198,21 @@ class endpoint {
   }
 
   // Whether a payload that peers cannot reach may be sent in place all the same: they fetch it.
-  [[nodiscard]] bool fetchable(std::byte const* payload, std::size_t bytes,
-                               std::size_t worth) const noexcept {
-    if constexpr (fetches) return worth >= space_->fetched_bytes_min() && space_->readable(payload, bytes);
-    else return false;
+  [[nodiscard]] bool fetchable(std::byte const* payload, std::size_t bytes, std::size_t worth) noexcept {
+    if constexpr (fetches) {
+      std::size_t const least = space_->fetched_bytes_min();
+      return (worth >= least || (worth >= least / 8 && stages_slowly())) && space_->readable(payload, bytes);
+    }
+    return false;
+  }
+  [[nodiscard]] bool lends(copying how) noexcept {
+    return paces_[static_cast<int>(how)].lends() || stages_slowly();
+  }
+  [[nodiscard]] bool stages_slowly() noexcept {
+    return paces_[static_cast<int>(copying::by_receivers)].is_slow();
+  }
+  void stage_copy(std::byte* to, std::byte const* payload, std::size_t bytes, copying how) noexcept {
+    paces_[static_cast<int>(how)].copy(to, payload, bytes);
   }
 
   // Bytes [from, from + bytes) of the message that has arrived without data.
@@ -370,6 +385,7 @@ class endpoint {
   std::byte* own_block_;
   sleeper sleeper_;
   staging_rings<lane_count> rings_;
+  staging_pace paces_[2];  // by who copies
   small_line small_[lane_count];
   std::byte const* hinted_[lane_count] = {};
   std::byte const* target_[lane_count] = {};

@@ -50,9 +50,14 @@ namespace collx::inline abi_1::transport::shared_memory {
   return status::ok;
 }
 
-// How many times as long the system takes to copy one more page from a process as that process itself does.
+// How long it takes to copy one more page of memory that is in the cache.
+struct page_copy {
+  double by_system_ns, by_hand_ns;
+  [[nodiscard]] double cost() const noexcept { return by_system_ns / by_hand_ns; }
+};
+
 // Reads its own memory, for some 50 us; the shortest of several times counts, since any may be interrupted.
-[[nodiscard]] COLLX_COLD inline double system_copy_cost() {
+[[nodiscard]] COLLX_COLD inline page_copy time_page_copy() {
   constexpr std::size_t page_bytes = 4096, pages = 16;
   array<std::byte> from(pages * page_bytes), to(pages * page_bytes);
   auto const shortest_ns = [](auto const& move, std::size_t bytes) {
@@ -78,15 +83,7 @@ namespace collx::inline abi_1::transport::shared_memory {
     std::memcpy(to.data(), from.data(), bytes);
     asm volatile("" ::: "memory");  // it is not left out, nor moved past the clock
   });
-  return by_system / by_hand;
-}
-
-// Whether that is at most `cost_max`. One rank's no is enough to have everything staged, on all, so it is not
-// said because others were at work for a moment.
-[[nodiscard]] COLLX_COLD inline bool system_copies_quickly(double cost_max) {
-  for (int attempt = 0; attempt < 3; ++attempt)
-    if (system_copy_cost() <= cost_max) return true;
-  return false;
+  return {by_system / (pages - 1), by_hand / (pages - 1)};
 }
 
 // Which of this process's memory others can read so: all that is ordinary, and not what the driver of a
