@@ -72,8 +72,8 @@ class staging_pace {
  private:
   static constexpr double page_bytes = 4096;
   // A page of an all_gather is written by its sender and read by its receiver, or copied once; a reduction
-  // reads it anyway. Measured (AMD EPYC, fourth generation): near cores write one in 0.3 to 0.6 of the system's
-  // time, far ones in 5.5.
+  // reads it anyway. Measured (AMD EPYC, fourth generation): near cores write one in 0.3 to 0.6 of the
+  // system's time, far ones in 5.5.
   static constexpr double by_receivers_max = 2.5;
   // Of a broadcast that both sides copy, the system's copy takes half of its time.
   static constexpr double by_both_max = 0.75;
