@@ -10,6 +10,9 @@
 #include "collx/bootstrap/local.hpp"
 #include "collx/collective/all_gather.hpp"
 #include "collx/collective/barrier.hpp"
+#include "collx/collective/gather.hpp"
+#include "collx/collective/reduce.hpp"
+#include "collx/collective/scatter.hpp"
 #include "fetching.hpp"
 #include "watched.hpp"
 
@@ -33,14 +36,54 @@ int ranks_that_fetch(collx::transport::settings const& chosen) {
   return static_cast<int>(std::count(codes.begin(), codes.end(), fetched));
 }
 
+// Makes 300 calls with blocks of 16 KiB, where the system is said to take so long for a page; whether this rank
+// has fetched in the last one.
+template <class Call>
+bool fetches(collx::communicator<fetching>& comm, double system_page_ns, Call const& call) {
+  auto& endpoint = comm.engine().endpoint();
+  endpoint.paces() = {};
+  endpoint.paces().start(system_page_ns, 128 * 1024);
+  for (int i = 0; i < 300; ++i) {
+    endpoint.fetched = 0;
+    call();
+  }
+  return endpoint.fetched != 0;
+}
+
 }  // namespace
+
+TEST_CASE("single copy: where staging is found to be slow, smaller payloads are lent, to roots as well") {
+  constexpr std::size_t count = 4096;
+  auto const codes = watched::on_processes<fetching>(2, [](collx::communicator<fetching>& comm) {
+    collx::barrier(comm);
+    if (!permitted(comm)) return 0;
+    std::vector<int> const in(2 * count, comm.rank() + 1);
+    std::vector<int> out(2 * count);
+    std::span const one = std::span(in).first(count);
+    auto const reduce = [&] { collx::reduce(comm, one, std::span(out).first(count), collx::sum, 1); };
+    auto const gather = [&] { collx::gather(comm, one, std::span(out), 1); };
+    auto const scatter = [&] { collx::scatter(comm, in, std::span(out).first(count), 1); };
+    for (double const page_ns : {1e-6, 1e9}) {
+      bool const is_slow = page_ns < 1;
+      bool const is_root = comm.rank() == 1;
+      if (fetches(comm, page_ns, reduce) != (is_slow && is_root)) return 2;
+      if (is_root && out.front() != 3) return 3;
+      if (fetches(comm, page_ns, gather) != (is_slow && is_root)) return 4;
+      if (is_root && (out.front() != 1 || out.back() != 2)) return 5;
+      if (fetches(comm, page_ns, scatter) != (is_slow && !is_root)) return 6;
+      if (out.front() != 2) return 7;
+    }
+    return 0;
+  });
+  for (int const code : codes) CHECK(code == 0);
+}
 
 TEST_CASE("single copy: by default only where the system is quick at it") {
   int const where_asked_to = ranks_that_fetch({.single_copy_bytes = 1024});
   CHECK(ranks_that_fetch({.system_copy_cost_max = 1e9}) == where_asked_to);
   CHECK(ranks_that_fetch({.system_copy_cost_max = 0}) == 0);
 
-  double const cost = collx::transport::shared_memory::time_page_copy().cost();
+  double const cost = collx::transport::shared_memory::time_page_copy().cost;
   double const limit = collx::transport::settings{}.system_copy_cost_max;
   MESSAGE("a page more takes the system as long as ", cost, " copies of it");
   CHECK(cost > 0);

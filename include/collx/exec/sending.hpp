@@ -39,6 +39,7 @@ class sending : public resumable<Endpoint> {
 
   // Sends what lies in the user's buffer, which is his again when the endpoint is drained.
   void lend(rank_t peer, run const& payload) noexcept {
+    waits_for_others_ = false;  // for staging memory, before it was known that none is needed
     endpoint_.send(lane_, peer, payload.data, payload.bytes, transport::handover::in_place);
     lent_ = lent_ || payload.bytes > Endpoint::inline_bytes;
   }

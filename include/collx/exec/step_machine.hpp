@@ -125,7 +125,7 @@ class step_machine : public sending<Endpoint> {
 
   void stage_copy(run const& payload) noexcept {
     if constexpr (Endpoint::fetches)
-      endpoint_.stage_copy(staged_, payload.data, payload.bytes, memory_.copying());
+      endpoint_.stage_copy(lane_, staged_, payload.data, payload.bytes, memory_.copying());
     else std::memcpy(staged_, payload.data, payload.bytes);
   }
 

@@ -61,7 +61,7 @@ enum class copying : std::uint8_t {
 //   lends(copying)             whether that is so: then such payloads are lent, or posted, and not staged
 //   stages_slowly()            whether so slowly that this goes for all payloads. Of both the answer may
 //                              change from question to question
-//   stage_copy(to, p, n, copying)  copies a payload to memory from stage()
+//   stage_copy(lane, to, p, n, copying)  copies a payload to memory from stage()
 //   fetch(lane, peer, at, p, n)  copies n bytes, from byte `at` on, of the message that is here without
 //                              data. Not ok: peer_lost, aborted, or system_failure (it cannot be read)
 //   landing(k, count)          memory for landing_room(count) bytes of the k-th of `count` messages that are

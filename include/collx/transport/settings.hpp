@@ -28,7 +28,7 @@ struct settings {
   // Where the system takes more than so many times as long as a copy to copy one more page, nothing is copied
   // once by default but while staging is slow. At 6 one copy by the system takes up to three times as long as
   // two by processes whose cores share a cache (docs/decisions.md).
-  double system_copy_cost_max = 4;
+  double system_copy_cost_max = 3.3;
   // COLLX_HUGE_PAGES: 1: large symmetric buffers lie on huge pages where the system has them, and take their
   // memory when allocated; 0: all memory is taken in small pages, when touched (shm).
   std::int32_t huge_pages = 0;

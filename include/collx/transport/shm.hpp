@@ -267,7 +267,7 @@ class shm_world {
   [[nodiscard]] COLLX_COLD double page_ns_if_slow() const noexcept {
     try {
       shared_memory::page_copy const found = shared_memory::time_page_copy();
-      return found.cost() > chosen().system_copy_cost_max ? found.by_system_ns : 0;
+      return found.cost > chosen().system_copy_cost_max ? found.by_system_ns : 0;
     } catch (std::bad_alloc const&) {
       return 0;  // no memory to find out with
     }

@@ -71,9 +71,7 @@ class endpoint {
       for (rank_t peer = 0; peer < size(); ++peer) attach(lane, peer, blocks);
       rings_.attach(lane, own_block_ + layout.staging(lane), layout.ring_bytes(lane));
     }
-    if constexpr (fetches)
-      for (copying const how : {copying::by_receivers, copying::by_both})
-        paces_[static_cast<int>(how)].start(how, space.slow_page_ns(), layout.ring_bytes(0));
+    if constexpr (fetches) paces_.start(space.slow_page_ns(), layout.ring_bytes(0));
   }
 
   [[nodiscard]] rank_t rank() const noexcept { return rank_; }
@@ -205,15 +203,13 @@ class endpoint {
     }
     return false;
   }
-  [[nodiscard]] bool lends(copying how) noexcept {
-    return paces_[static_cast<int>(how)].lends() || stages_slowly();
+  [[nodiscard]] bool lends(copying how) noexcept { return paces_.lends(how); }
+  [[nodiscard]] bool stages_slowly() noexcept { return paces_.is_slow(); }
+  void stage_copy(int lane, std::byte* to, std::byte const* payload, std::size_t bytes,
+                  copying how) noexcept {
+    paces_.copy(lane, to, payload, bytes, how);
   }
-  [[nodiscard]] bool stages_slowly() noexcept {
-    return paces_[static_cast<int>(copying::by_receivers)].is_slow();
-  }
-  void stage_copy(std::byte* to, std::byte const* payload, std::size_t bytes, copying how) noexcept {
-    paces_[static_cast<int>(how)].copy(to, payload, bytes);
-  }
+  [[nodiscard]] staging_paces& paces() noexcept { return paces_; }
 
   // Bytes [from, from + bytes) of the message that has arrived without data.
   [[nodiscard]] COLLX_NEVER_INLINE status fetch(int lane, rank_t peer, std::size_t from, std::byte* to,
@@ -385,7 +381,7 @@ class endpoint {
   std::byte* own_block_;
   sleeper sleeper_;
   staging_rings<lane_count> rings_;
-  staging_pace paces_[2];  // by who copies
+  staging_paces paces_;
   small_line small_[lane_count];
   std::byte const* hinted_[lane_count] = {};
   std::byte const* target_[lane_count] = {};

@@ -10,6 +10,7 @@
 #include "collx/core/clock.hpp"
 #include "collx/core/config.hpp"
 #include "collx/transport/concept.hpp"
+#include "collx/transport/mapped/layout.hpp"
 
 namespace collx::inline abi_1::transport::mapped {
 
@@ -42,7 +43,7 @@ class staging_pace {
   // Payloads are lent because staging was found to be slow, and not in any case.
   [[nodiscard]] bool is_slow() noexcept { return COLLX_UNLIKELY(page_ns_max_ != 0) && lends(); }
 
-  // Copies to staging memory.
+  // Copies to staging memory that has been written before.
   void copy(std::byte* to, std::byte const* from, std::size_t bytes) noexcept {
     if (COLLX_LIKELY(page_ns_max_ == 0 || bytes < noted_bytes_min || !is_noted(bytes))) {
       std::memcpy(to, from, bytes);
@@ -100,6 +101,32 @@ class staging_pace {
   std::uint32_t questions_ = 0, copies_ = 0;
   int streak_ = 0;
   bool lends_ = false, tried_ = false;
+};
+
+// One rank's, of all its payloads.
+class staging_paces {
+ public:
+  COLLX_COLD void start(double system_page_ns, std::size_t ring_bytes) noexcept {
+    for (copying const how : {copying::by_receivers, copying::by_both})
+      of(how).start(how, system_page_ns, ring_bytes);
+    ring_bytes_ = ring_bytes;
+  }
+
+  [[nodiscard]] bool lends(copying how) noexcept { return of(how).lends() || is_slow(); }
+  [[nodiscard]] bool is_slow() noexcept { return of(copying::by_receivers).is_slow(); }
+  // The first round of a lane's memory takes pages from the system, and says nothing.
+  void copy(int lane, std::byte* to, std::byte const* from, std::size_t bytes, copying how) noexcept {
+    std::size_t& touched = touched_bytes_[lane];
+    if (COLLX_LIKELY(touched >= ring_bytes_)) return of(how).copy(to, from, bytes);
+    touched += bytes;
+    std::memcpy(to, from, bytes);
+  }
+
+ private:
+  [[nodiscard]] staging_pace& of(copying how) noexcept { return each_[static_cast<int>(how)]; }
+
+  staging_pace each_[2];
+  std::size_t ring_bytes_ = 0, touched_bytes_[lane_count] = {};
 };
 
 }  // namespace collx::inline abi_1::transport::mapped
