@@ -36,8 +36,8 @@ int ranks_that_fetch(collx::transport::settings const& chosen) {
   return static_cast<int>(std::count(codes.begin(), codes.end(), fetched));
 }
 
-// Makes 300 calls with blocks of 16 KiB, where the system is said to take so long for a page; whether this rank
-// has fetched in the last one.
+// Makes 300 calls with blocks of 12 KB, where the system is said to take so long for a page; whether this
+// rank has fetched in the last one.
 template <class Call>
 bool fetches(collx::communicator<fetching>& comm, double system_page_ns, Call const& call) {
   auto& endpoint = comm.engine().endpoint();
@@ -53,7 +53,7 @@ bool fetches(collx::communicator<fetching>& comm, double system_page_ns, Call co
 }  // namespace
 
 TEST_CASE("single copy: where staging is found to be slow, smaller payloads are lent, to roots as well") {
-  constexpr std::size_t count = 4096;
+  constexpr std::size_t count = 3000;
   auto const codes = watched::on_processes<fetching>(2, [](collx::communicator<fetching>& comm) {
     collx::barrier(comm);
     if (!permitted(comm)) return 0;
