@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random programs over TCP, in which a process is killed (programs/loss.hpp).
 // component: tcp
+// ctest: LABELS waits
 // thread sanitizer: no, each rank is a process
 #include "programs/loss.hpp"
 #include "sample.hpp"

@@ -3,6 +3,7 @@
 // error that names the collective, its number and the lost rank; within moments where the system tells, by
 // the deadline where it does not.
 // ctest: TIMEOUT 300
+// ctest: LABELS waits
 // component: tcp
 // thread sanitizer: no, each rank is a process of one thread
 #include <netinet/in.h>

@@ -2,6 +2,7 @@
 // The lower of two ranks dials. One that is gone before it has dialled is noticed all the same, by a higher
 // one that waits for it alone; and one that is only late is disturbed by nobody who asks after it.
 // component: tcp
+// ctest: LABELS waits
 // thread sanitizer: no, each rank is a process of one thread
 #include <csignal>
 #include <cstdlib>
