@@ -81,7 +81,8 @@ class fetching {
         if (status const outcome = land(work, step, done, n); outcome != status::ok) return outcome;
         combine_piece(part.data, done, n);
         move_on(work, step, n);
-        part = {part.data + n, part.bytes - n};
+        // Where the result only goes on to others, there is no target.
+        part = {part.data == nullptr ? nullptr : part.data + n, part.bytes - n};
         done += n;
       }
     }
