@@ -43,81 +43,26 @@ function(collx_limit_test name limit_s)
                        ENVIRONMENT_MODIFICATION "COLLX_TEST_TIMEOUT_S=set:${limit_s}")
 endfunction()
 
-# collx_add_test(NAME source...): a doctest executable and its ctest entry.
-function(collx_add_test name)
+# collx_add_test_program(NAME source...): a doctest executable.
+function(collx_add_test_program name)
   add_executable(${name} ${ARGN})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(${name} PRIVATE COLLX_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_libraries(${name} PRIVATE collx::collx collx_warnings collx_doctest_main)
+endfunction()
+
+# collx_add_test(NAME source...): the same and its ctest entry.
+function(collx_add_test name)
+  collx_add_test_program(${name} ${ARGN})
   add_test(NAME ${name} COMMAND ${name})
   collx_limit_test(${name} ${COLLX_TEST_TIMEOUT_S})
 endfunction()
 
-# collx_add_wide_run(NAME): the test cases of a test whose names begin with "wide: " as another test, NAME_wide, of the same
-# executable (tests/asked_for.hpp).
-function(collx_add_wide_run name)
-  add_test(NAME ${name}_wide COMMAND ${name} "--test-case=wide:*")
-  set_tests_properties(${name}_wide PROPERTIES LABELS wide SKIP_REGULAR_EXPRESSION "SKIPPED:")
-  collx_limit_test(${name}_wide 600)
+# collx_precompile_test(NAME): with the precompiled headers, if there are any.
+function(collx_precompile_test name)
+  if(COLLX_PRECOMPILE_TESTS)
+    target_precompile_headers(${name} REUSE_FROM collx_test_headers)
+  endif()
 endfunction()
 
-# Every DIRECTORY/NAME.cpp becomes test_DIRECTORY_NAME. A line "// ctest: PROPERTY VALUE" in the source
-# sets a property of the test (RUN_SERIAL ON for one that measures time, say; a TIMEOUT below COLLX_TEST_TIMEOUT_S, which
-# is long for sanitizers, does not count). A line "// thread sanitizer: no"
-# keeps a test that takes minutes under it, and gains nothing, out of that stage; "// sanitizers: no, REASON" one that takes
-# half a minute to compile and runs no code that others do not run under them. A line "// component: NAME" links
-# collx::NAME; where that is missing, the test is skipped, visibly. Tests compile unoptimised, which takes half the
-# time; a line "// compiled: as users do" asks for -O2 -DNDEBUG where the test would run for long otherwise, or
-# looks at what the compiler made of the code. A sanitizer's own flags stay as they are.
-function(collx_add_test_directory directory)
-  file(GLOB sources CONFIGURE_DEPENDS ${directory}/*.cpp)
-  get_filename_component(group ${directory} NAME)
-  foreach(source IN LISTS sources)
-    get_filename_component(name ${source} NAME_WE)
-    file(STRINGS ${source} not_for_threads REGEX "^// thread sanitizer: no")
-    if(not_for_threads AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")
-      continue()
-    endif()
-    file(STRINGS ${source} not_for_any REGEX "^// sanitizers: no")
-    if(not_for_any AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
-      continue()
-    endif()
-    file(STRINGS ${source} component REGEX "^// component: ")
-    string(REGEX REPLACE "^// component: " "" component "${component}")
-    if(component AND NOT TARGET collx::${component})
-      add_test(NAME test_${group}_${name} COMMAND ${CMAKE_COMMAND} -E echo
-               "SKIPPED: no collx::${component}; scripts/test.sh installs what it needs")
-      set_tests_properties(test_${group}_${name} PROPERTIES SKIP_REGULAR_EXPRESSION "SKIPPED:")
-      continue()
-    endif()
-    collx_add_test(test_${group}_${name} ${source})
-    file(STRINGS ${source} as_users_do REGEX "^// compiled: as users do")
-    file(STRINGS ${source} runs_ranks REGEX "#include \"(watched|collective/|collx/(collx|collective|bootstrap|any))")
-    file(STRINGS ${source} tells_headers REGEX "^#define COLLX_")  # which must not have been read by then
-    if(COLLX_PRECOMPILE_TESTS AND runs_ranks AND NOT tells_headers AND NOT as_users_do
-       AND component MATCHES "^(tcp)?$")  # others are not compiled as what was precompiled
-      target_precompile_headers(test_${group}_${name} REUSE_FROM collx_test_headers)
-    endif()
-    if(component)
-      target_link_libraries(test_${group}_${name} PRIVATE collx::${component})
-    endif()
-    if(as_users_do AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
-      target_compile_options(test_${group}_${name} PRIVATE -O2 -DNDEBUG)
-    endif()
-    file(STRINGS ${source} properties REGEX "^// ctest: ")
-    foreach(property IN LISTS properties)
-      string(REGEX MATCH "^// ctest: ([A-Z_]+) (.+)$" _ "${property}")
-      set_tests_properties(test_${group}_${name} PROPERTIES ${CMAKE_MATCH_1} "${CMAKE_MATCH_2}")
-    endforeach()
-    # A test's own limit is for plain builds: it must not be less than what a sanitizer is given.
-    get_test_property(test_${group}_${name} TIMEOUT limit_s)
-    if(limit_s LESS COLLX_TEST_TIMEOUT_S)
-      set(limit_s ${COLLX_TEST_TIMEOUT_S})
-    endif()
-    collx_limit_test(test_${group}_${name} ${limit_s})
-    file(STRINGS ${source} has_wide REGEX "\"wide: ")
-    if(has_wide)
-      collx_add_wide_run(test_${group}_${name})
-    endif()
-  endforeach()
-endfunction()
+include(${CMAKE_CURRENT_LIST_DIR}/collx_test_directory.cmake)

@@ -1,4 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// The main function of every test executable.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+// The main function of every test executable. Who asks for test cases that there are not has made a mistake: a test
+// that runs nothing would pass.
+#define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
+
+#include <cstdio>
+
+namespace {
+
+unsigned chosen = 0;  // test cases that passed the filters
+
+struct counting : doctest::IReporter {
+  explicit counting(doctest::ContextOptions const&) {}
+  void test_run_end(doctest::TestRunStats const& run) override { chosen = run.numTestCasesPassingFilters; }
+  void report_query(doctest::QueryData const&) override { chosen = 1; }
+  void test_run_start() override {}
+  void test_case_start(doctest::TestCaseData const&) override {}
+  void test_case_reenter(doctest::TestCaseData const&) override {}
+  void test_case_end(doctest::CurrentTestCaseStats const&) override {}
+  void test_case_exception(doctest::TestCaseException const&) override {}
+  void subcase_start(doctest::SubcaseSignature const&) override {}
+  void subcase_end() override {}
+  void log_assert(doctest::AssertData const&) override {}
+  void log_message(doctest::MessageData const&) override {}
+  void test_case_skipped(doctest::TestCaseData const&) override {}
+};
+
+}  // namespace
+
+DOCTEST_REGISTER_LISTENER("counting", 1, counting);
+
+int main(int argc, char** argv) {
+  doctest::Context context(argc, argv);
+  int const code = context.run();
+  if (chosen != 0 || context.shouldExit()) return code;
+  std::fprintf(stderr, "no test case is named so, or stands in such a file\n");
+  return 1;
+}

@@ -2,6 +2,7 @@
 // Ranks that compare their calls, and one of which has no memory left for the others' records: its call
 // fails, and theirs do.
 // sanitizers: no, it replaces operator new itself
+// compiled: apart, it replaces operator new
 #include <string>
 #include <vector>
 

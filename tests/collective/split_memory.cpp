@@ -2,6 +2,7 @@
 // Ranks that have no memory left while they split: each allocation of one rank fails once, and it is told so
 // by an error of collx, whichever it was.
 // sanitizers: no, it replaces operator new itself
+// compiled: apart, it replaces operator new
 #include <atomic>
 #include <stdexcept>
 #include <string>

@@ -2,6 +2,7 @@
 // No memory is allocated or freed between the construction of a communicator and its end: counted by
 // replacing operator new and delete in this program, per thread.
 // sanitizers: no, they replace operator new themselves
+// compiled: apart, it replaces operator new
 #include <vector>
 
 #include <doctest/doctest.h>

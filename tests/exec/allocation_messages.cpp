@@ -3,6 +3,7 @@
 // by started requests, and by calls that were set up once (persistent). Mapped transports: allocation.cpp.
 // sanitizers: no, they replace operator new themselves
 // component: tcp
+// compiled: apart, it replaces operator new
 #include <vector>
 
 #include <doctest/doctest.h>

@@ -2,6 +2,7 @@
 // A gate among callers and strangers: who belongs to the job gets in, whatever the others do.
 // component: tcp
 // thread sanitizer: no, there is one thread
+// compiled: apart, it replaces operator new
 #include "collx/net/gate.hpp"
 
 #include <cstdlib>
@@ -17,9 +18,7 @@
 #include "transport/scarce_watches.hpp"
 #include "transport/without_descriptors.hpp"
 
-namespace {
-std::size_t allocations = 0;
-}  // namespace
+static std::size_t allocations = 0;
 
 void* operator new(std::size_t bytes) {
   ++allocations;

@@ -102,7 +102,7 @@ TEST_CASE("while other ports are free no gate takes one at which ranks may meet"
   reserved_port const last;
   socket_settings const chosen = so_many_up_to(last, 400);
   std::vector<owned_fd> open;
-  // Of 300 ports. Any program on this machine may hold some of them: tests that run beside this one have had 27.
+  // Of 300 ports. Any program may hold some of them: tests that run beside this one have had 27.
   for (int i = 0; i < 120; ++i) {
     open.push_back(listen_at(address::loopback(0), chosen));
     CHECK(local_address(open.back().get()).port >= chosen.ports.first + 100);

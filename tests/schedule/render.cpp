@@ -8,7 +8,7 @@
 
 #include "collx/algo/all.hpp"
 #include "collx/schedule/type_list.hpp"
-#include "exchange.hpp"
+#include "schedule/exchange.hpp"
 
 namespace {
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every fault that the verifier finds in accesses to memory and in what the outputs hold at the
 // end, provoked by a schedule that is wrong in one place.
+// compiled: apart, it adds to a namespace of its headers
 #include <string>
 
 #include <doctest/doctest.h>
 
 #include "collx/schedule/verify.hpp"
-#include "exchange.hpp"
+#include "schedule/exchange.hpp"
 
 namespace wrong {
 

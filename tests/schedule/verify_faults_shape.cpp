@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every fault that the verifier finds in steps as such, in their matching, in values and in costs,
 // provoked by a schedule that is wrong in one place.
+// compiled: apart, it adds to a namespace of its headers
 #include <string>
 
 #include <doctest/doctest.h>
@@ -9,7 +10,7 @@
 #include "collx/algo/pairwise.hpp"
 #include "collx/algo/ring.hpp"
 #include "collx/schedule/verify.hpp"
-#include "exchange.hpp"
+#include "schedule/exchange.hpp"
 
 namespace wrong {
 

@@ -10,7 +10,7 @@
 
 #include "collx/algo/all.hpp"
 #include "collx/schedule/type_list.hpp"
-#include "mutate.hpp"
+#include "schedule/mutate.hpp"
 
 namespace {
 

@@ -2,6 +2,7 @@
 // Rank 0's descriptor, handed over where a rank has no memory left on the way: each allocation fails once,
 // and nobody waits for that rank until the deadline.
 // sanitizers: no, it replaces operator new itself
+// compiled: apart, it replaces operator new
 #include <doctest/doctest.h>
 
 #include "collx/collective/all_gather.hpp"

@@ -2,6 +2,7 @@
 // The cache of memory kinds against a model, over memory that is freed and allocated again at the same
 // addresses: no answer is of an allocation that is gone, and what is known costs what it should.
 // thread sanitizer: no, there is one thread
+// compiled: apart, it replaces operator new
 #include <cstdlib>
 #include <new>
 #include <optional>

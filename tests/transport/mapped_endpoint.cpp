@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two endpoints of a mapped transport in one thread: credits, letters that wrap around, small and
 // large payloads, lanes that do not disturb each other, and when memory is the sender's again.
+// compiled: apart, a warning is off in all of it
 #if defined(__GNUC__) && !defined(__clang__)
 // Payloads here are objects that g++ knows. Without optimising it also warns of the branches for other sizes.
 #pragma GCC diagnostic ignored "-Wstringop-overread"

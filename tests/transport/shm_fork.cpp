@@ -8,7 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "collx/collx.hpp"
-#include "forking.hpp"
+#include "transport/forking.hpp"
 #include "transport/pretended_hosts.hpp"
 
 namespace {

@@ -29,7 +29,7 @@
 #include "collx/collective/reduce_scatter.hpp"
 #include "collx/collective/split.hpp"
 #include "collx/transport/faulty.hpp"
-#include "fetching.hpp"
+#include "transport/fetching.hpp"
 #include "sample.hpp"
 #include "shared_with_forks.hpp"
 #include "watched.hpp"

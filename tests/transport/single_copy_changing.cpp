@@ -10,7 +10,7 @@
 #include "collx/algo/pairwise.hpp"
 #include "collx/collx.hpp"
 #include "collx/core/random.hpp"
-#include "fetching.hpp"
+#include "transport/fetching.hpp"
 #include "watched.hpp"
 
 namespace {

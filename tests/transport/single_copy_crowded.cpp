@@ -12,7 +12,7 @@
 #include "collx/algo/direct.hpp"
 #include "collx/collective/all_to_all.hpp"
 #include "collx/collective/reduce_scatter.hpp"
-#include "fetching.hpp"
+#include "transport/fetching.hpp"
 #include "watched.hpp"
 
 namespace {

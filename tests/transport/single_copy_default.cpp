@@ -13,7 +13,7 @@
 #include "collx/collective/gather.hpp"
 #include "collx/collective/reduce.hpp"
 #include "collx/collective/scatter.hpp"
-#include "fetching.hpp"
+#include "transport/fetching.hpp"
 #include "watched.hpp"
 
 namespace {

@@ -3,6 +3,7 @@
 // each message for nobody. Nothing is missed because of that.
 // component: tcp
 // thread sanitizer: no, there is one thread, and epoll_ctl is this program's own
+// compiled: apart, it replaces epoll_ctl
 #include <filesystem>
 #include <fstream>
 #include <string>

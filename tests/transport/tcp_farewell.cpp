@@ -9,7 +9,7 @@
 
 #include "collx/net/socket.hpp"
 #include "transport/held_connector.hpp"
-#include "wired.hpp"
+#include "transport/wired.hpp"
 
 namespace {
 
