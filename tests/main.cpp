@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The main function of every test executable. Who asks for test cases that there are not has made a mistake: a test
-// that runs nothing would pass.
+// The main function of every test executable. Who asks for test cases that there are not has made a
+// mistake: a test that runs nothing would pass.
 #define DOCTEST_CONFIG_IMPLEMENT
-#include <doctest/doctest.h>
-
 #include <cstdio>
+
+#include <doctest/doctest.h>
 
 namespace {
 

@@ -44,6 +44,7 @@ TEST_CASE("shm: a child that a rank forks takes no leave for it, and wipes none 
 TEST_CASE("composite: a child that a rank forks takes no leave for it") {
   collx::transport::tcp_settings chosen;
   chosen.common.timeout_us = 30'000'000;
-  auto const codes = pretended::on_hosts({0, 0, 1}, [](auto& comm) { return forks_often(comm); }, chosen);
+  auto const codes = pretended::on_hosts(
+      {0, 0, 1}, [](auto& comm) { return forks_often(comm); }, chosen);
   for (int const code : codes) CHECK(code == 0);
 }

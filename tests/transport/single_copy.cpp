@@ -29,9 +29,9 @@
 #include "collx/collective/reduce_scatter.hpp"
 #include "collx/collective/split.hpp"
 #include "collx/transport/faulty.hpp"
-#include "transport/fetching.hpp"
 #include "sample.hpp"
 #include "shared_with_forks.hpp"
+#include "transport/fetching.hpp"
 #include "watched.hpp"
 
 namespace {

@@ -315,7 +315,7 @@ TEST_CASE("tcp: a rank that computes for longer than the time-out, while others 
           while (comm.rank() != 1 && go != 0) {
             int const peer = 2 - comm.rank();
             int const said = comm.rank() == 0 ? collx::now_us() < until_us : 1;
-            poll(nullptr, 0, 1);  // a thousand words a second are talk enough, and leave the processors to others
+            poll(nullptr, 0, 1);  // a thousand words a second are talk enough, and leave time to others
             if (comm.rank() == 0) collx::send(comm, std::span(&said, 1), peer);
             else collx::receive(comm, std::span(&go, 1), peer);
             if (comm.rank() == 2) collx::send(comm, std::span<int const>(&go, 1), peer);
