@@ -82,9 +82,14 @@ class shm_world {
     return permitted ? single_copy_bytes_ : static_cast<std::size_t>(-1);
   }
 
-  // How long the system takes to copy a page, if it is slow at that: then it copies only what it would take
-  // longer to stage. 0: it is quick, or nobody asks.
-  [[nodiscard]] double slow_page_ns() const noexcept { return slow_page_ns_; }
+  // How long the system takes to copy a page, if one of the ranks found it slow at that: then it copies only
+  // what it would take longer to stage. 0: it is quick, or nobody asks. Known once payloads may be fetched:
+  // by then all have looked. One alone may be mistaken while others start beside it.
+  [[nodiscard]] COLLX_COLD double slow_page_ns() const noexcept {
+    // Acquire: what each reader found before it was counted.
+    (void)segment_.head().readers.load(std::memory_order_acquire);
+    return looks_at_pages_ ? segment_.head().slow_page_ns.load(std::memory_order_relaxed) : 0;
+  }
 
   // Whether ranks share processors, and nothing was said of what is then worth to be copied once.
   [[nodiscard]] bool crowded() const noexcept { return crowded_; }
@@ -246,7 +251,10 @@ class shm_world {
       crowded_ = crowded;
     }
     if (single_copy_bytes_ == 0 || size() > mapped::fetched_ranks_max) return;
-    if (!said) slow_page_ns_ = page_ns_if_slow();
+    looks_at_pages_ = !said;
+    std::uint32_t const slow_page_ns = said ? 0 : page_ns_if_slow();
+    // Relaxed: before `readers`, below. Whoever found it slow is right, of several the last is as good.
+    if (slow_page_ns != 0) segment_.head().slow_page_ns.store(slow_page_ns, std::memory_order_relaxed);
     for (rank_t r = 0; r < size(); ++r) {
       if (r == rank_) continue;
       if (lost(r)) return;  // from now on it is watched
@@ -260,14 +268,15 @@ class shm_world {
       status const written = shared_memory::write_memory_of(process, them.known_word_at, bytes, sizeof word);
       if (written != status::ok) return;
     }
-    // Relaxed: see fetched_bytes_min().
-    segment_.head().readers.fetch_add(1, std::memory_order_relaxed);
+    // Release: what this rank found out is known to whoever counts it (slow_page_ns()).
+    segment_.head().readers.fetch_add(1, std::memory_order_release);
   }
 
-  [[nodiscard]] COLLX_COLD double page_ns_if_slow() const noexcept {
+  [[nodiscard]] COLLX_COLD std::uint32_t page_ns_if_slow() const noexcept {
     try {
       shared_memory::page_copy const found = shared_memory::time_page_copy();
-      return found.cost > chosen().system_copy_cost_max ? found.by_system_ns : 0;
+      bool const slow = found.cost > chosen().system_copy_cost_max;
+      return slow ? 1 + static_cast<std::uint32_t>(found.by_system_ns) : 0;
     } catch (std::bad_alloc const&) {
       return 0;  // no memory to find out with
     }
@@ -295,8 +304,7 @@ class shm_world {
   // Below this two copies are no slower. Measured for two ranks (docs/decisions.md).
   static constexpr std::size_t single_copy_default = 64 * 1024;
   std::size_t single_copy_bytes_ = 0;
-  double slow_page_ns_ = 0;
-  bool crowded_ = false;
+  bool crowded_ = false, looks_at_pages_ = false;
   shared_memory::own_memory own_memory_;
   std::uint64_t known_word_ = 0;  // peers try to read it, and to write it
   atomic_word<std::int32_t> references_{1};

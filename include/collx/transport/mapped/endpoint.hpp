@@ -71,7 +71,6 @@ class endpoint {
       for (rank_t peer = 0; peer < size(); ++peer) attach(lane, peer, blocks);
       rings_.attach(lane, own_block_ + layout.staging(lane), layout.ring_bytes(lane));
     }
-    if constexpr (fetches) paces_.start(space.slow_page_ns(), layout.ring_bytes(0));
   }
 
   [[nodiscard]] rank_t rank() const noexcept { return rank_; }
@@ -199,6 +198,7 @@ class endpoint {
   [[nodiscard]] bool fetchable(std::byte const* payload, std::size_t bytes, std::size_t worth) noexcept {
     if constexpr (fetches) {
       std::size_t const least = space_->fetched_bytes_min();
+      if (COLLX_UNLIKELY(!paces_.has_started()) && least != static_cast<std::size_t>(-1)) start_paces();
       return (worth >= least || (worth >= least / 8 && stages_slowly())) && space_->readable(payload, bytes);
     }
     return false;
@@ -335,6 +335,9 @@ class endpoint {
   }
 
  private:
+  // When payloads may be lent: by then it is known how quick the system is.
+  COLLX_COLD void start_paces() noexcept { paces_.start(space_->slow_page_ns(), layout_.ring_bytes(0)); }
+
   // Measured for one writer and one reader: demoting lines pays up to 512 bytes, fetching the
   // next payload's lines early as long as they do not push out what is in use.
   static constexpr std::size_t demoted_bytes_max = 512;

@@ -110,7 +110,10 @@ class staging_paces {
     for (copying const how : {copying::by_receivers, copying::by_both})
       of(how).start(how, system_page_ns, ring_bytes);
     ring_bytes_ = ring_bytes;
+    has_started_ = true;
   }
+  // Until then all payloads are lent that may be, and none is timed.
+  [[nodiscard]] bool has_started() const noexcept { return has_started_; }
 
   [[nodiscard]] bool lends(copying how) noexcept { return of(how).lends() || is_slow(); }
   [[nodiscard]] bool is_slow() noexcept { return of(copying::by_receivers).is_slow(); }
@@ -127,6 +130,7 @@ class staging_paces {
 
   staging_pace each_[2];
   std::size_t ring_bytes_ = 0, touched_bytes_[lane_count] = {};
+  bool has_started_ = false;
 };
 
 }  // namespace collx::inline abi_1::transport::mapped

@@ -47,10 +47,11 @@ struct header {
   atomic_word<std::uint32_t> unfenced;  // 1: the system refused some rank to join the fences
   processor_set processors;             // that the ranks which have joined may use, all together
   atomic_word<std::int32_t> readers;    // ranks that can read and write the private memory of all others
+  atomic_word<std::uint32_t> slow_page_ns;  // what a page takes the system, if a reader found it slow at that
   // followed by `size` members
 
   static constexpr std::uint64_t magic_value = 0x636f'6c6c'7873'686dULL;  // "collxshm"
-  static constexpr std::uint32_t version_value = 8;
+  static constexpr std::uint32_t version_value = 9;
 };
 
 // A process's view of the segment: [header and members][rank 0's region][rank 1's region]...
