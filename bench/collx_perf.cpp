@@ -88,9 +88,11 @@ std::string single_copy(collx::communicator<Transport>& world) {
     std::size_t const least = world.engine().endpoint().space().fetched_bytes_min();
     char text[100];
     if (least == static_cast<std::size_t>(-1)) return "nothing";  // it does not permit it, or was not asked
-    double const slow_ns = world.engine().endpoint().space().slow_page_ns();
+    auto const page = world.engine().endpoint().space().page_of_system();
     std::snprintf(text, sizeof text, "private payloads of %zu KiB or more%s", least >> 10,
-                  slow_ns == 0 ? "" : ", where staging is slow");
+                  page.ns == 0       ? ""
+                  : page.is_doubtful ? ", where staging is not quick"
+                                     : ", where staging is slow");
     return text;
   }
   return {};

@@ -42,7 +42,7 @@ template <class Call>
 bool fetches(collx::communicator<fetching>& comm, double system_page_ns, Call const& call) {
   auto& endpoint = comm.engine().endpoint();
   endpoint.paces() = {};
-  endpoint.paces().start(system_page_ns, 128 * 1024);
+  endpoint.paces().start({system_page_ns}, 128 * 1024);
   endpoint.fetched = 0;
   for (int i = 0; i < 300; ++i) call();
   return endpoint.fetched != 0;
@@ -91,10 +91,11 @@ TEST_CASE("single copy: by default only where the system is quick at it") {
 
 TEST_CASE("single copy: ranks that come out on either side of the limit do as one") {
   int const where_asked_to = ranks_that_fetch({.single_copy_bytes = 1024});
-  for (int i = 0; i < 20; ++i) {
-    // At the limit: each rank measures for itself, and a little more or less.
-    double const cost = collx::transport::shared_memory::time_page_copy().cost;
-    int const found = ranks_that_fetch({.system_copy_cost_max = cost});
-    CHECK((found == 0 || found == where_asked_to));
-  }
+  // At the limit, and where doubt begins: each rank measures for itself, and a little more or less.
+  for (double const of_limit : {1.0, 0.85})
+    for (int i = 0; i < 10; ++i) {
+      double const cost = collx::transport::shared_memory::time_page_copy().cost;
+      int const found = ranks_that_fetch({.system_copy_cost_max = cost / of_limit});
+      CHECK((found == 0 || found == where_asked_to));
+    }
 }

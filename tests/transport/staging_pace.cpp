@@ -16,8 +16,9 @@ constexpr std::size_t ring_bytes = 512 * 1024, payload_bytes = 64 * 1024, page_b
 constexpr std::uint64_t page_ns = 300, near_ns = 150, far_ns = 1000;  // the system's, and those of staging
 
 struct machine {
-  explicit machine(copying how = copying::by_receivers, double system_page_ns = page_ns) {
-    pace.start(how, system_page_ns, ring_bytes);
+  explicit machine(copying how = copying::by_receivers, double system_page_ns = page_ns,
+                   bool is_doubtful = false) {
+    pace.start(how, {system_page_ns, is_doubtful}, ring_bytes);
   }
   // Stages until payloads are lent, or so many have been staged; how many that were.
   int stage(std::uint64_t of_page_ns, int at_most = 100'000) {
@@ -55,6 +56,19 @@ TEST_CASE("where the system is quick everything is lent, whatever staging takes"
   CHECK(quick.pace.lends());
   CHECK_FALSE(quick.pace.is_slow());
   CHECK(quick.stage(near_ns) == 0);
+}
+
+TEST_CASE("in doubt, staging is given up sooner, and nothing further is lent") {
+  machine sure(copying::by_receivers, page_ns), unsure(copying::by_receivers, page_ns, true);
+  constexpr std::uint64_t between_ns = page_ns;  // as long as the system takes
+  CHECK(sure.stage(near_ns) == 100'000);
+  CHECK(unsure.stage(near_ns) == 100'000);
+  CHECK(sure.stage(between_ns) == 100'000);
+  CHECK(unsure.stage(between_ns) < 100'000);
+  CHECK(unsure.pace.lends());
+  CHECK_FALSE(unsure.pace.is_slow());
+  CHECK(sure.stage(far_ns) < 100'000);
+  CHECK(sure.pace.is_slow());
 }
 
 TEST_CASE("payloads are staged while that is quick") {
@@ -102,7 +116,7 @@ TEST_CASE("of what both sides copy, the system's copy takes half, so staging has
 
 TEST_CASE("a copy to staging memory copies, and short ones are not looked at") {
   staging_pace pace;
-  pace.start(copying::by_receivers, 1e-6, 0);  // whatever it takes is slow
+  pace.start(copying::by_receivers, {1e-6}, 0);  // whatever it takes is slow
   std::vector<std::byte> from(payload_bytes, std::byte{7}), to(payload_bytes);
   for (int i = 0; i < 100; ++i) pace.copy(to.data(), from.data(), staging_pace::noted_bytes_min - 1);
   CHECK_FALSE(pace.lends());

@@ -82,13 +82,16 @@ class shm_world {
     return permitted ? single_copy_bytes_ : static_cast<std::size_t>(-1);
   }
 
-  // How long the system takes to copy a page, if one of the ranks found it slow at that: then it copies only
-  // what it would take longer to stage. 0: it is quick, or nobody asks. Known once payloads may be fetched:
-  // by then all have looked. One alone may be mistaken while others start beside it.
-  [[nodiscard]] COLLX_COLD double slow_page_ns() const noexcept {
+  // What the system takes to copy a page, as the rank found that thinks it slowest. Known once payloads may
+  // be fetched: by then all have looked. One alone may be mistaken while others start beside it.
+  [[nodiscard]] COLLX_COLD mapped::system_page page_of_system() const noexcept {
+    shared_memory::header& all = segment_.head();
     // Acquire: what each reader found before it was counted.
-    (void)segment_.head().readers.load(std::memory_order_acquire);
-    return looks_at_pages_ ? segment_.head().slow_page_ns.load(std::memory_order_relaxed) : 0;
+    (void)all.readers.load(std::memory_order_acquire);
+    if (!looks_at_pages_) return {};
+    std::uint32_t const slow_ns = all.slow_page_ns.load(std::memory_order_relaxed);
+    if (slow_ns != 0) return {static_cast<double>(slow_ns), false};
+    return {static_cast<double>(all.doubtful_page_ns.load(std::memory_order_relaxed)), true};
   }
 
   // Whether ranks share processors, and nothing was said of what is then worth to be copied once.
@@ -252,9 +255,7 @@ class shm_world {
     }
     if (single_copy_bytes_ == 0 || size() > mapped::fetched_ranks_max) return;
     looks_at_pages_ = !said;
-    std::uint32_t const slow_page_ns = said ? 0 : page_ns_if_slow();
-    // Relaxed: before `readers`, below. Whoever found it slow is right, of several the last is as good.
-    if (slow_page_ns != 0) segment_.head().slow_page_ns.store(slow_page_ns, std::memory_order_relaxed);
+    if (!said) look_at_pages();
     for (rank_t r = 0; r < size(); ++r) {
       if (r == rank_) continue;
       if (lost(r)) return;  // from now on it is watched
@@ -268,17 +269,21 @@ class shm_world {
       status const written = shared_memory::write_memory_of(process, them.known_word_at, bytes, sizeof word);
       if (written != status::ok) return;
     }
-    // Release: what this rank found out is known to whoever counts it (slow_page_ns()).
+    // Release: what this rank found out is known to whoever counts it (page_of_system()).
     segment_.head().readers.fetch_add(1, std::memory_order_release);
   }
 
-  [[nodiscard]] COLLX_COLD std::uint32_t page_ns_if_slow() const noexcept {
+  COLLX_COLD void look_at_pages() const noexcept {
     try {
       shared_memory::page_copy const found = shared_memory::time_page_copy();
-      bool const slow = found.cost > chosen().system_copy_cost_max;
-      return slow ? 1 + static_cast<std::uint32_t>(found.by_system_ns) : 0;
+      double const slow = chosen().system_copy_cost_max, doubtful = doubtful_cost * slow;
+      // At least 1: 0 says that nobody found it so. Relaxed: `readers` comes after it. Of several any does.
+      std::uint32_t const page_ns = 1 + static_cast<std::uint32_t>(found.by_system_ns);
+      shared_memory::header& all = segment_.head();
+      if (found.cost > slow) all.slow_page_ns.store(page_ns, std::memory_order_relaxed);
+      else if (found.cost > doubtful) all.doubtful_page_ns.store(page_ns, std::memory_order_relaxed);
     } catch (std::bad_alloc const&) {
-      return 0;  // no memory to find out with
+      // No memory to find out with.
     }
   }
 
@@ -303,6 +308,9 @@ class shm_world {
   pid_t process_ = getpid();
   // Below this two copies are no slower. Measured for two ranks (docs/decisions.md).
   static constexpr std::size_t single_copy_default = 64 * 1024;
+  // Of the highest cost at which the system counts as quick. Beside a busy neighbour a page cost 2.8 to 3.3
+  // copies of one where it costs 4.05 in quiet (AMD EPYC).
+  static constexpr double doubtful_cost = 0.85;
   std::size_t single_copy_bytes_ = 0;
   bool crowded_ = false, looks_at_pages_ = false;
   shared_memory::own_memory own_memory_;

@@ -21,7 +21,7 @@ namespace collx::inline abi_1::transport::mapped {
 // A Space offers: address_of(pointer, bytes) -> shared address or 0; at(address) -> pointer;
 // interrupted(world_rank) -> status; bell(world_rank) -> its doorbell; fenced() -> whether all ranks have
 // joined the fences. One with `fetches` can besides copy from memory that a peer does not share:
-// fetched_bytes_min(), slow_page_ns(), readable(pointer, bytes), read_private(world_rank, address there, to,
+// fetched_bytes_min(), page_of_system(), readable(pointer, bytes), read_private(world_rank, from there, to,
 // bytes) -> status; crowded() -> whether ranks share processors, so that less is worth it.
 template <class Space>
 class endpoint {
@@ -336,7 +336,7 @@ class endpoint {
 
  private:
   // When payloads may be lent: by then it is known how quick the system is.
-  COLLX_COLD void start_paces() noexcept { paces_.start(space_->slow_page_ns(), layout_.ring_bytes(0)); }
+  COLLX_COLD void start_paces() noexcept { paces_.start(space_->page_of_system(), layout_.ring_bytes(0)); }
 
   // Measured for one writer and one reader: demoting lines pays up to 512 bytes, fetching the
   // next payload's lines early as long as they do not push out what is in use.

@@ -14,6 +14,14 @@
 
 namespace collx::inline abi_1::transport::mapped {
 
+// How long the system takes to copy a page, in ns, where it is slow at that; 0 where it is quick: then
+// payloads are lent, whatever staging takes. In doubt, for which a busy second thread of the core is enough,
+// staging need not be as slow to be given up, and nothing is lent that is staged where the system is quick.
+struct system_page {
+  double ns = 0;
+  bool is_doubtful = false;
+};
+
 // One rank's, of one kind of payloads. Used by one thread at a time.
 class staging_pace {
  public:
@@ -28,11 +36,12 @@ class staging_pace {
   static constexpr std::uint64_t patience_us_min = 50'000, patience_us_max = 6'400'000;
   static constexpr std::uint32_t questions_min = 512;
 
-  // How long the system takes for a page, in ns; 0: payloads are lent, whatever staging takes. `ring_bytes`:
-  // what is staged goes round in so much memory, which is no peer's before the first round.
-  COLLX_COLD void start(copying how, double system_page_ns, std::size_t ring_bytes) noexcept {
-    page_ns_max_ = system_page_ns * (how == copying::by_both ? by_both_max : by_receivers_max);
+  // `ring_bytes`: what is staged goes round in so much memory, which is no peer's before the first round.
+  COLLX_COLD void start(copying how, system_page page, std::size_t ring_bytes) noexcept {
+    double const by_receivers = page.is_doubtful ? by_receivers_in_doubt_max : by_receivers_max;
+    page_ns_max_ = page.ns * (how == copying::by_both ? by_both_max : by_receivers);
     warm_bytes_ = 2 * ring_bytes;
+    is_doubtful_ = page.is_doubtful;
   }
 
   [[nodiscard]] bool lends() noexcept {
@@ -41,7 +50,9 @@ class staging_pace {
   }
 
   // Payloads are lent because staging was found to be slow, and not in any case.
-  [[nodiscard]] bool is_slow() noexcept { return COLLX_UNLIKELY(page_ns_max_ != 0) && lends(); }
+  [[nodiscard]] bool is_slow() noexcept {
+    return COLLX_UNLIKELY(page_ns_max_ != 0) && !is_doubtful_ && lends();
+  }
 
   // Copies to staging memory that has been written before.
   void copy(std::byte* to, std::byte const* from, std::size_t bytes) noexcept {
@@ -75,7 +86,7 @@ class staging_pace {
   // A page of an all_gather is written by its sender and read by its receiver, or copied once; a reduction
   // reads it anyway. Measured (AMD EPYC, fourth generation): near cores write one in 0.3 to 0.6 of the
   // system's time, far ones in 5.5.
-  static constexpr double by_receivers_max = 2.5;
+  static constexpr double by_receivers_max = 2.5, by_receivers_in_doubt_max = 0.8;
   // Of a broadcast that both sides copy, the system's copy takes half of its time.
   static constexpr double by_both_max = 0.75;
 
@@ -100,15 +111,14 @@ class staging_pace {
   std::uint64_t until_us_ = 0, patience_us_ = patience_us_min;
   std::uint32_t questions_ = 0, copies_ = 0;
   int streak_ = 0;
-  bool lends_ = false, tried_ = false;
+  bool lends_ = false, tried_ = false, is_doubtful_ = false;
 };
 
 // One rank's, of all its payloads.
 class staging_paces {
  public:
-  COLLX_COLD void start(double system_page_ns, std::size_t ring_bytes) noexcept {
-    for (copying const how : {copying::by_receivers, copying::by_both})
-      of(how).start(how, system_page_ns, ring_bytes);
+  COLLX_COLD void start(system_page page, std::size_t ring_bytes) noexcept {
+    for (copying const how : {copying::by_receivers, copying::by_both}) of(how).start(how, page, ring_bytes);
     ring_bytes_ = ring_bytes;
     has_started_ = true;
   }

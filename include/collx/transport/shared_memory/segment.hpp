@@ -47,7 +47,8 @@ struct header {
   atomic_word<std::uint32_t> unfenced;  // 1: the system refused some rank to join the fences
   processor_set processors;             // that the ranks which have joined may use, all together
   atomic_word<std::int32_t> readers;    // ranks that can read and write the private memory of all others
-  atomic_word<std::uint32_t> slow_page_ns;  // what a page takes the system, if a reader found it slow at that
+  atomic_word<std::uint32_t> slow_page_ns;      // what a page takes the system, if a reader found that slow
+  atomic_word<std::uint32_t> doubtful_page_ns;  // the same, if one was in doubt
   // followed by `size` members
 
   static constexpr std::uint64_t magic_value = 0x636f'6c6c'7873'686dULL;  // "collxshm"
