@@ -283,7 +283,7 @@ class shm_world {
       if (found.cost > slow) all.slow_page_ns.store(page_ns, std::memory_order_relaxed);
       else if (found.cost > doubtful) all.doubtful_page_ns.store(page_ns, std::memory_order_relaxed);
     } catch (std::bad_alloc const&) {
-      // No memory to find out with.
+      return;  // no memory to find out with
     }
   }
 
