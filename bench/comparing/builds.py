@@ -32,6 +32,7 @@ class Built:
     limit: str = ""
     peers: dict = field(default_factory=dict)  # name -> program
     notes: list = field(default_factory=list)  # on peers that are left out
+    apart: str = ""
 
 
 def prepare(asked):
@@ -50,10 +51,11 @@ def prepare(asked):
     if built.notes and asked.peers_are_named:
         raise Missing("; ".join(built.notes).replace(" and left out", "") + "; or leave it out with --peers")
     limit = "socket_limit" if asked.transport == "tcp" else "memory_limit"
-    targets = (["collx_perf"] if asked.memory else []) + ([limit] if asked.limit else [])
+    targets = (["collx_perf"] if asked.memory else []) + ([limit] if asked.limit else []) + ["processors_apart"]
     build_own(folder, targets, asked.transport == "tcp")
     built.collx = os.path.join(folder, "bench", "collx_perf") if asked.memory else ""
     built.limit = os.path.join(folder, "bench", limit) if asked.limit else ""
+    built.apart = os.path.join(folder, "bench", "processors_apart")
     return built
 
 

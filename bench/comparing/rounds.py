@@ -9,7 +9,7 @@ import sys
 import time
 from collections import defaultdict
 
-from comparing import groups, network, programs
+from comparing import distance, groups, network, programs
 
 SECONDS_PER_SIZE = 30  # a program that takes longer hangs
 SECONDS_TO_END = 5     # when it has said all
@@ -25,12 +25,13 @@ def weight(group):
     return (2 + len(group.bytes)) * (1 if programs.fits(group) else 2)
 
 
-def run(launches, group, bar):
+def run(launches, group, bar, apart=distance.Distance(None)):
     """times[launch.name][bytes]: the medians, one per round, in microseconds.
 
     A peer that fails is left out of the group."""
     times = defaultdict(lambda: defaultdict(list))
     failed = set()
+    timed = measure_over_tcp if group.transport == "tcp" else measure
     for done in range(group.rounds * len(launches)):
         turn, place = divmod(done, len(launches))
         launch = launches[(turn + place) % len(launches)]  # nobody always comes after the same one
@@ -38,9 +39,9 @@ def run(launches, group, bar):
         if launch.name in failed:
             continue
         try:
-            found = measure_over_tcp(launch, group) if group.transport == "tcp" else measure(launch, group)
+            found, ns = apart.steadily(lambda: timed(launch, group), group)
             for point in found:
-                times[launch.name][point["bytes"]].append(point["median_us"])
+                times[launch.name][point["bytes"]].append((point["median_us"], ns))
         except Failed as problem:
             if launch.memory:
                 raise
@@ -48,7 +49,7 @@ def run(launches, group, bar):
             bar.note(f"{launch.name} is left out of {groups.label(group)}: {problem}")
     for name in failed:
         times.pop(name, None)
-    return times
+    return distance.near_only(times)
 
 
 def warn_if_busy():

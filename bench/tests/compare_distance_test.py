@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of what bench/compare does where the processors of a virtual machine are moved."""
+import io
+import os
+import sys
+import unittest
+from types import SimpleNamespace
+
+sys.dont_write_bytecode = True
+BENCH = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, BENCH)
+
+from comparing import distance, programs, rounds  # noqa: E402
+from comparing.progress import Progress  # noqa: E402
+
+
+class Moved(distance.Distance):
+    """Processors as far apart as it is told, one answer after the other, and then near."""
+
+    def __init__(self, *ns):
+        super().__init__("asks nobody", sleep=lambda _: None)
+        self.answers = list(ns)
+
+    def ask(self, ranks):
+        return self.answers.pop(0) if self.answers else 40.0
+
+
+class Apart(unittest.TestCase):
+    group = SimpleNamespace(ranks=2)
+
+    def setUp(self):
+        usual, programs.fits = programs.fits, lambda group: True
+        self.addCleanup(setattr, programs, "fits", usual)
+
+    def measured(self, apart):
+        """How often a program ran, and what counts."""
+        runs = []
+        found = apart.steadily(lambda: runs.append(len(runs) + 1) or len(runs), self.group)
+        return len(runs), *found
+
+    def test_what_stays_is_measured_once(self):
+        self.assertEqual(self.measured(apart := Moved(40, 55)), (1, 1, 55))
+        self.assertEqual(apart.note(), "")
+
+    def test_a_program_during_which_they_moved_runs_again(self):
+        self.assertEqual(self.measured(apart := Moved(40, 160, 41, 42)), (2, 2, 42))
+        self.assertIn("during 1 programs", apart.note())
+
+    def test_a_program_waits_for_them(self):
+        apart = Moved(40, 40, 160, 160, 41)
+        self.measured(apart)
+        self.assertEqual(self.measured(apart), (1, 1, 41))
+
+    def test_where_they_stay_far_that_is_near(self):
+        apart = Moved(40, 40, *[160] * (distance.SECONDS_TO_SETTLE + 1))
+        self.measured(apart)
+        self.assertEqual(self.measured(apart), (1, 1, 160))
+
+    def test_it_ends_where_they_never_stay(self):
+        apart = Moved(*[40, 160] * distance.TRIES)
+        self.assertEqual(self.measured(apart), (distance.TRIES, distance.TRIES, 160))
+        self.assertIn("1 taken as they were", apart.note())
+
+    def test_nobody_asks_where_ranks_share_processors(self):
+        programs.fits = lambda group: False
+        self.assertEqual(self.measured(Moved(160)), (1, 1, None))
+
+    def test_far_samples_count_only_where_there_are_no_others(self):
+        near, far = (1.0, 40), (3.0, 160)
+        self.assertEqual(distance.near_only({"a": {8: [near, far]}, "b": {8: [far, near, near]}}),
+                         {"a": {8: [1.0]}, "b": {8: [1.0, 1.0]}})
+        self.assertEqual(distance.near_only({"a": {8: [near, far]}, "b": {8: [far]}}),
+                         {"a": {8: [1.0, 3.0]}, "b": {8: [3.0]}})
+        self.assertEqual(distance.near_only({"a": {8: [(2.0, None)]}}), {"a": {8: [2.0]}})
+
+    def test_rounds_drop_what_was_measured_far_apart(self):
+        line = "{'bytes': 8, 'median_us': us, 'wrong': 0}"
+        program = f"import json, time; us = time.monotonic(); print(json.dumps({line}))"
+        launch = SimpleNamespace(name="fake", command=[sys.executable, "-c", program], memory="", json_path="",
+                                 environment={})
+        # A first round that moves whenever it is tried, and two that stay.
+        apart = Moved(*[40, 160] * distance.TRIES)
+        found = rounds.run([launch], SimpleNamespace(collective="barrier", ranks=2, transport="shm", bytes=[8], rounds=3), Progress(1, io.StringIO()), apart)
+        self.assertEqual(len(found["fake"][8]), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
