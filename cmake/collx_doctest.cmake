@@ -45,10 +45,22 @@ endfunction()
 
 # collx_add_test_program(NAME source...): a doctest executable.
 function(collx_add_test_program name)
+  collx_remove_launcher(${CMAKE_CURRENT_BINARY_DIR}/${name})
   add_executable(${name} ${ARGN})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(${name} PRIVATE COLLX_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_libraries(${name} PRIVATE collx::collx collx_warnings collx_doctest_main)
+endfunction()
+
+# What stands in an executable's place since tests were united there (COLLX_UNITE_TESTS) is newer than its objects:
+# nothing would link the executable, and the unit of that time would be run.
+function(collx_remove_launcher path)
+  if(EXISTS ${path})
+    file(READ ${path} begin LIMIT 2 HEX)
+    if(begin STREQUAL "2321")  # "#!"
+      file(REMOVE ${path})
+    endif()
+  endif()
 endfunction()
 
 # collx_add_test(NAME source...): the same and its ctest entry.

@@ -60,7 +60,7 @@ function(collx_add_test_directory directory)
     if(compiled MATCHES "as users do" AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
       target_compile_options(test_${group}_${name} PRIVATE -O2 -DNDEBUG)
     endif()
-    collx_describe_test(test_${group}_${name} ${source} "$<TARGET_FILE:test_${group}_${name}>")
+    collx_describe_test(test_${group}_${name} ${source} test_${group}_${name})
   endforeach()
 
   collx_unite_tests(${group} "" ${together_of_})
@@ -89,6 +89,7 @@ function(collx_add_unit unit group component)
   foreach(source IN LISTS ARGN)
     get_filename_component(name ${source} NAME_WE)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+    collx_includes_first(${source})
     file(STRINGS ${source} of_source REGEX "^#include ")
     list(APPEND includes ${of_source})
     # What it includes has been read by then, and includes nothing again.
@@ -109,12 +110,28 @@ function(collx_add_unit unit group component)
     set(test test_${group}_${name})
     set(cases "--source-file=*/${group}/${name}.cpp")
     add_test(NAME ${test} COMMAND ${unit} ${cases})
-    collx_describe_test(${test} ${source} "$<TARGET_FILE:${unit}>" ${cases})
+    collx_describe_test(${test} ${source} ${unit} ${cases})
     # By hand it is built and run by its own name, whether it is a unit of its own or not.
     add_custom_target(${test} DEPENDS ${unit})
-    file(GENERATE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${test}
+    file(GENERATE OUTPUT $<TARGET_FILE_DIR:${unit}>/${test}
          CONTENT "#!/bin/sh\nexec \"$<TARGET_FILE:${unit}>\" '${cases}' \"$@\"\n"
-         FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+         FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+  endforeach()
+endfunction()
+
+# Includes move in front of all the files of a unit: none may depend on what its own file says before it.
+function(collx_includes_first source)
+  file(STRINGS ${source} directives REGEX "^[ \t]*#")
+  set(others FALSE)
+  foreach(directive IN LISTS directives)
+    if(NOT directive MATCHES "^#include ")
+      set(others TRUE)
+    endif()
+    if(others AND directive MATCHES "^[ \t]*#[ \t]*include")
+      message(FATAL_ERROR "${source} has '${directive}' below another directive, or spelled in another way than "
+              "'#include ' at the beginning of a line, and cannot be one unit with other tests: write it so and first, "
+              "or add a line  // compiled: apart, REASON")
+    endif()
   endforeach()
 endfunction()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds collx_perf, memory_limit or socket_limit, and the peers' programs where needed.
+"""Builds collx_perf, memory_limit or socket_limit, processors_apart, and the peers' programs where needed.
 
 Installs nothing. Says which Debian packages are missing.
 """
@@ -51,11 +51,11 @@ def prepare(asked):
     if built.notes and asked.peers_are_named:
         raise Missing("; ".join(built.notes).replace(" and left out", "") + "; or leave it out with --peers")
     limit = "socket_limit" if asked.transport == "tcp" else "memory_limit"
-    targets = (["collx_perf"] if asked.memory else []) + ([limit] if asked.limit else []) + ["processors_apart"]
+    targets = (["collx_perf"] if asked.memory else []) + ([limit] if asked.limit else []) 
     build_own(folder, targets, asked.transport == "tcp")
     built.collx = os.path.join(folder, "bench", "collx_perf") if asked.memory else ""
     built.limit = os.path.join(folder, "bench", limit) if asked.limit else ""
-    built.apart = os.path.join(folder, "bench", "processors_apart")
+    built.apart = build_apart(folder)
     return built
 
 
@@ -116,8 +116,21 @@ def build_peer(peer, folder):
     else:
         sources = ["peers/mpi_perf.c"]
         compiler, flags, libraries = shutil.which(MPI_COMPILERS[peer]), ["-O2"], []
-    program = os.path.join(folder, os.path.splitext(os.path.basename(sources[0]))[0] + f"_{peer}")
+    name = os.path.splitext(os.path.basename(sources[0]))[0] + f"_{peer}"
+    return build_program(os.path.join(folder, name), sources, [compiler, *flags], libraries)
+
+
+def build_apart(folder):
+    """Needs a compiler only, since peers may be measured alone. Without one nobody knows how far processors are."""
+    compiler = first_found(CXX_COMPILERS)
+    sources = ["limit/apart.cpp", "perf/pin.cpp"]
+    return build_program(os.path.join(folder, "processors_apart"), sources, [compiler, "-std=c++20", "-O2"]) \
+        if compiler else ""
+
+
+def build_program(program, sources, compile_command, libraries=()):
     read = [os.path.join(BENCH, source) for source in sources + METHOD_SOURCES]
     if not os.path.exists(program) or os.path.getmtime(program) < max(map(os.path.getmtime, read)):
-        quietly([compiler, *flags, *read[:len(sources)], "-o", program, *libraries], f"building for {peer}")
+        quietly([*compile_command, *read[:len(sources)], "-o", program, *libraries],
+                f"building {os.path.basename(program)}")
     return program

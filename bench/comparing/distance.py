@@ -13,6 +13,7 @@ from comparing import programs
 FAR = 2               # times the least distance seen; on machines that stay as they are it varies by a third
 TRIES = 4             # of a program, before its figures are taken as they are
 SECONDS_TO_SETTLE = 20
+SECONDS_TO_ANSWER = 30
 
 
 class Distance:
@@ -21,52 +22,63 @@ class Distance:
     def __init__(self, program, sleep=time.sleep):
         self.program, self.sleep = program, sleep
         self.least = {}    # ranks -> ns
-        self.repeated = 0  # programs
+        self.moved = 0     # programs
         self.far = 0       # of these, those taken as they were
+        self.problem = ""
 
-    def ask(self, ranks):
-        done = subprocess.run([self.program, "--ranks", str(ranks)], capture_output=True, text=True, check=True)
+    def ask(self, group):
+        command = [*programs.ranks_own_priority(group), self.program, "--ranks", str(group.ranks)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SECONDS_TO_ANSWER)
         return float(done.stdout)
 
-    def ns(self, ranks):
-        found = self.ask(ranks)
-        self.least[ranks] = min(found, self.least.get(ranks, found))
+    def ns(self, group):
+        """None from the first time on that it cannot be found out: a table goes on without."""
+        if not self.program:
+            return None
+        try:
+            found = self.ask(group)
+        except (OSError, ValueError, subprocess.SubprocessError) as problem:
+            self.program, self.problem = None, str(problem)
+            return None
+        self.least[group.ranks] = min(found, self.least.get(group.ranks, found))
         return found
 
-    def is_far(self, ranks, ns):
-        return ns > FAR * self.least[ranks]
+    def is_far(self, group, ns):
+        return ns is not None and ns > FAR * self.least[group.ranks]
 
-    def settled(self, ranks):
+    def settled(self, group):
         """ns, as soon as the processors are near. Where they stay far, that is near from now on."""
         for _ in range(SECONDS_TO_SETTLE):
-            ns = self.ns(ranks)
-            if not self.is_far(ranks, ns):
+            ns = self.ns(group)
+            if not self.is_far(group, ns):
                 return ns
             self.sleep(1)
-        self.least[ranks] = ns
+        self.least[group.ranks] = ns
         return ns
 
     def steadily(self, measure, group):
         """What measure() returned with near processors before and after it, and how far they were, in ns."""
-        if not self.program or group.ranks < 2 or not programs.fits(group):
+        if group.ranks < 2 or not programs.fits(group):
             return measure(), None
         for attempt in range(TRIES):
-            before = self.settled(group.ranks)
+            before = self.settled(group)
             found = measure()
-            ns = max(before, self.ns(group.ranks))
-            if not self.is_far(group.ranks, ns):
+            after = self.ns(group)
+            ns = None if None in (before, after) else max(before, after)
+            if not self.is_far(group, ns):
                 break
-            self.repeated += attempt + 1 < TRIES
+            self.moved += attempt == 0
         else:
             self.far += 1
         return found, ns
 
     def note(self):
         """For the end of a run; empty where there is nothing to say."""
-        if not self.repeated:
-            return ""
-        taken = f", {self.far} taken as they were" if self.far else ""
-        return f"processors moved apart during {self.repeated} programs, which were run again{taken}"
+        said = [f"how far processors are apart was not measured to the end: {self.problem}"] if self.problem else []
+        if self.moved:
+            taken = f"; {self.far} of them were taken as they were in the end" if self.far else ""
+            said.append(f"processors moved apart during {self.moved} programs, which were run again{taken}")
+        return "; ".join(said)
 
 
 def near_only(samples):

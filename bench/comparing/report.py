@@ -34,11 +34,16 @@ def points(times, asked):
                 "transport": asked.transport, "collx_us": collx_us, "peers_us": peers, "ratio": ratio,
                 "buffers": asked.state, "limit_us": limit_us,
                 "algorithm": asked.algorithm, "place": asked.place,
-                "rounds": asked.rounds, "collx_range_us": extremes(samples),
+                "rounds": rounds_kept(times, asked, size), "collx_range_us": extremes(samples),
                 "peers_range_us": {peer: extremes(times[peer][size]) for peer in peers},
                 **({"congestion": asked.congestion} if asked.transport == "tcp" else {}),
                 **({"network": asked.network} if asked.network else {})})
     return found
+
+
+def rounds_kept(times, asked, size):
+    """On how many rounds each of the figures rests, at least: those measured far apart may have been left out."""
+    return min((len(sizes[size]) for sizes in times.values() if sizes.get(size)), default=asked.rounds)
 
 
 def rounded(samples):
@@ -77,7 +82,9 @@ def table(found, asked):
         row += [human_us(any_point["limit_us"])] if limited else []
         row += [f"{at[m]['ratio']:.3f}" if at[m]["ratio"] else "-" for m in memories] if peers else []
         rows.append(row)
-    rounds = f"medians of {asked.rounds} rounds" if asked.rounds > 1 else "one round"
+    kept = sorted({point["rounds"] for point in found})
+    most = max(kept)
+    rounds = f"medians of {f'{kept[0]} to ' if kept[0] < most else ''}{most} rounds" if most > 1 else "one round"
     head = [f"{title(asked)}, {asked.state} buffers: microseconds per call, {rounds}", ""]
     explained = ["", "ratio: collx over the best peer; below 1 collx is faster"] if peers and memories else []
     if limited:

@@ -23,6 +23,13 @@ struct alignas(64) token {
   std::atomic<std::uint32_t> at = 0;
 };
 
+// Relaxed throughout: the line itself is what travels.
+void await(plain::team const& ranks, token const& line, std::uint32_t turn) {
+  constexpr std::uint32_t polls_before_doubt = 1 << 16;
+  for (std::uint32_t polls = 1; line.at.load(std::memory_order_relaxed) != turn; ++polls)
+    if (polls % polls_before_doubt == 0) ranks.require_all();
+}
+
 // `laps` times around all ranks; ns per step from one to the next.
 double walk(plain::team& ranks, token& line, std::uint32_t laps) {
   auto const size = static_cast<std::uint32_t>(ranks.size());
@@ -30,9 +37,7 @@ double walk(plain::team& ranks, token& line, std::uint32_t laps) {
   ranks.meet();
   double const begin_us = method_now_us();
   for (std::uint32_t lap = 0; lap < laps; ++lap, turn += size) {
-    // Relaxed: the line itself is what travels.
-    while (line.at.load(std::memory_order_relaxed) != turn) {
-    }
+    await(ranks, line, turn);
     line.at.store(turn + 1, std::memory_order_relaxed);
   }
   ranks.meet();

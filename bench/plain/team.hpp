@@ -76,6 +76,13 @@ class team {
       if (polls > polls_before_yield) give_way();
   }
 
+  // Throws where one has ended badly, for who waits by other means than meet().
+  void require_all() const {
+    // Relaxed: a sign, nothing is read behind it.
+    if (page_->failed.load(std::memory_order_relaxed) != 0)
+      throw std::runtime_error("another rank has ended; see its message");
+  }
+
   // Each sample becomes that of the slowest rank, everywhere.
   void slowest(std::span<double> samples) {
     for (std::size_t i = 0; i < samples.size(); ++i) row(rank_)[i] = samples[i];
@@ -125,8 +132,7 @@ class team {
   }
 
   void give_way() const {
-    if (page_->failed.load(std::memory_order_relaxed) != 0)
-      throw std::runtime_error("another rank has ended; see its message");
+    require_all();
     sched_yield();
   }
 

@@ -10,7 +10,7 @@ sys.dont_write_bytecode = True
 BENCH = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, BENCH)
 
-from comparing import distance, programs, rounds  # noqa: E402
+from comparing import distance, programs, report, rounds  # noqa: E402
 from comparing.progress import Progress  # noqa: E402
 
 
@@ -21,7 +21,7 @@ class Moved(distance.Distance):
         super().__init__("asks nobody", sleep=lambda _: None)
         self.answers = list(ns)
 
-    def ask(self, ranks):
+    def ask(self, group):
         return self.answers.pop(0) if self.answers else 40.0
 
 
@@ -44,7 +44,7 @@ class Apart(unittest.TestCase):
 
     def test_a_program_during_which_they_moved_runs_again(self):
         self.assertEqual(self.measured(apart := Moved(40, 160, 41, 42)), (2, 2, 42))
-        self.assertIn("during 1 programs", apart.note())
+        self.assertEqual(apart.note(), "processors moved apart during 1 programs, which were run again")
 
     def test_a_program_waits_for_them(self):
         apart = Moved(40, 40, 160, 160, 41)
@@ -56,10 +56,18 @@ class Apart(unittest.TestCase):
         self.measured(apart)
         self.assertEqual(self.measured(apart), (1, 1, 160))
 
+    def test_who_cannot_say_is_asked_once_and_named(self):
+        apart = distance.Distance("/bin/false")
+        self.group.real_time = False
+        self.assertEqual(self.measured(apart), (1, 1, None))
+        self.assertEqual(self.measured(apart), (1, 1, None))
+        self.assertIn("'/bin/false', '--ranks', '2'", apart.note())
+
     def test_it_ends_where_they_never_stay(self):
         apart = Moved(*[40, 160] * distance.TRIES)
         self.assertEqual(self.measured(apart), (distance.TRIES, distance.TRIES, 160))
-        self.assertIn("1 taken as they were", apart.note())
+        self.assertEqual(apart.note(), "processors moved apart during 1 programs, which were run again; "
+                                       "1 of them were taken as they were in the end")
 
     def test_nobody_asks_where_ranks_share_processors(self):
         programs.fits = lambda group: False
@@ -82,6 +90,7 @@ class Apart(unittest.TestCase):
         apart = Moved(*[40, 160] * distance.TRIES)
         found = rounds.run([launch], SimpleNamespace(collective="barrier", ranks=2, transport="shm", bytes=[8], rounds=3), Progress(1, io.StringIO()), apart)
         self.assertEqual(len(found["fake"][8]), 2)
+        self.assertEqual(report.rounds_kept(found, SimpleNamespace(rounds=3), 8), 2)
 
 
 if __name__ == "__main__":

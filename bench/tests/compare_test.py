@@ -196,13 +196,15 @@ class Programs(unittest.TestCase):
 
     def test_an_absent_peer_is_left_out_with_advice_unless_it_was_named(self):
         installed, own = builds.is_installed, builds.build_own
-        builds.is_installed, builds.build_own = lambda peer: False, lambda folder, targets, over_tcp: None
+        targets = []
+        builds.is_installed, builds.build_own = lambda peer: False, lambda folder, own, over_tcp: targets.extend(own)
         try:
             with tempfile.TemporaryDirectory() as folder:
                 asked = SimpleNamespace(build=folder, peers=["gloo"], peers_are_named=False, memory=[],
                                         limit=False, transport="shm")
                 built = builds.prepare(asked)
                 self.assertEqual(built.peers, {})
+                self.assertEqual(targets, [])  # peers alone need no CMake
                 self.assertEqual(built.notes, ["gloo is not installed and left out: run  apt-get install "
                                                "libgloo-dev g++"])
                 asked.peers_are_named = True

@@ -82,8 +82,8 @@ class shm_world {
     return permitted ? single_copy_bytes_ : static_cast<std::size_t>(-1);
   }
 
-  // What the system takes to copy a page, as the rank found that thinks it slowest. Known once payloads may
-  // be fetched: by then all have looked. One alone may be mistaken while others start beside it.
+  // What the system takes to copy a page, as one rank found of those that think it slow, or in doubt if none
+  // does; the same for all ranks. Known once payloads may be fetched: by then all have looked.
   [[nodiscard]] COLLX_COLD mapped::system_page page_of_system() const noexcept {
     shared_memory::header& all = segment_.head();
     // Acquire: what each reader found before it was counted.
