@@ -97,7 +97,7 @@ TEST_CASE("meeting: a child that is still greeting when the meeting fails hears 
 
   bootstrap::registration mine;
   net::owned_fd const own = net::listen_at(net::address::loopback(0), {});
-  mine.entry = {net::local_address(own.get()), bootstrap::host_identity()};
+  mine.entry = {net::local_address(own.get()), bootstrap::sharing_identity()};
   mine.tree_gate = mine.entry.gate;
   std::byte said[bootstrap::registration::bytes_count];
   mine.encode(said);

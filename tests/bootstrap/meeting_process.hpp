@@ -107,7 +107,7 @@ Message heard(net::owned_fd const& from) {
 inline net::owned_fd register_by_hand(rank_t rank, rank_t size, std::string const& place) {
   auto const listening = net::listen_at(net::address::loopback(0), {});
   bootstrap::registration mine;
-  mine.entry = {net::local_address(listening.get()), bootstrap::host_identity()};
+  mine.entry = {net::local_address(listening.get()), bootstrap::sharing_identity()};
   mine.tree_gate = mine.entry.gate;
   std::byte said[bootstrap::registration::bytes_count];
   mine.encode(said);

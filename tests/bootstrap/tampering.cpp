@@ -59,7 +59,7 @@ struct overheard {
 // Everything that goes one way, searched for the number of this host.
 class ear {
  public:
-  explicit ear(overheard& into) : into_(into) { net::put_u64(wanted_, bootstrap::host_identity()); }
+  explicit ear(overheard& into) : into_(into) { net::put_u64(wanted_, bootstrap::sharing_identity()); }
   void hear(std::string_view more) {
     std::string_view const wanted(reinterpret_cast<char const*>(wanted_), sizeof wanted_);
     into_.bytes += more.size();

@@ -13,10 +13,8 @@ namespace collx::inline abi_1::bootstrap {
 struct local_meeting_path {
   char text[108];
   local_meeting_path(std::uint64_t session, rank_t first) {
-    char const* const folder = std::getenv("TMPDIR");
-    int const length =
-        std::snprintf(text, sizeof text, "%s/collx-%016llx-%d", folder != nullptr ? folder : "/tmp",
-                      static_cast<unsigned long long>(session), first);
+    int const length = std::snprintf(text, sizeof text, "%s/collx-%016llx-%d", local_folder(),
+                                     static_cast<unsigned long long>(session), first);
     if (length >= static_cast<int>(sizeof text))
       throw error(status::bad_argument,
                   "TMPDIR is too long for the name of a socket; set it to a shorter path");

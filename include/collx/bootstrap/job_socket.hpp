@@ -3,8 +3,6 @@
 // its launcher tells it from others.
 #pragma once
 
-#include <sys/stat.h>
-
 #include "collx/bootstrap/launcher.hpp"
 #include "collx/net/descriptor_message.hpp"
 #include "collx/transport/shared_memory/process.hpp"
@@ -25,13 +23,6 @@ namespace detail {
   pid_t ancestor = getppid();
   while (ancestor > 1 && ancestor != maker) ancestor = transport::shared_memory::parent_of(ancestor);
   return ancestor > 1 ? ancestor : 0;
-}
-
-// The namespace whose numbers this process gives to others: containers that share abstract names, because
-// they share a network, may each have their own. 0: not told.
-[[nodiscard]] COLLX_COLD inline unsigned long long process_namespace() noexcept {
-  struct stat found {};
-  return stat("/proc/self/ns/pid", &found) == 0 ? found.st_ino : 0;
 }
 
 }  // namespace detail
@@ -55,9 +46,10 @@ struct job_socket {
   }
 
  private:
-  // A number of a process, with the namespace that it is one of.
+  // A number of a process, with the namespace that it is one of: containers that share abstract names,
+  // because they share a network, may each have their own.
   COLLX_COLD bool mix_process(pid_t process) noexcept {
-    unsigned long long const where = process == 0 ? 0 : detail::process_namespace();
+    unsigned long long const where = process == 0 ? 0 : transport::shared_memory::process_namespace();
     if (where == 0) return false;
     char numbers[40];
     std::snprintf(numbers, sizeof numbers, "%d %llu", process, where);

@@ -159,7 +159,7 @@ class meeting {
     link_socket_ = net::listen_at(at, chosen_.sockets);
     tree_socket_ = net::listen_at(at, chosen_.sockets);
     mine_.entry.gate = net::local_address(link_socket_.get());
-    mine_.entry.host = host_identity();
+    mine_.entry.host = sharing_identity();
     mine_.tree_gate = net::local_address(tree_socket_.get());
   }
 

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -47,6 +48,13 @@ inline constexpr std::uint64_t not_told = ~std::uint64_t{0};
 [[nodiscard]] inline std::int32_t parent_of(std::int32_t process) noexcept {
   std::uint64_t const told = stat_field(process, 4);
   return told == not_told ? 0 : static_cast<std::int32_t>(told);
+}
+
+// The namespace (of a container) whose numbers of processes this one gives to others and is given; in another
+// one they are those of other processes. 0: not told.
+[[nodiscard]] COLLX_COLD inline std::uint64_t process_namespace() noexcept {
+  struct stat found {};
+  return stat("/proc/self/ns/pid", &found) == 0 ? found.st_ino : 0;
 }
 
 // Watches one process.

@@ -17,6 +17,7 @@
 #include "collx/transport/mapped/doorbell.hpp"
 #include "collx/transport/mapped/layout.hpp"
 #include "collx/transport/shared_memory/huge_pages.hpp"
+#include "collx/transport/shared_memory/process.hpp"
 #include "collx/transport/settings.hpp"
 
 namespace collx::inline abi_1::transport::shared_memory {
@@ -42,6 +43,7 @@ struct header {
   std::uint32_t version;
   std::int32_t size;
   settings chosen;
+  std::uint64_t pid_namespace;  // of who made it; see process_namespace()
   mapped::alarm alarm;
   atomic_word<std::uint32_t> joined;    // so many ranks have; what those who wait for the others sleep on
   atomic_word<std::uint32_t> unfenced;  // 1: the system refused some rank to join the fences
@@ -52,7 +54,7 @@ struct header {
   // followed by `size` members
 
   static constexpr std::uint64_t magic_value = 0x636f'6c6c'7873'686dULL;  // "collxshm"
-  static constexpr std::uint32_t version_value = 9;
+  static constexpr std::uint32_t version_value = 10;
 };
 
 // A process's view of the segment: [header and members][rank 0's region][rank 1's region]...
@@ -78,6 +80,7 @@ class segment {
     head->version = header::version_value;
     head->size = size;
     head->chosen = chosen;
+    head->pid_namespace = process_namespace();
     head->magic = header::magic_value;
     munmap(p, sizeof(header));
     return fd;
@@ -91,6 +94,7 @@ class segment {
       throw error(status::system_failure,
                   "the descriptor is no segment of this version; all ranks must run the "
                   "same version of collx");
+    require_same_numbers(head.pid_namespace);
     segment mine(head.size, head.chosen);
     void* const p = map_aligned(mine.total_bytes_, fd);
     if (p == MAP_FAILED)
@@ -129,6 +133,18 @@ class segment {
   [[nodiscard]] std::byte* at(std::uint64_t offset) const noexcept { return base_ + offset; }
 
  private:
+  // Ranks know each other's processes by number. In another namespace the numbers are nobody's, and their
+  // ranks seem to have ended; or, worse, those of other processes.
+  COLLX_COLD static void require_same_numbers(std::uint64_t maker) {
+    std::uint64_t const here = process_namespace();
+    if (maker == 0 || here == 0 || maker == here) return;
+    throw error(status::not_supported,
+                "the shared memory was made in another PID namespace (another container), where processes "
+                "have other numbers; let all ranks of a host share one (docker run --pid=host or "
+                "--pid=container:NAME; Kubernetes: shareProcessNamespace), or use transport::composite or "
+                "transport::tcp, which need none");
+  }
+
   // Huge pages need addresses that lie as they do in the file: it begins where a huge page could.
   [[nodiscard]] static void* map_aligned(std::size_t bytes, int fd) noexcept {
     std::size_t const room = bytes + huge_page_bytes;
