@@ -251,6 +251,26 @@ TEST_CASE("shm: a rank can only join once, and only as a rank there is") {
   close(fd);
 }
 
+// A rank that is quick may have left when a peer, who has read that word, writes it back.
+TEST_CASE("shm: the word that peers read and write outlives all worlds of its process, and is one for all") {
+  namespace shared_memory = collx::transport::shared_memory;
+  int const fds[2] = {shared_memory::segment::create(1, {.heap_bytes = 1 << 20}),
+                      shared_memory::segment::create(1, {.heap_bytes = 1 << 20})};
+  {
+    auto const first = collx::transport::shm::join(fds[0], 0),
+               second = collx::transport::shm::join(fds[1], 0);
+  }
+  auto const one = shared_memory::segment::attach(fds[0]), other = shared_memory::segment::attach(fds[1]);
+  CHECK(one.of(0).known_word_at == other.of(0).known_word_at);
+  CHECK(one.of(0).known_word == other.of(0).known_word);
+  std::uint64_t word = 0;
+  auto* const bytes = reinterpret_cast<std::byte*>(&word);
+  std::uint64_t const at = one.of(0).known_word_at;
+  CHECK(shared_memory::read_memory_of(getpid(), at, bytes, sizeof word) == status::ok);
+  CHECK(word == one.of(0).known_word);
+  for (int const fd : fds) close(fd);
+}
+
 TEST_CASE("shm: a descriptor of anything else is refused") {
   int const fd = static_cast<int>(syscall(SYS_memfd_create, "other", 0u));
   CHECK_THROWS_AS((void)collx::transport::shm::join(fd, 0), collx::error);

@@ -202,13 +202,28 @@ class shm_world {
     return rank;
   }
 
+  // Differs from what any other process, of this world or not, has at that address; the same in all worlds of
+  // this one.
+  [[nodiscard]] COLLX_COLD static std::uint64_t known_word(std::uint64_t started) noexcept {
+    constexpr std::uint64_t mark = 0x636f'6c6c'7872'6561ULL;
+    auto const process = static_cast<std::uint32_t>(getpid());
+    std::uint64_t const mine = (started << 32 | process) ^ mark;
+    // Relaxed, here and below: nothing else is learnt from it. Peers, for whom the system reads it, look when
+    // this rank has announced itself.
+    std::uint64_t word = known_word_.load(std::memory_order_relaxed);
+    bool const is_of_this = static_cast<std::uint32_t>(word ^ mark) == process;  // and not of who forked it
+    // False: another thread joins as well, and has written the same, or what the system told it then.
+    bool const is_written =
+        !is_of_this &&
+        known_word_.compare_exchange_strong(word, mine, std::memory_order_relaxed, std::memory_order_relaxed);
+    return is_written ? mine : word;
+  }
+
   COLLX_COLD void announce() {
     shared_memory::member& me = segment_.of(rank_);
     std::int32_t nobody = 0;
     me.start_time = shared_memory::start_time(getpid());
-    // Differs from what any other process, of this world or not, has at that address.
-    known_word_ = (me.start_time << 32 | static_cast<std::uint32_t>(getpid())) ^ 0x636f'6c6c'7872'6561ULL;
-    me.known_word = known_word_;
+    me.known_word = known_word(me.start_time);
     me.known_word_at = reinterpret_cast<std::uintptr_t>(&known_word_);
     // Release: the start time is there for whoever sees the pid.
     if (!me.process.compare_exchange_strong(nobody, getpid(), std::memory_order_release,
@@ -314,7 +329,10 @@ class shm_world {
   std::size_t single_copy_bytes_ = 0;
   bool crowded_ = false, looks_at_pages_ = false;
   shared_memory::own_memory own_memory_;
-  std::uint64_t known_word_ = 0;  // peers try to read it, and to write it
+  // Peers try to read it, and to write it as it was, perhaps when this rank has left already: memory of a
+  // world might be somebody else's by then. So it is the process's, never freed, and the same for all its
+  // worlds.
+  static inline atomic_word<std::uint64_t> known_word_{};
   atomic_word<std::int32_t> references_{1};
 };
 
