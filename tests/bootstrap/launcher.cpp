@@ -175,6 +175,53 @@ TEST_CASE("where rank 0 is: a rendezvous, a master, Slurm's first node, this hos
   CHECK(holds(place_of(with(slurm, "COLLX_PORTS", "30007")), "COLLX_PORTS is \"30007\""));
 }
 
+TEST_CASE("an MPI launcher in Slurm: ranks of one host meet there, each job at a port of its own") {
+  variables const in_slurm = both(open_mpi, slurm);
+  CHECK(place_of(in_slurm).starts_with("127.0.0.1:"));
+  // Two jobs of one allocation at a time.
+  CHECK(place_of(in_slurm) != place_of(with(in_slurm, "PMIX_NAMESPACE", "674430978")));
+  CHECK(place_of(in_slurm) != place_of(with(in_slurm, "PMIX_SERVER_URI2", "1.0;tcp4://127.0.0.1:4")));
+  CHECK(place_of(in_slurm) == place_of(with(in_slurm, "OMPI_COMM_WORLD_RANK", "0")));
+  // Whatever Slurm says of the shell, or the daemon, that the ranks come from.
+  CHECK(place_of(in_slurm) == place_of(with(in_slurm, "SLURM_STEP_ID", "1")));
+  CHECK(place_of(in_slurm) == place_of(open_mpi));
+  // Where two have the same port all the same, neither lets in the other's ranks: keys are made of this.
+  auto const job = [](variables const& all) {
+    set(all);
+    return std::string(meeting_place::of(launch::from_environment()).job);
+  };
+  CHECK(job(in_slurm) != "");
+  CHECK(job(in_slurm) == job(with(in_slurm, "OMPI_COMM_WORLD_RANK", "0")));
+  CHECK(job(in_slurm) != job(with(in_slurm, "PMIX_SERVER_URI2", "1.0;tcp4://127.0.0.1:4")));
+  // Who is told of no job, and of no process that started it, would meet with others.
+  CHECK(holds(place_of(both(mpich, slurm)), "nobody says where rank 0 is"));
+}
+
+TEST_CASE("an MPI launcher in Slurm: of several hosts the first need not be that of rank 0") {
+  for (variables const& all :
+       {with(open_mpi, "OMPI_COMM_WORLD_LOCAL_SIZE", "2"), without(open_mpi, "OMPI_COMM_WORLD_LOCAL_SIZE"),
+        with(mpich, "MPI_LOCALNRANKS", "1"), without(mpich, "MPI_LOCALNRANKS")}) {
+    CHECK(holds(place_of(both(all, slurm)), "nobody says where rank 0 is: set MASTER_ADDR and MASTER_PORT"));
+    variables const master{{"MASTER_ADDR", "node4"}, {"MASTER_PORT", "29500"}};
+    CHECK(place_of(both(both(all, slurm), master)) == "node4:29500 by MASTER_ADDR");
+  }
+}
+
+TEST_CASE("Slurm's own tasks meet on its first node, also if they have variables of other launchers") {
+  // srun --mpi=pmi2
+  variables const as_mpich{{"PMI_RANK", "6"}, {"PMI_SIZE", "8"}};
+  CHECK(told_by(both(as_mpich, slurm)) == "MPICH 6/8 local -1/0");
+  CHECK(place_of(both(as_mpich, slurm)).starts_with("node03:"));
+  CHECK(holds(place_of(both(with(as_mpich, "PMI_RANK", "5"), slurm)), "nobody says where rank 0 is"));
+  CHECK(holds(place_of(both(with(as_mpich, "PMI_SIZE", "16"), slurm)), "nobody says where rank 0 is"));
+  // RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS
+  variables const by_hand{{"RANK", "6"}, {"WORLD_SIZE", "8"}};
+  CHECK(place_of(both(by_hand, slurm)).starts_with("node03:"));
+  CHECK(place_of(both(by_hand, slurm)) != place_of(both(by_hand, with(slurm, "SLURM_STEP_ID", "1"))));
+  // All on one node.
+  CHECK(place_of(with(slurm, "SLURM_STEP_NUM_NODES", "1")).starts_with("127.0.0.1:"));
+}
+
 TEST_CASE("when nobody says where rank 0 is, that is the error") {
   for (variables const& all : {kubernetes, mpich, with(open_mpi, "OMPI_COMM_WORLD_LOCAL_SIZE", "3")})
     CHECK(holds(place_of(all), "nobody says where rank 0 is: set MASTER_ADDR and MASTER_PORT"));

@@ -22,6 +22,7 @@ struct launcher {
   char const* apart[2] = {};  // what else tells jobs of one host apart, all that are set
   // A descriptor that leads to the process which started the ranks of this host.
   char const* socket = nullptr;
+  bool places_ranks = false;  // on hosts in an order of its own, also in another launcher's allocation
 };
 
 // In the order in which they are asked: who sets RANK means it, mpirun inside a Slurm allocation is Open MPI,
@@ -45,7 +46,9 @@ inline constexpr launcher launchers[] = {
      "OMPI_COMM_WORLD_LOCAL_SIZE",
      nullptr,
      {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"},
-     {"PMIX_SERVER_URI2", "OMPI_MCA_orte_hnp_uri"}},
+     {"PMIX_SERVER_URI2", "OMPI_MCA_orte_hnp_uri"},
+     nullptr,
+     true},
     {"MPICH",
      "PMI_RANK",
      nullptr,
@@ -55,7 +58,8 @@ inline constexpr launcher launchers[] = {
      nullptr,
      {},
      {},
-     "PMI_FD"},
+     "PMI_FD",
+     true},
     {"Slurm",
      "SLURM_PROCID",
      "SLURM_STEP_ID",

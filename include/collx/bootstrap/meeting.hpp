@@ -21,7 +21,7 @@ class meeting {
         chosen_(chosen),
         place_(meeting_place::of(me)),
         has_secret_(!shared.empty()),
-        keys_(shared, net::job_number(me.job)),
+        keys_(shared, net::job_number(place_.job[0] != '\0' ? place_.job : me.job)),
         deadline_us_(now_us() + chosen.timeout_us),
         where_{me_, place_, chosen_.interfaces, chosen_.sockets, has_secret_, deadline_us_} {
     net::require_secret(chosen.protects, has_secret_);

@@ -4,7 +4,7 @@
 
 #include <initializer_list>
 
-#include "collx/bootstrap/launcher.hpp"
+#include "collx/bootstrap/job_socket.hpp"
 #include "collx/net/port_range.hpp"
 
 namespace collx::inline abi_1::bootstrap {
@@ -30,14 +30,16 @@ struct meeting_place {
   char const* file = nullptr;
   notice_board* board = nullptr;
   char const* told_by = "";  // the variable, for messages
+  // Of the job, where the port is made of it: another one may have the same port.
+  char job[sizeof job_socket::text] = "";
 
   // In this order: COLLX_RENDEZVOUS=file:PATH or tcp:HOST:PORT; MASTER_ADDR and MASTER_PORT; the launcher's
-  // board; the first node of a Slurm step; the loopback address, if the launcher says that all ranks are on
-  // this host. Throws error (bad_argument) that says what to set.
+  // board; the loopback address, if the launcher says that all ranks are on this host; the first node of a
+  // Slurm step. Throws error (bad_argument) that says what to set.
   [[nodiscard]] COLLX_COLD static meeting_place of(launch const& me) {
     meeting_place found;
-    if (found.by_rendezvous(me) || found.by_master() || found.by_board(me) || found.by_slurm() ||
-        found.by_one_host(me))
+    if (found.by_rendezvous(me) || found.by_master() || found.by_board(me) || found.by_one_host(me) ||
+        found.by_slurm(me))
       return found;
     if (me.rendezvous != nullptr) {
       found.told_by = "COLLX_RENDEZVOUS";
@@ -88,34 +90,55 @@ struct meeting_place {
     return board != nullptr;
   }
 
-  [[nodiscard]] bool by_slurm() {
-    char const* list = std::getenv("SLURM_STEP_NODELIST");
-    told_by = list != nullptr ? "SLURM_STEP_NODELIST" : "SLURM_JOB_NODELIST";
-    if (list == nullptr) list = std::getenv("SLURM_JOB_NODELIST");
-    char const* const job = std::getenv("SLURM_JOB_ID");
-    if (list == nullptr || job == nullptr) return false;
-    first_of_node_list(list, at.host);
-    if (at.host[0] == '\0') refuse(list, "set MASTER_ADDR and MASTER_PORT");
-    at.port = port_for(job, std::getenv("SLURM_STEP_ID"));
+  // Its name may be all that tells one mpirun of an allocation from another.
+  [[nodiscard]] bool by_one_host(launch const& me) {
+    if (!me.is_one_host() || (me.size > 1 && me.by == nullptr)) return false;
+    if (me.size > 1) {
+      job_socket const name(me);
+      if (name.text[0] == '\0') return false;
+      std::strcpy(job, name.text);
+      told_by = me.by->job[0] != nullptr ? me.by->job[0] : me.by->rank;
+      at.port = port_for({job});
+    }
+    std::strcpy(at.host, "127.0.0.1");
     return true;
   }
 
-  [[nodiscard]] bool by_one_host(launch const& me) {
-    if (!me.is_one_host() || (me.job[0] == '\0' && me.size > 1)) return false;
-    told_by = me.by == nullptr ? "" : me.by->job[0];
-    std::strcpy(at.host, "127.0.0.1");
-    at.port = me.size == 1 ? 0 : port_for(me.job, nullptr);
+  // Where Slurm's own tasks are, or ranks that somebody has numbered by hand as these. An MPI launcher in an
+  // allocation puts rank 0 where it likes, and its ranks may be told of a step that is not theirs, with
+  // another first node: that of the daemons which start them.
+  [[nodiscard]] bool by_slurm(launch const& me) {
+    if (me.by != nullptr && me.by->places_ranks && !is_task_of_slurm(me)) return false;
+    char const* list = std::getenv("SLURM_STEP_NODELIST");
+    told_by = list != nullptr ? "SLURM_STEP_NODELIST" : "SLURM_JOB_NODELIST";
+    if (list == nullptr) list = std::getenv("SLURM_JOB_NODELIST");
+    char const* const number = std::getenv("SLURM_JOB_ID");
+    if (list == nullptr || number == nullptr) return false;
+    first_of_node_list(list, at.host);
+    if (at.host[0] == '\0') refuse(list, "set MASTER_ADDR and MASTER_PORT");
+    at.port = port_for({number, std::getenv("SLURM_STEP_ID"), me.job});
     return true;
+  }
+
+  // srun --mpi=pmi2 sets variables of MPICH's launcher, too, with the numbers that it gives itself.
+  [[nodiscard]] static bool is_task_of_slurm(launch const& me) noexcept {
+    char const* const task = std::getenv("SLURM_PROCID");
+    char const* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
+    if (tasks == nullptr) tasks = std::getenv("SLURM_NTASKS");
+    return std::getenv("SLURM_STEP_ID") != nullptr && task != nullptr && tasks != nullptr &&
+           std::strtol(task, nullptr, 10) == me.rank && std::strtol(tasks, nullptr, 10) == me.size;
   }
 
   // Of COLLX_PORTS, or 10000 to 29999: below the ports that the system gives to whoever dials. Of these, two
   // jobs that meet on one host at a time get the same one rarely. Then the second is told that its port is
   // taken.
-  [[nodiscard]] static std::uint16_t port_for(char const* job, char const* step) {
-    std::uint32_t hash = 2166136261u;  // FNV-1a
-    for (char const* part : {job, step})
-      for (; part != nullptr && *part != '\0'; ++part)
-        hash = (hash ^ static_cast<unsigned char>(*part)) * 16777619u;
+  [[nodiscard]] static std::uint16_t port_for(std::initializer_list<char const*> names) {
+    std::uint32_t hash = 2166136261u;  // FNV-1a, of the zeros at the ends, too: "1", "23" is not "12", "3"
+    for (char const* each : names) {
+      char const* c = each != nullptr ? each : "";
+      do hash = (hash ^ static_cast<unsigned char>(*c)) * 16777619u;
+      while (*c++ != '\0');
+    }
     net::port_range const chosen = net::port_range::from_environment();
     return chosen.is_any() ? net::port_range{10000, 29999}.at(hash) : chosen.place(hash);
   }
