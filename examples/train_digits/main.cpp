@@ -7,7 +7,6 @@
 //   mpirun -n 4 train_digits                  one rank of a job that somebody else started, on this host
 //   mpirun -n 4 train_digits --transport tcp  the same, on any hosts
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 
 #include <collx/bootstrap/connect.hpp>
@@ -132,11 +131,8 @@ exit_status run_checked(typename Over::world& world, options const& o, digits co
 
 template <class Over>
 int start_ranks(options const& o, digits const& data) {
-  auto const codes = Over::start(o.ranks, [&](typename Over::world& world) {
-    exit_status const status = run_checked<Over>(world, o, data);
-    std::fflush(nullptr);
-    if (status != done) std::_Exit(status);  // this rank's process ends here, with a code of its own
-  });
+  auto const codes =
+      Over::start(o.ranks, [&](typename Over::world& world) { return run_checked<Over>(world, o, data); });
   for (std::size_t rank = 0; rank < codes.size(); ++rank)
     if (codes[rank] > 128)
       std::fprintf(stderr, "train_digits: rank %zu was killed by signal %d\n", rank, codes[rank] - 128);

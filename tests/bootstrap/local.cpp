@@ -151,6 +151,25 @@ TEST_CASE("processes: exit codes tell exceptions, exits, signals and success apa
   CHECK(codes[5] == 128 + SIGTERM);
 }
 
+TEST_CASE("processes: whatever a rank returns that can become an int is its exit code") {
+  auto const all_end_with = [](int code, auto const& rank_main) {
+    for (int const each : on_processes(2, rank_main)) CHECK(each == code);
+  };
+  enum outcome : int { done, gave_up = 4 };
+  struct convertible {
+    operator int() const { return 5; }
+  };
+  all_end_with(3, [](auto&) { return 3; });
+  all_end_with(3, [](auto&) { return 3L; });
+  all_end_with(3, [](auto&) { return static_cast<unsigned char>(3); });
+  all_end_with(1, [](auto&) { return true; });
+  all_end_with(gave_up, [](auto&) { return gave_up; });
+  all_end_with(5, [](auto&) { return convertible{}; });
+  int const three = 3;
+  all_end_with(3, [&](auto&) -> int const& { return three; });
+  all_end_with(0, [](auto&) {});
+}
+
 TEST_CASE("processes: how ranks end is told also where the program ignores its children") {
   on_signal const ignored(SIGCHLD, SIG_IGN);
   auto const codes = on_processes(3, [](auto& comm) {

@@ -40,6 +40,21 @@ class children_are_heard {
   bool is_changed_ = false;
 };
 
+// What a rank's function says of how it went, for the process that started it.
+template <class RankMain, class World>
+[[nodiscard]] int exit_code_of(RankMain& rank_main, World& world) {
+  using result = decltype(rank_main(world));
+  if constexpr (std::is_void_v<result>) {
+    rank_main(world);
+    return 0;
+  } else {
+    static_assert(std::is_convertible_v<result, int>,
+                  "collx: what a rank's function returns is the exit code of its process: let it return "
+                  "nothing, or what can become an int");
+    return static_cast<int>(rank_main(world));
+  }
+}
+
 // A forked rank's whole life. `join(rank)` returns its communicator. Never returns into the parent's program.
 template <class Join, class RankMain>
 [[noreturn]] void live_as_rank(rank_t rank, Join const& join, RankMain& rank_main) {
@@ -47,8 +62,7 @@ template <class Join, class RankMain>
   try {
     auto world = join(rank);
     try {
-      if constexpr (std::is_same_v<decltype(rank_main(world)), int>) code = rank_main(world);
-      else rank_main(world);
+      code = exit_code_of(rank_main, world);
     } catch (...) {
       world.abort();  // the others must not wait for this one
       throw;
@@ -114,9 +128,9 @@ exit_codes fork_ranks(rank_t size, Join const& join, RankMain& rank_main, Forked
 }  // namespace detail
 
 // Forks `size` processes; each calls rank_main(communicator&) and ends. Returns their exit codes
-// when all have ended: what rank_main returned (0 if it returns no int), 1 for an exception (whose
-// text goes to stderr), or 128 + signal. A rank
-// dies with this process. Nothing is left behind, whatever happens: the shared memory has no name.
+// when all have ended: what rank_main returned, as an int of which the system keeps 8 bits (0 if it returns
+// nothing), 1 for an exception (whose text goes to stderr), or 128 + signal. A rank dies with this process.
+// Nothing is left behind, whatever happens: the shared memory has no name.
 // `Transport`: shm or a decorator of it. Throws error for a wrong size and when the system refuses
 // memory or processes.
 template <class Transport = transport::shm, class RankMain>
