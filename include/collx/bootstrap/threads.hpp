@@ -2,16 +2,59 @@
 // Runs ranks as threads of this process.
 #pragma once
 
+#include <cerrno>
+#include <cstring>
 #include <exception>
+#include <new>
+#include <system_error>
 #include <thread>
 
+#include "collx/core/futex.hpp"
 #include "collx/transport/threads.hpp"
 
 namespace collx::inline abi_1::bootstrap {
 
+namespace detail {
+
+// Threads that wait until all of them are there; then each calls body(number). Where the system refuses one
+// none does, and this throws error (system_failure). Returns when all have ended.
+template <class Body>
+void run_together(rank_t size, Body const& body) {
+  enum : std::uint32_t { unknown, all_are_there, one_is_missing };
+  atomic_word<std::uint32_t> news{unknown};
+  array<std::thread> threads(static_cast<std::size_t>(size));
+  rank_t started = 0;
+  int problem = 0;
+  try {
+    for (; started < size; ++started)
+      threads[static_cast<std::size_t>(started)] = std::thread([&, number = started] {
+        // Relaxed: what is read besides was there before the thread.
+        while (news.load(std::memory_order_relaxed) == unknown) (void)futex_sleep(news, unknown, 10'000'000);
+        if (news.load(std::memory_order_relaxed) == all_are_there) body(number);
+      });
+  } catch (std::system_error const& refused) {
+    problem = refused.code().value();
+  } catch (std::bad_alloc const&) {
+    problem = ENOMEM;
+  }
+  // Relaxed: only the news itself is told.
+  news.store(started == size ? all_are_there : one_is_missing, std::memory_order_relaxed);
+  futex_wake_all(news);
+  for (rank_t t = 0; t < started; ++t) threads[static_cast<std::size_t>(t)].join();
+  if (started != size)
+    throw_error(
+        status::system_failure,
+        "on_threads: the system refuses a thread for rank %d of %d: %s; start fewer ranks, or raise the "
+        "limits on threads (ulimit -u, pids.max of the control group) and on memory (ulimit -v)",
+        started, size, std::strerror(problem));
+}
+
+}  // namespace detail
+
 // Calls rank_main(communicator&) on `size` threads, one per rank, and returns when all have ended.
 // The first exception of a rank aborts the others (they fail with status::aborted) and is rethrown
-// here. `Transport`: threads or a decorator of it. Throws error (bad_argument) for a wrong size.
+// here. `Transport`: threads or a decorator of it. Throws error: bad_argument for a wrong size,
+// system_failure where there are not so many threads to be had; then rank_main has not been called at all.
 template <class Transport = transport::threads, class RankMain>
 void on_threads(rank_t size, RankMain&& rank_main,
                 transport::settings const& chosen = transport::settings::from_environment()) {
@@ -23,10 +66,19 @@ void on_threads(rank_t size, RankMain&& rank_main,
   for (rank_t r = 0; r < size; ++r)
     members[static_cast<std::size_t>(r)] =
         new communicator<Transport>(transport::threads::join<Transport>(*world, r));
+  // Memory that peers read is given back only when no peer runs any more.
+  struct at_the_end {
+    array<communicator<Transport>*> const& members;
+    transport::threads_world* world;
+    ~at_the_end() {
+      for (communicator<Transport>* member : members) delete member;
+      world->drop();
+    }
+  };
   std::atomic<rank_t> first_failed{no_rank};
-  array<std::thread> ranks(static_cast<std::size_t>(size));
-  for (rank_t r = 0; r < size; ++r)
-    ranks[static_cast<std::size_t>(r)] = std::thread([&, r] {
+  {
+    at_the_end const leaves{members, world};
+    detail::run_together(size, [&](rank_t r) {
       std::size_t const i = static_cast<std::size_t>(r);
       try {
         rank_main(*members[i]);
@@ -38,10 +90,7 @@ void on_threads(rank_t size, RankMain&& rank_main,
         members[i]->abort();
       }
     });
-  for (std::thread& rank : ranks) rank.join();
-  // Memory that peers read is given back only when no peer runs any more.
-  for (communicator<Transport>* member : members) delete member;
-  world->drop();
+  }
   rank_t const failed = first_failed.load(std::memory_order_relaxed);
   if (failed != no_rank) std::rethrow_exception(failures[static_cast<std::size_t>(failed)]);
 }
