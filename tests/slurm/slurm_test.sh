@@ -130,6 +130,12 @@ check train_digits "same model as 1 rank: yes \(bit for bit\)" \
 grep -qF "$ranks processes over TCP" "$scratch/train_digits.out" || fail "not $ranks processes over TCP"
 check shared_memory "^.*$ranks processes over shared memory" \
   srun -n $ranks "$train_digits" --reproducible --epochs 3 --require-accuracy 0
+if grep -qw pmi2 <<<"$(srun --mpi=list 2>&1)"; then  # whose tasks look like ranks of MPICH's launcher
+  check pmi2 "^$ranks processes over TCP" \
+    srun --mpi=pmi2 -n $ranks "$train_digits" --transport tcp --epochs 1 --require-accuracy 0
+else
+  echo "pmi2: left out (no plugin of Slurm for it)"
+fi
 if [ -n "$pmix_rank" ] && grep -qw pmix <<<"$(srun --mpi=list 2>&1)"; then
   check pmix "^$ranks ranks: all right$" srun --mpi=pmix -n $ranks "$pmix_rank" tcp
 else
