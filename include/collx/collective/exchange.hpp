@@ -20,8 +20,9 @@
 // same order as their other requests.
 //
 // Errors: send(), receive() throw error (bad_argument) naming the message; a message of another size than
-// expected is status::mismatch on the receiver, with the peer and both numbers of bytes. run() throws,
-// try_run() returns the status, and the request has what comes after start().
+// expected is status::mismatch on the receiver, with the peer and both numbers of bytes: that expected, and
+// that sent, or, of a message longer than expected and than an eighth of the staging memory, what of it had
+// come by then. run() throws, try_run() returns the status, and the request has what comes after start().
 #pragma once
 
 #include "collx/collective/forms.hpp"

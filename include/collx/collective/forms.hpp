@@ -270,6 +270,9 @@ using operator_for = overloaded_operator<element_t<std::remove_reference_t<R>>>;
 //   start::name(comm, ...)        returns a request; bad arguments throw here, the rest comes out of it
 //   persistent::name(comm, ...)   returns a persistent_collective, to be started as often as wanted
 //
+// The last two copy the operator: what it refers to stays as long as the buffers, and large captures do not
+// compile (exec/request.hpp). What they return must end before the communicator.
+//
 // Template arguments: the algorithm, and for the last two the priority, or the priority alone.
 #define COLLX_DETAIL_FORMS(name)                                                                         \
   COLLX_DETAIL_MISTAKES(name)                                                                            \

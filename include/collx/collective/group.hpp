@@ -17,7 +17,8 @@
 // size, whose algorithm may be another than that of its own size: floating-point results may round
 // differently (docs/reproducibility.md).
 //
-// Allocates when made and never again; must not outlive the communicator. Operators have no state. Errors
+// Allocates when made and never again; must not outlive the communicator, which must not be moved meanwhile:
+// a group refers to it where it is. Operators have no state. Errors
 // as for the collectives: run() throws, try_run() returns the status, the request has what comes after
 // start(); a group that has failed is empty. Nothing is listed while its request is in flight: that throws
 // error (bad_argument). Its destructor waits.
@@ -40,7 +41,8 @@ class group {
   using request_type = group_request<group>;
 
   // `packed_bytes`: room for the calls that go together, per rank; an all_gather of count elements takes
-  // size() * count. `calls_max`: how many calls may be listed. Collective, as communicator::allocate.
+  // size() * count. `calls_max`: how many calls may be listed. Made by every rank, as communicator::allocate
+  // is called by every rank.
   explicit group(communicator<Transport>& comm, std::size_t packed_bytes = 64 * 1024,
                  std::size_t calls_max = 64)
       : comm_(comm),
