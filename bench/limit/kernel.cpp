@@ -58,7 +58,7 @@ inline void sum_step(float const* const* in, float* const* out, int reads, int w
       put<PastCache>(out[w] + at + static_cast<std::size_t>(i) * vector_count, v[i]);
 }
 
-// step_at(where) for each whole step of `count` elements; how many elements that were. Several pages at a time:
+// step_at(where) for each whole step of `count` elements; how many elements that were. Several pages at once:
 // the processor fetches ahead within a page, so that more lines are under way.
 template <std::size_t Step, int Pages, class StepAt>
 inline std::size_t walk(std::size_t count, StepAt const& step_at) {
