@@ -25,9 +25,10 @@ struct settings {
   // where the system lets processes read each other's memory; 0: never (shm). By default from 64 KiB on, if
   // there is a processor for every rank.
   std::size_t single_copy_bytes = by_processors;
-  // Where the system takes more than so many times as long as a copy to copy one more page, as any rank finds,
-  // nothing is copied once by default but while staging is slow; from 0.85 of that on, both are timed. At 6 one copy by the system takes up to three times as long as
-  // two by processes whose cores share a cache (docs/decisions.md).
+  // Where the system takes more than so many times as long as a copy to copy one more page, as any rank
+  // finds, nothing is copied once by default but while staging is slow; from 0.85 of that on, both are timed.
+  // At 6 one copy by the system takes up to three times as long as two by processes whose cores share a cache
+  // (docs/decisions.md).
   double system_copy_cost_max = 3.3;
   // COLLX_HUGE_PAGES: 1: large symmetric buffers lie on huge pages where the system has them, and take their
   // memory when allocated; 0: all memory is taken in small pages, when touched (shm).
