@@ -172,18 +172,26 @@ inline constexpr logical_and_t logical_and{};
 inline constexpr logical_or_t logical_or{};
 
 // Marks a callable as not commutative: contributions are then combined in rank order, and only
-// algorithms that keep it are accepted.
+// algorithms that keep it are accepted. All else is as the callable has it: ordered(avg) divides, and
+// ordered(accumulate_in<double>(f)) is accumulate_in<double>(ordered(f)).
 template <class F>
 struct ordered {
   static constexpr bool is_commutative = false;
   F f;
   explicit constexpr ordered(F callable) : f(callable) {}
   template <class T>
+  template <class T> using accumulate = accumulate_t<F, T>;
     requires requires(F const& g, T const& a, T const& b) { { g(a, b) } -> std::convertible_to<T>; }
   COLLX_HD constexpr T operator()(T const& a, T const& b) const { return f(a, b); }
 };
 
 // Holds partial results of a pass in type A: accumulate_in<double>(sum) on floats.
+  template <class T>
+    requires finishes<F, T>
+  COLLX_HD constexpr auto finish(T const& total, rank_t size) const { return f.finish(total, size); }
+  template <class T>
+    requires prepares<F, T>
+  COLLX_HD constexpr auto prepare(T const& own) const { return f.prepare(own); }
 template <class A, class Op>
 struct accumulating : Op {
   template <class T> using accumulate = A;
