@@ -3,6 +3,7 @@
 #include "collx/op/reduction.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -64,6 +65,22 @@ TEST_CASE("the operators do what their names say") {
   CHECK(collx::logical_and(6, 3) == 1);
   CHECK(collx::logical_or(0, 0) == 0);
   CHECK(collx::logical_or(6, 0) == 1);
+}
+
+TEST_CASE("an average is divided by the number of ranks, also where the element cannot hold that number") {
+  using std::int8_t, std::uint8_t, std::uint16_t;
+  CHECK(collx::avg.finish(int8_t{100}, 128) == 0);
+  CHECK(collx::avg.finish(int8_t{-100}, 200) == 0);
+  CHECK(collx::avg.finish(int8_t{-128}, 128) == -1);
+  CHECK(collx::avg.finish(uint8_t{200}, 150) == 1);
+  for (collx::rank_t const size : {256, 257, 300, 4096}) {
+    CHECK(collx::avg.finish(uint8_t{255}, size) == 0);
+    CHECK(collx::avg.finish(int8_t{-128}, size) == 0);
+  }
+  CHECK(collx::avg.finish(uint16_t{65535}, 4096) == 15);
+  CHECK(collx::avg.finish(std::uint32_t{4294967295}, 2) == 2147483647);
+  CHECK(collx::avg.finish(std::int64_t{-9}, 4) == -2);
+  static_assert(std::is_same_v<decltype(collx::avg.finish(int8_t{1}, 1)), int8_t>);
 }
 
 TEST_CASE("small integers wrap around as in their own type") {

@@ -117,7 +117,10 @@ struct avg_t : library_operator {
   COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a + b); }
   template <class T>
   COLLX_HD constexpr T finish(T const& total, rank_t size) const {
-    return static_cast<T>(total / static_cast<T>(size));
+    // One that is narrower than a rank cannot hold every number of them: it is divided as an int.
+    constexpr bool is_narrow = std::is_integral_v<T> && sizeof(T) < sizeof(rank_t);
+    if constexpr (is_narrow && !std::is_same_v<T, bool>) return static_cast<T>(total / size);
+    else return static_cast<T>(total / static_cast<T>(size));
   }
 };
 
