@@ -8,6 +8,9 @@
 
 #include <doctest/doctest.h>
 
+#include "collx/op/location.hpp"
+#include "collx/op/premultiplied.hpp"
+
 namespace {
 
 struct not_trivial {
@@ -81,6 +84,18 @@ TEST_CASE("an average is divided by the number of ranks, also where the element 
   CHECK(collx::avg.finish(std::uint32_t{4294967295}, 2) == 2147483647);
   CHECK(collx::avg.finish(std::int64_t{-9}, 4) == -2);
   static_assert(std::is_same_v<decltype(collx::avg.finish(int8_t{1}, 1)), int8_t>);
+}
+
+TEST_CASE("operators are called in messages what they are called in programs") {
+  auto const name_of = [](auto op) { return std::string(decltype(op)::name); };
+  CHECK(name_of(collx::bit_and) == "bit_and");
+  CHECK(name_of(collx::bit_or) == "bit_or");
+  CHECK(name_of(collx::bit_xor) == "bit_xor");
+  CHECK(name_of(collx::logical_and) == "logical_and");
+  CHECK(name_of(collx::logical_or) == "logical_or");
+  CHECK(name_of(collx::min_location) == "min_location");
+  CHECK(name_of(collx::max_location) == "max_location");
+  CHECK(name_of(collx::premultiplied_sum(2)) == "premultiplied_sum");
 }
 
 TEST_CASE("small integers wrap around as in their own type") {

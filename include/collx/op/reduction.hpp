@@ -125,28 +125,28 @@ struct avg_t : library_operator {
 };
 
 struct bit_and_t : library_operator {
-  static constexpr char const* name = "band";
+  static constexpr char const* name = "bit_and";
   template <class T>
     requires requires(T const& a, T const& b) { static_cast<T>(a & b); }
   COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a & b); }
 };
 
 struct bit_or_t : library_operator {
-  static constexpr char const* name = "bor";
+  static constexpr char const* name = "bit_or";
   template <class T>
     requires requires(T const& a, T const& b) { static_cast<T>(a | b); }
   COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a | b); }
 };
 
 struct bit_xor_t : library_operator {
-  static constexpr char const* name = "bxor";
+  static constexpr char const* name = "bit_xor";
   template <class T>
     requires requires(T const& a, T const& b) { static_cast<T>(a ^ b); }
   COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a ^ b); }
 };
 
 struct logical_and_t : library_operator {
-  static constexpr char const* name = "land";
+  static constexpr char const* name = "logical_and";
   template <class T>
     requires requires(T const& a) { static_cast<T>(static_cast<bool>(a)); }
   COLLX_HD constexpr T operator()(T const& a, T const& b) const {
@@ -155,7 +155,7 @@ struct logical_and_t : library_operator {
 };
 
 struct logical_or_t : library_operator {
-  static constexpr char const* name = "lor";
+  static constexpr char const* name = "logical_or";
   template <class T>
     requires requires(T const& a) { static_cast<T>(static_cast<bool>(a)); }
   COLLX_HD constexpr T operator()(T const& a, T const& b) const {
@@ -180,21 +180,21 @@ inline constexpr logical_or_t logical_or{};
 template <class F>
 struct ordered {
   static constexpr bool is_commutative = false;
+  template <class T> using accumulate = accumulate_t<F, T>;
   F f;
   explicit constexpr ordered(F callable) : f(callable) {}
   template <class T>
-  template <class T> using accumulate = accumulate_t<F, T>;
     requires requires(F const& g, T const& a, T const& b) { { g(a, b) } -> std::convertible_to<T>; }
   COLLX_HD constexpr T operator()(T const& a, T const& b) const { return f(a, b); }
-};
-
-// Holds partial results of a pass in type A: accumulate_in<double>(sum) on floats.
   template <class T>
     requires finishes<F, T>
   COLLX_HD constexpr auto finish(T const& total, rank_t size) const { return f.finish(total, size); }
   template <class T>
     requires prepares<F, T>
   COLLX_HD constexpr auto prepare(T const& own) const { return f.prepare(own); }
+};
+
+// Holds partial results of a pass in type A: accumulate_in<double>(sum) on floats.
 template <class A, class Op>
 struct accumulating : Op {
   template <class T> using accumulate = A;
