@@ -41,6 +41,9 @@ struct compiled_collective {
   [[nodiscard]] static status run(engine_type& engine, arguments const& args) noexcept;
   // The blocking form: throws error instead of returning anything but ok.
   static void run_or_throw(engine_type& engine, arguments const& args);
+  // Throws what run() has returned and is not ok. A call of it costs short calls an instruction.
+  [[noreturn]] COLLX_ALWAYS_INLINE static void throw_outcome(engine_type& engine, arguments const& args,
+                                                             status outcome);
   // The started form: bad arguments throw here, everything later comes out of the request.
   [[nodiscard]] static request<Endpoint> begin(engine_type& engine, arguments const& args, priority how);
   // The persistent form: bad arguments throw here, and what the ranks disagree about.
@@ -136,17 +139,24 @@ status compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run_executor(e
 }
 
 template <class Contract, class T, class Op, class Endpoint, class Algorithm>
-void compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run_or_throw(engine_type& engine,
-                                                                             arguments const& args) {
+void compiled_collective<Contract, T, Op, Endpoint, Algorithm>::throw_outcome(engine_type& engine,
+                                                                              arguments const& args,
+                                                                              status outcome) {
   using namespace detail;
-  status const outcome = run(engine, args);
-  if (COLLX_LIKELY(outcome == status::ok)) return;
   if constexpr (chooser<Algorithm>)
     if (outcome == status::bad_argument && !args.is_wrong()) refuse_choice<Algorithm>(engine, args);
   if (outcome == status::bad_argument) throw_wrong(args);
   if (outcome == status::not_supported)
     throw_not_runnable(Contract::name, args.at.where, sizeof(T), engine.endpoint().depth());
   throw error(engine.failure());
+}
+
+template <class Contract, class T, class Op, class Endpoint, class Algorithm>
+void compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run_or_throw(engine_type& engine,
+                                                                             arguments const& args) {
+  status const outcome = run(engine, args);
+  if (COLLX_LIKELY(outcome == status::ok)) return;
+  throw_outcome(engine, args, outcome);
 }
 
 template <class Contract, class T, class Op, class Endpoint, class Algorithm>
@@ -209,6 +219,11 @@ template <class Algorithm, class Contract, class T, class Op, class Endpoint>
 template <class Algorithm, class Contract, class T, class Op, class Endpoint>
 void run_or_throw(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> const& args) {
   compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run_or_throw(engine, args);
+}
+template <class Algorithm, class Contract, class T, class Op, class Endpoint>
+[[noreturn]] void throw_outcome(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> const& args,
+                                status outcome) {
+  compiled_collective<Contract, T, Op, Endpoint, Algorithm>::throw_outcome(engine, args, outcome);
 }
 template <class Algorithm, class Contract, class T, class Op, class Endpoint>
 [[nodiscard]] auto begin(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> const& args,
