@@ -242,6 +242,13 @@ void run_alone(invocation<Contract, T, Op> const& args) noexcept {
   if constexpr (Contract::from_all && prepares<Op, T>) {
     for (std::size_t i = 0; i < args.count; ++i) output[i] = static_cast<T>(args.op.prepare(input[i]));
     input = output;
+// The request of a call that has no messages: it is done, or has failed where the communicator had before it.
+template <class Endpoint>
+[[nodiscard]] request<Endpoint> request_of_nothing(exec::engine<Endpoint>& engine) noexcept {
+  if (COLLX_LIKELY(engine.failure().code == status::ok)) return {};
+  return {engine, exec::ticket{}};  // nobody's, so that it tells the failure
+}
+
   }
   if constexpr (Contract::from_all && exec::erased<Op>)
     Op::combine_bytes(&output, 1, &input, 1, args.count, &args.op, true, 1, 0);

@@ -183,11 +183,11 @@ template <class Contract, class T, class Op, class Endpoint, class Algorithm>
 request<Endpoint> compiled_collective<Contract, T, Op, Endpoint, Algorithm>::launch(
     engine_type& engine, detail::choice const& with, arguments const& args, priority how) {
   using namespace detail;
-  if (moves_nothing(args)) return {};
+  if (moves_nothing(args)) return request_of_nothing(engine);
   if (args.at.where.size == 1) {
     engine.count_one();
     run_alone(args);
-    return {};
+    return request_of_nothing(engine);
   }
   exec::scheduled_call const call = scheduled(with, args);
   return request<Endpoint>(engine,
@@ -199,7 +199,8 @@ request<Endpoint> compiled_collective<Contract, T, Op, Endpoint, Algorithm>::beg
                                                                                    arguments const& args,
                                                                                    priority how) {
   // With checking on, a count of 0 is compared as any other.
-  if (!args.is_wrong() && detail::moves_nothing(args) && engine.checker() == nullptr) return {};
+  if (!args.is_wrong() && detail::moves_nothing(args) && engine.checker() == nullptr)
+    return detail::request_of_nothing(engine);
   return launch(engine, choose(engine, args, detail::name_of_started(how)), args, how);
 }
 
