@@ -15,8 +15,8 @@ set(collx_tests_in_a_unit 8)
 #                                   others do not run under them
 #   // component: NAME              links collx::NAME; where that is missing, the test is skipped, visibly
 #   // compiled: as users do        -O2 -DNDEBUG where the test would run for long otherwise, or looks at what the
-#                                   compiler made of the code; others compile in half the time. A sanitizer's own
-#                                   flags stay as they are
+#                                   compiler made of the code; others compile in half the time. -O1 with sanitizers,
+#                                   which then see the code that is left out where nothing is optimised
 #   // compiled: apart, REASON      never in one unit with others
 function(collx_add_test_directory directory)
   file(GLOB sources CONFIGURE_DEPENDS ${directory}/*.cpp)
@@ -57,8 +57,12 @@ function(collx_add_test_directory directory)
     if(component)
       target_link_libraries(test_${group}_${name} PRIVATE collx::${component})
     endif()
-    if(compiled MATCHES "as users do" AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
-      target_compile_options(test_${group}_${name} PRIVATE -O2 -DNDEBUG)
+    if(compiled MATCHES "as users do")
+      if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
+        target_compile_options(test_${group}_${name} PRIVATE -O1)
+      else()
+        target_compile_options(test_${group}_${name} PRIVATE -O2 -DNDEBUG)
+      endif()
     endif()
     collx_describe_test(test_${group}_${name} ${source} test_${group}_${name})
   endforeach()

@@ -41,7 +41,8 @@ struct star {
 };
 
 // Every contribution arrives exactly once, nothing deadlocks, nothing is read too early, and the cost
-// is the documented one; for 2 to 8 ranks. Write `only(1)` above: it will not compile.
+// is the documented one; for 2 to 8 ranks. Let the others send to the wrong rank, `.to = collx::only(1)`
+// where index is 0: it will not compile.
 static_assert(collx::proves<star, 2, 8>);
 
 constexpr int rank_count = 5;

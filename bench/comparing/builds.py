@@ -51,7 +51,7 @@ def prepare(asked):
     if built.notes and asked.peers_are_named:
         raise Missing("; ".join(built.notes).replace(" and left out", "") + "; or leave it out with --peers")
     limit = "socket_limit" if asked.transport == "tcp" else "memory_limit"
-    targets = (["collx_perf"] if asked.memory else []) + ([limit] if asked.limit else []) 
+    targets = (["collx_perf"] if asked.memory else []) + ([limit] if asked.limit else [])
     build_own(folder, targets, asked.transport == "tcp")
     built.collx = os.path.join(folder, "bench", "collx_perf") if asked.memory else ""
     built.limit = os.path.join(folder, "bench", limit) if asked.limit else ""

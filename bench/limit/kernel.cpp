@@ -58,6 +58,20 @@ inline void sum_step(float const* const* in, float* const* out, int reads, int w
       put<PastCache>(out[w] + at + static_cast<std::size_t>(i) * vector_count, v[i]);
 }
 
+// step_at(where) for each whole step of `count` elements; how many elements that were. Several pages at once:
+// the processor fetches ahead within a page, so that more lines are under way.
+template <std::size_t Step, int Pages, class StepAt>
+inline std::size_t walk(std::size_t count, StepAt const& step_at) {
+  constexpr std::size_t page = 4096 / sizeof(float);
+  std::size_t at = 0;
+  if constexpr (Pages > 1)
+    for (; at + Pages * page <= count; at += Pages * page)
+      for (std::size_t in_page = 0; in_page < page; in_page += Step)
+        for (std::size_t p = 0; p < Pages; ++p) step_at(at + p * page + in_page);
+  for (; at + Step <= count; at += Step) step_at(at);
+  return at;
+}
+
 // The few elements behind the last whole step.
 inline void rest(streams const& s, float const* const* in, float* const* out, std::size_t at,
                  std::size_t count) {
@@ -69,7 +83,7 @@ inline void rest(streams const& s, float const* const* in, float* const* out, st
 }
 
 // Reads, Writes: known to the compiler; 0: any number.
-template <int Reads, int Writes, bool Pairs, bool PastCache, int Lines>
+template <int Reads, int Writes, bool Pairs, bool PastCache, int Lines, int Pages>
 void run(streams const& s, float const* const* in, float* const* out, std::size_t count) {
   constexpr std::size_t step = Lines * line_count;
   constexpr int vectors = static_cast<int>(step / vector_count);
@@ -77,30 +91,34 @@ void run(streams const& s, float const* const* in, float* const* out, std::size_
   std::size_t at = 0;
   if constexpr (Pairs) {
     for (int pair = 0; pair < writes; ++pair)
-      for (at = 0; at + step <= count; at += step)
-        copy_step<vectors, PastCache>(in[pair] + at, out[pair] + at);
+      at = walk<step, Pages>(count, [&](std::size_t i) {
+        copy_step<vectors, PastCache>(in[pair] + i, out[pair] + i);
+      });
   } else {
-    for (; at + step <= count; at += step) sum_step<vectors, PastCache>(in, out, reads, writes, at);
+    at = walk<step, Pages>(count, [&](std::size_t i) {
+      sum_step<vectors, PastCache>(in, out, reads, writes, i);
+    });
   }
   rest(s, in, out, at, count);
   if constexpr (PastCache) _mm_sfence();  // a peer that is told now must see it
 }
 
-template <bool PastCache, int Lines>
+template <bool PastCache, int Lines, int Pages>
 kernel find_shape(streams const& s) {
-  if (!s.sums && s.reads != 1) return run<0, 0, true, PastCache, Lines>;
-  if (s.reads == 1 && s.writes == 1) return run<1, 1, false, PastCache, Lines>;
-  if (s.reads == 1 && s.writes == 2) return run<1, 2, false, PastCache, Lines>;
-  if (s.reads == 2 && s.writes == 1) return run<2, 1, false, PastCache, Lines>;
-  if (s.reads == 2 && s.writes == 2) return run<2, 2, false, PastCache, Lines>;
-  return run<0, 0, false, PastCache, Lines>;
+  if (!s.sums && s.reads != 1) return run<0, 0, true, PastCache, Lines, Pages>;
+  if (s.reads == 1 && s.writes == 1) return run<1, 1, false, PastCache, Lines, Pages>;
+  if (s.reads == 1 && s.writes == 2) return run<1, 2, false, PastCache, Lines, Pages>;
+  if (s.reads == 2 && s.writes == 1) return run<2, 1, false, PastCache, Lines, Pages>;
+  if (s.reads == 2 && s.writes == 2) return run<2, 2, false, PastCache, Lines, Pages>;
+  return run<0, 0, false, PastCache, Lines, Pages>;
 }
 
 }  // namespace
 
 kernel find(streams const& s, variant const& how) {
-  if (how.lines == 1) return how.past_cache ? find_shape<true, 1>(s) : find_shape<false, 1>(s);
-  return how.past_cache ? find_shape<true, 4>(s) : find_shape<false, 4>(s);
+  if (how.pages > 1) return how.past_cache ? find_shape<true, 1, 4>(s) : find_shape<false, 1, 4>(s);
+  if (how.lines == 1) return how.past_cache ? find_shape<true, 1, 1>(s) : find_shape<false, 1, 1>(s);
+  return how.past_cache ? find_shape<true, 4, 1>(s) : find_shape<false, 4, 1>(s);
 }
 
 }  // namespace generic, avx2 or avx512

@@ -14,6 +14,7 @@ struct variant {
   int width_bytes;  // of a vector
   bool past_cache;  // non-temporal stores
   int lines;        // cache lines of a stream that are read behind one another; 0: the C library's copy
+  int pages = 1;    // of a stream that are walked at a time, a line of each in turn
 };
 
 // Reads `count` floats from each of in[0..reads) and writes them to each of out[0..writes). All pointers

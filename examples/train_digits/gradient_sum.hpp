@@ -11,45 +11,18 @@
 #include <collx/algo/ring.hpp>
 #include <collx/collective/all_reduce.hpp>
 #include <collx/schedule/proves.hpp>
+#include <collx/schedule/then.hpp>
 
 namespace train_digits {
 
-// An all_reduce is a reduce_scatter followed by an all_gather: any of the one with any of the other,
-// as long as both cut the vector in the same chunks. A schedule is a pure function, so composing two
-// is arithmetic on the step's index.
-template <collx::schedule ReduceScatter, collx::schedule AllGather>
-struct scatter_then_gather {
-  using contract = collx::contract::all_reduce;
-
-  static constexpr COLLX_HD bool supports(collx::rank_t n) {
-    return ReduceScatter::supports(n) && AllGather::supports(n) &&
-           ReduceScatter::chunk_count(n) == AllGather::chunk_count(n);
-  }
-  static constexpr COLLX_HD std::int32_t chunk_count(collx::rank_t n) {
-    return ReduceScatter::chunk_count(n);
-  }
-  static constexpr COLLX_HD std::int32_t step_count(collx::problem p) {
-    return ReduceScatter::step_count(p) + AllGather::step_count(p);
-  }
-  static constexpr COLLX_HD collx::primitive step(collx::problem p, std::int32_t s) {
-    std::int32_t const gather = s - ReduceScatter::step_count(p);
-    if (gather < 0) return ReduceScatter::step(p, s);
-    collx::primitive step = AllGather::step(p, gather);
-    // What the second half takes as its input is what the first half left in the output.
-    if (step.operand.where == collx::place::input) step.operand.where = collx::place::output;
-    return step;
-  }
-  static constexpr COLLX_HD collx::cost documented_cost(collx::rank_t n) {
-    collx::cost const a = ReduceScatter::documented_cost(n);
-    collx::cost const b = AllGather::documented_cost(n);
-    return {a.rounds + b.rounds, a.messages + b.messages, a.chunks + b.chunks};
-  }
-};
-
-// One pass over memory adds up a chunk from everybody, in rank order; then the sums go round the ring.
-struct composed
-    : scatter_then_gather<collx::algo::direct_one_shot::reduce_scatter, collx::algo::ring::all_gather> {
+// An all_reduce is a reduce_scatter followed by an all_gather: any of the one with any of the other, which
+// then<> puts together (docs/combining.md). Here one pass over memory adds up a chunk from everybody, in rank
+// order; then the sums go round the ring.
+struct composed : collx::then<collx::contract::all_reduce, collx::algo::direct_one_shot::reduce_scatter,
+                              collx::algo::ring::all_gather> {
   static constexpr char const* name = "composed";
+  // Everybody sends as much as everybody else in both halves, so that costs add up exactly.
+  static constexpr bool cost_is_bound = false;
 };
 
 // A wrong composition does not compile.

@@ -9,7 +9,8 @@
 namespace collx::inline abi_1 {
 
 // Memory that peers can read and write in place: collectives on it copy nothing. Belongs to the
-// communicator's world and must be destroyed before the last communicator of it. Not copyable.
+// communicator's world and must be destroyed before the last communicator of it, when no call and no request
+// of this rank uses it; peers need not destroy theirs then. Movable (assignment swaps), not copyable.
 template <class T, class World>
 class symmetric_buffer {
   static_assert(std::is_trivially_copyable_v<T>,
@@ -56,8 +57,14 @@ class symmetric_buffer {
 template <class Endpoint>
 class request;
 
-// One rank of a group. Movable, not copyable. One thread uses it at a time; different communicators
-// may be used by different threads at once. All ranks call the same collectives in the same order.
+// One rank of a group. One thread uses it at a time; different communicators may be used by different
+// threads at once, but for one and those that along() makes of it, which count as one, and over mpi and ucx,
+// where all belong to the thread that joined. All ranks call the same collectives in the same order.
+//
+// Requests, persistent collectives, exchanges, groups and meshes made with it must end before it.
+// Movable, not copyable; assignment swaps. A group, a mesh, a gpu_communicator and a host_driven refer to the
+// object, which must stay where it is while they live; the others do not mind a move. One that was moved from
+// may be destroyed or assigned to; all other calls on it are undefined.
 template <class Transport>
 class communicator {
  public:
@@ -66,7 +73,7 @@ class communicator {
   using world_type = typename Transport::world;
   using request_type = request<typename Transport::endpoint>;  // what start:: returns
 
-  // Takes over one count of the world's references (see Transport::connect and split).
+  // Internal: for transports and split. Takes over one count of the world's references, and the engine.
   communicator(world_type* world, engine_type* engine) noexcept
       : world_(world),
         engine_(engine),
@@ -77,25 +84,32 @@ class communicator {
     swap(other);
     return *this;
   }
+  // Concerns this rank alone: no peer need do the same. Waits for the requests that were started on it and
+  // not waited for, and swallows their errors. Over tcp, composite, mpi and ucx it also waits, at most as
+  // long as the time-out, until what was sent no longer depends on this rank; over mpi the last one of a
+  // world frees an MPI_Comm, which is collective.
   ~communicator();
 
   // The ranks on an axis of this communicator's, one of which is this rank, as a communicator that shares
-  // everything with this one: it takes no memory on any rank, and is made without a message. It must not
-  // outlive this one; they are used by one thread at a time together; what fails on one has failed on both;
-  // and ranks that have several in common call on them in the same order. mesh.hpp makes them by name.
+  // lanes, the first failure, time-out, checking, tuning and buffers with this one: what is said to one holds
+  // for both. It takes no memory on any rank, and is made without a message. Its ranks_per_group is 1. It
+  // must not outlive this one; they are used by one thread at a time together; and ranks that have several in
+  // common call on them in the same order. Throws error (bad_argument). mesh.hpp makes them by name.
   [[nodiscard]] communicator along(axis const& line) const;
 
   [[nodiscard]] rank_t rank() const noexcept { return where_.rank; }
   [[nodiscard]] rank_t size() const noexcept { return where_.size; }
 
-  // The longest any wait of a collective on this communicator may take before it fails with
-  // status::timeout. Default 30 s, or COLLX_TIMEOUT_US; 0 waits for nothing, and no value for ever.
+  // How long a collective on this communicator may wait without getting a step further before it fails with
+  // status::timeout: on this rank, whatever others say. By default COLLX_TIMEOUT_US, or 30 s. With 0 whatever
+  // is not there after a few looks is a failure; there is no value that means for ever.
   void timeout_us(std::uint64_t value) noexcept { engine_->timeout_us(value); }
   [[nodiscard]] std::uint64_t timeout_us() const noexcept { return engine_->timeout_us(); }
 
   // Says how ranks lie: k * count .. k * count + count - 1 are near each other, on one host, say. What
-  // hierarchical algorithms go by; 1, the default, is no structure. The same on every rank, and a divisor
-  // of size(); throws error (bad_argument) otherwise.
+  // hierarchical algorithms go by; 1, the default, is no structure: they are flat then. connect() says it
+  // where it knows, split() and along() begin with 1. The same on every rank, and a divisor of size();
+  // throws error (bad_argument) otherwise.
   void ranks_per_group(rank_t count) {
     if (count < 1 || size() % count != 0) throw_bad_group(count, size());
     where_.inner = count;
@@ -114,27 +128,35 @@ class communicator {
   void tuning(tune::settings const* said) noexcept { engine_->said().tuning = said; }
 
   // Says in which kind of memory the buffers of this communicator's calls lie, and those of communicators
-  // split from it: the library's own choice of algorithm may then count on peers reaching them (`symmetric`:
-  // a long `reduce` over shm takes about half the time). A hint: buffers of the other kind give the same
-  // results, later. Must say the same on every rank; unsaid, the choice is the one for private memory.
+  // split from it afterwards. With `symmetric` the library's own choice of algorithm counts on peers reaching
+  // them (a long `reduce` over shm takes about half the time). With `unshared`, or with `any`, which is what
+  // holds before anything is said, it does not. A hint: buffers of another kind give the same results, later.
+  // Must say the same on every rank.
   void buffers(memory_kind kind) noexcept { engine_->said().buffers = kind; }
   [[nodiscard]] memory_kind buffers() const noexcept { return engine_->said().buffers; }
 
-  // Memory for collectives without copies: `count` objects of T, zeroed, aligned to a cache line.
-  // Called by every rank (other transports exchange registrations here). Throws error
-  // (out_of_memory).
+  // Memory for collectives without copies: `count` objects of T, zeroed, aligned to a cache line. With the
+  // transports that there are it concerns this rank alone: nothing is sent, counts may differ, and so it is
+  // when the buffer ends. Call it on every rank all the same: others may exchange registrations here. Throws
+  // error (out_of_memory).
   template <class T>
   [[nodiscard]] symmetric_buffer<T, world_type> allocate(std::size_t count) {
     if (count > PTRDIFF_MAX / sizeof(T)) throw_absurd_count(count, where_);
     return {*world_, count};
   }
 
-  // The ranks that pass the same color form a new communicator, ordered by (key, rank) as in
-  // MPI_Comm_split. Collective over this communicator. Needs no color for "none": pass one of
-  // your own and drop the result. Defined in collective/split.hpp.
+  // The ranks that pass the same color form a new communicator, ordered by (key, rank) as in MPI_Comm_split.
+  // Collective over this communicator; inherits time-out, checking, tuning and buffers. There is no color for
+  // "none": pass one that nobody else has, (void)world.split(color, 0).
+  // Throws error: out_of_memory, not_supported (no number) or system_failure (no descriptor) on all ranks of
+  // a color of which one cannot have its part, and then leaves this communicator as it was; or what a
+  // collective throws, which does not. Where out_of_memory is this rank's alone, its text says what to do for
+  // the others, who wait. Defined in collective/split.hpp.
   [[nodiscard]] communicator split(std::int32_t color, std::int32_t key);
 
-  // Makes every wait on this world, here and on every other rank, end with status::aborted.
+  // Makes every wait on this world, here and on every other rank, end with status::aborted. Any thread may
+  // call it while the communicator lives; over mpi and ucx the other ranks then hear of it when the thread
+  // that joined next waits.
   void abort() noexcept { engine_->abort(status::aborted); }
 
   // What failed first on this communicator; code ok while nothing has.
@@ -146,6 +168,7 @@ class communicator {
     return owns_engine_ ? engine_->endpoint().reserved_bytes() : 0;
   }
 
+  // Internal: engine(), world() and standing() are what collectives are made of, and may change.
   [[nodiscard]] engine_type& engine() const noexcept { return *engine_; }
   [[nodiscard]] world_type& world() const noexcept { return *world_; }
   [[nodiscard]] exec::standing standing() const noexcept { return {where_, along_, started_}; }
@@ -231,7 +254,9 @@ communicator<Transport> communicator<Transport>::along(axis const& line) const {
 }
 
 // A started collective. The buffers passed to it belong to the library until wait() returns or
-// test() has returned true. Destroying an unfinished request waits for it, and swallows its error.
+// test() has returned true. Destroying an unfinished request waits for it, and swallows its error. It must be
+// waited for, or end, before its communicator does. Movable, not copyable; assignment swaps, so what the left
+// side stood for is waited for when the right side ends.
 template <class Endpoint>
 class request {
  public:

@@ -31,10 +31,10 @@ class gpu_communicator {
   static constexpr bool runs_on_gpus = true;
 
   // Collective over `host`, whose ranks all call it with the device current that they are going to use.
-  // `host` must outlive this object. Throws error, on all ranks if on one (bad_argument: settings that are
-  // out of bounds or not the same everywhere; not_supported: more than one host, GPUs that cannot reach each
-  // other, handles that are not to be had; out_of_memory; timeout, peer_lost: a rank that stops or ends
-  // meanwhile; system_failure, for what CUDA says).
+  // `host` must outlive this object, and not be moved. Throws error, on all ranks if on one (bad_argument:
+  // settings that are out of bounds or not the same everywhere; not_supported: more than one host, GPUs that
+  // cannot reach each other, handles that are not to be had; out_of_memory; timeout, peer_lost: a rank that
+  // stops or ends meanwhile; system_failure, for what CUDA says).
   template <class Transport>
   explicit gpu_communicator(communicator<Transport>& host,
                             gpu_settings const& chosen = gpu_settings::from_environment())
@@ -127,8 +127,9 @@ class gpu_communicator {
   [[nodiscard]] std::size_t reserved_bytes() const noexcept { return block_.bytes(); }
 
   // Memory of the GPU that peers in other processes read in place; in one process all of a GPU's memory is
-  // such. Zeroed; `count` objects of T, aligned to 256 bytes; to be destroyed before the communicator. Any
-  // rank may allocate whenever it likes. Throws error (out_of_memory) beyond COLLX_CUDA_HEAP_BYTES.
+  // such. Zeroed; `count` objects of T, aligned to 256 bytes; to be destroyed before the communicator, when
+  // the calls that use it are done. Not collective: any rank allocates and frees whenever it likes, as much
+  // as it likes. Throws error (out_of_memory) beyond COLLX_CUDA_HEAP_BYTES.
   template <class T>
   [[nodiscard]] symmetric_buffer<T, gpu_communicator> allocate(std::size_t count) {
     return {*this, count};  // refuses counts whose bytes would wrap around

@@ -34,8 +34,9 @@ class mesh {
   using communicator_type = communicator<Transport>;
   static constexpr std::size_t axis_count = sizeof...(Names);
 
-  // extents: ranks along each axis, innermost first; their product must be the size of `world`, which must
-  // outlive the mesh. Throws error (bad_argument) otherwise. Sends nothing.
+  // extents: ranks along each axis, innermost first; their product must be the size of `world`. Throws error
+  // (bad_argument) otherwise. Sends nothing. `world` must outlive the mesh, which refers to it where it is:
+  // do not move it. ranks_per_group() of the communicators along axes is 1, whatever that of `world` is.
   mesh(communicator_type& world, rank_t const (&extents)[axis_count])
       : world_(&world), lines_{line<Names>(world, extents)...} {
     rank_t pitch = 1;

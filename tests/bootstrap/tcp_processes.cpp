@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// on_tcp_processes: sizes that are refused. What its ranks do is tested by all that runs over TCP.
+// on_tcp_processes: sizes and settings that are refused. What its ranks do, all that runs over TCP tests.
 // component: tcp
 // thread sanitizer: no, nothing runs
 #include "collx/bootstrap/tcp_processes.hpp"
@@ -20,4 +20,15 @@ TEST_CASE("no ranks over tcp, or absurdly many, are refused by who was asked for
     CHECK(said == "collx: on_tcp_processes: the number of ranks must be at least 1 and at most 4096 (given " +
                       std::to_string(size) + ")");
   }
+}
+
+TEST_CASE("settings that do not go together are refused before any rank is started") {
+  collx::transport::tcp_settings chosen;
+  chosen.common.staging_bytes = std::size_t{1} << 20;
+  chosen.limits = {.flows = 3, .slice_bytes = 1024, .slices_per_flow = 2};
+  auto const start = [&] {
+    (void)collx::bootstrap::on_tcp_processes(2, [](auto&) { FAIL("started"); }, chosen);  // unwatched
+  };
+  CHECK_THROWS_WITH_AS(start(), doctest::Contains("limits.slice_bytes is 1024; set it to at least 8738"),
+                       collx::error);
 }

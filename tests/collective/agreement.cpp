@@ -61,6 +61,16 @@ struct by_doubling : collx::algo::recursive_doubling::all_reduce {
   static constexpr char const* name = "two_levels<recursive_halving_doubling, recursive_doubling>";
 };
 
+namespace far_away {
+template <class T>
+struct a_name_that_nobody_can_read_in_one_go_or_even_two {
+  T value;
+  auto operator+(a_name_that_nobody_can_read_in_one_go_or_even_two const& other) const {
+    return a_name_that_nobody_can_read_in_one_go_or_even_two{static_cast<T>(value + other.value)};
+  }
+};
+}  // namespace far_away
+
 template <class T>
 void sum(communicator& comm, std::size_t count = 10) {
   std::vector<T> v(count);
@@ -102,10 +112,16 @@ TEST_CASE("another operator is found") {
   check_found("operator", "sum", "a callable", with(collx::sum), with([](int a, int b) { return a + b; }));
 }
 
-TEST_CASE("another element type of the same size is found") {
-  // Types have numbers only; the words are the same on both sides.
-  check_found(
-      "element type", "", "", [](auto& c) { sum<int>(c); }, [](auto& c) { sum<float>(c); });
+TEST_CASE("another element type is found, and both are named, with their sizes") {
+  auto const of = []<class T>(T) { return [](auto& c) { sum<T>(c); }; };
+  check_found("element type", "int of 4 bytes", "float of 4 bytes", of(1), of(1.0f));
+  check_found("element type", "int of 4 bytes", "double of 8 bytes", of(1), of(1.0));
+  check_found("element type", "float16 of 2 bytes", "bfloat16 of 2 bytes", of(collx::float16(1.0f)),
+              of(collx::bfloat16(1.0f)));
+  // Whatever a compiler makes of long names, no more of them is shown than there is room for.
+  using far_away::a_name_that_nobody_can_read_in_one_go_or_even_two;
+  check_found("element type", "", "", of(a_name_that_nobody_can_read_in_one_go_or_even_two<char>{}),
+              of(a_name_that_nobody_can_read_in_one_go_or_even_two<signed char>{}));
 }
 
 TEST_CASE("another root is found") {

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -126,6 +127,38 @@ TEST_CASE("exchange: wrong arguments are named, and change nothing") {
     ex.receive(w, 1 - comm.rank());
     ex.run();
     if (w[0] != 6 - comm.rank()) throw std::runtime_error("not received");
+  });
+}
+
+TEST_CASE("exchange: nothing is listed or taken off while its request is in flight") {
+  watched::on_threads(2, [](auto& comm) {
+    auto const refuses = [](auto const& call) {
+      try {
+        call();
+      } catch (collx::error const& refused) {
+        std::string const said = refused.what();
+        bool const told = said.find(" of 2: its request is in flight; wait for it") != std::string::npos;
+        if (refused.code() == status::bad_argument && told) return;
+        throw;
+      }
+      throw std::runtime_error("accepted");
+    };
+    rank_t const other = 1 - comm.rank();
+    std::vector<int> v(10, comm.rank()), w(10);
+    collx::exchange ex(comm, 3);
+    ex.send(v, other);
+    ex.receive(w, other);
+    auto request = ex.start();
+    refuses([&] { ex.send(v, other); });
+    refuses([&] { ex.receive(std::span(v), other); });
+    refuses([&] { ex.clear(); });
+    request.wait();
+    if (w[9] != other || ex.size() != 2) throw std::runtime_error("not as it was listed");
+    ex.send(v, other);  // waited for: the list is the caller's again
+    ex.clear();
+    auto next = ex.start();
+    while (!next.test()) std::this_thread::yield();
+    ex.clear();
   });
 }
 

@@ -42,11 +42,11 @@ long double fold(std::string const& op, std::vector<long long> const& all) {
     if (op == "prod") total *= next;
     if (op == "min") total = std::min(total, next);
     if (op == "max") total = std::max(total, next);
-    if (op == "band") total &= next;
-    if (op == "bor") total |= next;
-    if (op == "bxor") total ^= next;
-    if (op == "land") total = total && next;
-    if (op == "lor") total = total || next;
+    if (op == "bit_and") total &= next;
+    if (op == "bit_or") total |= next;
+    if (op == "bit_xor") total ^= next;
+    if (op == "logical_and") total = total && next;
+    if (op == "logical_or") total = total || next;
   }
   return static_cast<long double>(total);
 }

@@ -14,8 +14,11 @@
 #include "collx/bootstrap/threads.hpp"
 #include "collx/collective/all_gather.hpp"
 #include "collx/collective/all_reduce.hpp"
+#include "collx/collective/all_reduce_fixed_tree.hpp"
 #include "collx/collective/barrier.hpp"
 #include "collx/collective/broadcast.hpp"
+#include "collx/collective/exchange.hpp"
+#include "collx/collective/group.hpp"
 #include "collx/collective/reduce.hpp"
 #include "require.hpp"
 #include "shared_with_forks.hpp"
@@ -253,6 +256,46 @@ TEST_CASE("a failure poisons the communicator, keeps the first report, and every
     std::vector<int> none;
     require(collx::try_all_reduce(comm, none) == status::timeout, "a count of 0, too");
   });
+}
+
+TEST_CASE("a failed communicator fails calls that need no messages, in every form") {
+  for (rank_t const size : {1, 2})
+    on_ranks(size, [](communicator& comm) {
+      std::vector<int> two(2), one(1), none, all(static_cast<std::size_t>(comm.size()));
+      auto kept = collx::persistent::all_reduce(comm, none);
+      auto alone = collx::persistent::all_gather(comm, one, all);
+      collx::group list(comm);
+      {
+        auto before = collx::start::all_reduce(comm, none);
+        require(before.test(), "with nothing to do, and yet not done");
+      }
+      collx::exchange wrong(comm);
+      wrong.send(two, comm.rank());
+      wrong.receive(one, comm.rank());
+      require(wrong.try_run() != status::ok, "a message of another length");
+      status const first = comm.failure().code;
+      auto const tells = [&](auto&& request, char const* what) {
+        require(request.try_wait() == first, what);
+      };
+      tells(collx::start::all_reduce(comm, none), "started, a count of 0");
+      tells(collx::start::all_reduce<collx::priority::urgent>(comm, none), "urgent");
+      tells(collx::start::broadcast(comm, one), "started");
+      tells(collx::start::all_reduce_fixed_tree(comm, collx::fixed_tree{1}, none, none), "a tree of none");
+      tells(list.start(), "a list of none, started");
+      require(list.try_run() == first, "a list of none");
+      kept.start();
+      tells(kept, "persistent, a count of 0");
+      alone.start();
+      tells(alone, "persistent");
+      auto last = collx::start::all_reduce(comm, none);
+      try {
+        (void)last.test();
+        require(false, "done, and well");
+      } catch (collx::error const& failure) {
+        require(failure.code() == first, failure.what());
+      }
+      require(last.test(), "was told already");
+    });
 }
 
 TEST_CASE("a request that had to give up its place to later ones still tells that it failed") {

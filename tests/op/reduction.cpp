@@ -3,9 +3,13 @@
 #include "collx/op/reduction.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include <doctest/doctest.h>
+
+#include "collx/op/location.hpp"
+#include "collx/op/premultiplied.hpp"
 
 namespace {
 
@@ -64,6 +68,34 @@ TEST_CASE("the operators do what their names say") {
   CHECK(collx::logical_and(6, 3) == 1);
   CHECK(collx::logical_or(0, 0) == 0);
   CHECK(collx::logical_or(6, 0) == 1);
+}
+
+TEST_CASE("an average is divided by the number of ranks, also where the element cannot hold that number") {
+  using std::int8_t, std::uint8_t, std::uint16_t;
+  CHECK(collx::avg.finish(int8_t{100}, 128) == 0);
+  CHECK(collx::avg.finish(int8_t{-100}, 200) == 0);
+  CHECK(collx::avg.finish(int8_t{-128}, 128) == -1);
+  CHECK(collx::avg.finish(uint8_t{200}, 150) == 1);
+  for (collx::rank_t const size : {256, 257, 300, 4096}) {
+    CHECK(collx::avg.finish(uint8_t{255}, size) == 0);
+    CHECK(collx::avg.finish(int8_t{-128}, size) == 0);
+  }
+  CHECK(collx::avg.finish(uint16_t{65535}, 4096) == 15);
+  CHECK(collx::avg.finish(std::uint32_t{4294967295}, 2) == 2147483647);
+  CHECK(collx::avg.finish(std::int64_t{-9}, 4) == -2);
+  static_assert(std::is_same_v<decltype(collx::avg.finish(int8_t{1}, 1)), int8_t>);
+}
+
+TEST_CASE("operators are called in messages what they are called in programs") {
+  auto const name_of = [](auto op) { return std::string(decltype(op)::name); };
+  CHECK(name_of(collx::bit_and) == "bit_and");
+  CHECK(name_of(collx::bit_or) == "bit_or");
+  CHECK(name_of(collx::bit_xor) == "bit_xor");
+  CHECK(name_of(collx::logical_and) == "logical_and");
+  CHECK(name_of(collx::logical_or) == "logical_or");
+  CHECK(name_of(collx::min_location) == "min_location");
+  CHECK(name_of(collx::max_location) == "max_location");
+  CHECK(name_of(collx::premultiplied_sum(2)) == "premultiplied_sum");
 }
 
 TEST_CASE("small integers wrap around as in their own type") {

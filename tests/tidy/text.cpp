@@ -69,6 +69,20 @@ TEST_CASE("a test that sanitizers do not see says why") {
                       at(file, i) << ": \"" << marker << ", REASON\"");
 }
 
+// Two versions of the library may meet in one program.
+TEST_CASE("the library's names stand in the namespace of its binary interface") {
+  std::size_t opened = 0;
+  for (tidy::source_file const& file : tidy::files_with({".hpp", ".cuh"})) {
+    if (!file.path.starts_with("include/collx/")) continue;
+    for (std::size_t i = 0; i < file.lines.size(); ++i) {
+      if (!file.lines[i].starts_with("namespace collx")) continue;
+      ++opened;
+      CHECK_MESSAGE(file.lines[i].starts_with("namespace collx::inline abi_1"), at(file, i));
+    }
+  }
+  CHECK(opened > 100);
+}
+
 TEST_CASE("headers are guarded by #pragma once") {
   for (tidy::source_file const& file : tidy::files_with({".hpp", ".cuh"})) {
     bool const guarded = std::find(file.lines.begin(), file.lines.end(), "#pragma once") != file.lines.end();

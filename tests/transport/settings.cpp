@@ -78,6 +78,28 @@ TEST_CASE("numbers in the environment that make no sense are refused by name") {
   }
 }
 
+TEST_CASE("tcp: slices so small that a receiver could not remember all of them are refused by name") {
+  setenv("COLLX_TCP_FLOWS", "3", 1);
+  setenv("COLLX_TCP_SLICE_BYTES", "16384", 1);
+  std::string const text = refusal();
+  CHECK(text.find("COLLX_TCP_SLICE_BYTES is 16384; set it to at least 34952") != std::string::npos);
+  CHECK(text.find("or COLLX_STAGING_BYTES (4194304) to less") != std::string::npos);
+  setenv("COLLX_TCP_FLOWS", "1", 1);
+  CHECK(refusal() == "");  // those of one connection come in order
+  unsetenv("COLLX_TCP_FLOWS");
+  unsetenv("COLLX_TCP_SLICE_BYTES");
+
+  collx::transport::tcp_settings chosen;
+  chosen.common.staging_bytes = std::size_t{1} << 20;
+  chosen.limits = {.flows = 2, .slice_bytes = 8738, .slices_per_flow = 2};
+  chosen.require_window(2);
+  --chosen.limits.slice_bytes;
+  CHECK_THROWS_WITH_AS(chosen.require_window(2),
+                       "collx: tcp_settings::limits.slice_bytes is 8737; set it to at least 8738, or "
+                       "common.staging_bytes (1048576) to less",
+                       collx::error);
+}
+
 TEST_CASE("what the environment says wrongly is told before any rank is started") {
   setenv("COLLX_TIMEOUT_US", "soon", 1);
   // unwatched: nothing is run

@@ -286,6 +286,19 @@ TEST_CASE("tcp: messages are whole when their slices come in any order while the
   }
 }
 
+TEST_CASE("tcp: a world whose slices a receiver could not remember is not made, and leaves nothing") {
+  collx::transport::tcp_settings chosen;
+  chosen.common.staging_bytes = std::size_t{1} << 20;
+  chosen.limits = {.flows = 3, .slice_bytes = 1024, .slices_per_flow = 2};
+  wired::cables all(2);
+  CHECK_THROWS_WITH_AS((void)collx::transport::tcp::join(0, 2, chosen, 2, all[0]),
+                       "collx: tcp_settings::limits.slice_bytes is 1024; set it to at least 8738, or "
+                       "common.staging_bytes (1048576) to less",
+                       collx::error);
+  CHECK(all[0] == nullptr);  // which belonged to the world
+  delete all[1];
+}
+
 TEST_CASE("tcp: an endpoint hears which collective it is that begins") {
   collx::transport::tcp_settings chosen;
   chosen.limits = {.flows = 1, .slice_bytes = 1024, .slices_per_flow = 2};

@@ -11,6 +11,7 @@
 #include "collx/collective/all_reduce.hpp"
 #include "collx/collective/broadcast.hpp"
 #include "collx/collective/explain.hpp"
+#include "collx/collective/group.hpp"
 #include "collx/tune/best_chain.hpp"
 #include "watched.hpp"
 
@@ -68,6 +69,21 @@ TEST_CASE("a variable that makes no sense is told by the first call, in every fo
       require(problem.what(),
               "collx: environment variable COLLX_ALGORITHM names the collective 'all_redoce', and there is "
               "none; say one of: all_reduce");
+    }
+    collx::group<collx::transport::shm, collx::selected> list(world);
+    for (bool const started : {false, true}) {
+      list.all_reduce(values);
+      if (!started && list.try_run() != collx::status::bad_argument) std::_Exit(6);
+      if (!started) list.all_reduce(values);
+      try {
+        if (started) (void)list.start();
+        else list.run();
+        std::_Exit(7);
+      } catch (collx::error const& problem) {
+        if (problem.code() != collx::status::bad_argument) std::_Exit(8);
+        require(problem.what(), "collx: environment variable COLLX_ALGORITHM names the collective");
+      }
+      if (list.size() != 0) std::_Exit(9);
     }
     collx::all_reduce(world, values);  // who does not ask is not concerned
   });

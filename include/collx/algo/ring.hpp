@@ -27,8 +27,8 @@ struct ring {
   static constexpr COLLX_HD rank_t left(problem p) { return p.rank == 0 ? p.size - 1 : p.rank - 1; }
   static constexpr COLLX_HD rank_t right(problem p) { return p.rank == p.size - 1 ? 0 : p.rank + 1; }
 
-  // The chunk that passes through rank r at step s is (r - shift - s) mod n. With s below 2n-1 and
-  // shift 0 or 1 that is two additions at most; a division would cost as much as the rest of step().
+  // The chunk that passes through rank r at step s is (r - shift - s) mod n. With s below 2n-1 and a
+  // shift of 1 that is two additions at most; a division would cost as much as the rest of step().
   static constexpr COLLX_HD std::int32_t chunk_at(problem p, std::int32_t s, std::int32_t shift) {
     std::int32_t c = p.rank - shift - s;
     if (c < 0) c += p.size;
@@ -37,8 +37,8 @@ struct ring {
   }
 };
 
-// Steps 0 .. n-1 reduce: chunk c starts at rank c+1 and collects one contribution per hop, until it
-// is complete at rank c. Steps n-1 .. 2n-2 pass the complete chunks on; step n-1 does both at once.
+// Step 0 sends, steps 1 .. n-1 reduce: chunk c starts at rank c+1 and collects one contribution per hop,
+// until it is complete at rank c. Steps n-1 .. 2n-2 pass the complete chunks on; step n-1 does both at once.
 struct ring::all_reduce {
   using contract = contract::all_reduce;
   static constexpr reproducibility reproduces = reproducibility::run_to_run;

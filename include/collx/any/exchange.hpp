@@ -43,7 +43,7 @@ class any_exchange {
     model_->append(detail::message_from(out, count, type, peer));
   }
   [[nodiscard]] std::int32_t size() const noexcept { return model_->size(); }
-  void clear() noexcept { model_->clear(); }
+  void clear() { model_->clear(); }
 
   void run() { model_->run(); }
   [[nodiscard]] status try_run() noexcept { return model_->try_run(); }

@@ -23,7 +23,7 @@ class exchange_model_of final : public exchange_model {
     if (what.outgoing) list_.send(data, what.peer);
     else list_.receive(data, what.peer);
   }
-  void clear() noexcept override { list_.clear(); }
+  void clear() override { list_.clear(); }
   [[nodiscard]] std::int32_t size() const noexcept override { return list_.size(); }
   void run() override { list_.run(); }
   [[nodiscard]] status try_run() noexcept override { return list_.try_run(); }

@@ -27,7 +27,7 @@ struct persistent_model {
 struct exchange_model {
   virtual ~exchange_model() = default;
   virtual void append(exec::message const& what) = 0;
-  virtual void clear() noexcept = 0;
+  virtual void clear() = 0;
   [[nodiscard]] virtual std::int32_t size() const noexcept = 0;
   virtual void run() = 0;
   [[nodiscard]] virtual status try_run() noexcept = 0;

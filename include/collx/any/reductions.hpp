@@ -28,6 +28,13 @@ template <class T, class... Ts>
   return at;
 }
 
+template <class... Ts>
+[[nodiscard]] constexpr exec::element_kind const* element_kind_in(type_list<Ts...>, data_type type) noexcept {
+  exec::element_kind const* const kinds[] = {&element_kind_of<Ts>...};
+  auto const place = static_cast<std::size_t>(type);
+  return place < sizeof...(Ts) ? kinds[place] : &exec::no_elements;
+}
+
 template <class Op>
 inline constexpr Op the_operator{};
 
@@ -46,7 +53,7 @@ struct reductions<type_list<Ts...>, Ops> {
       table.of[place_in<T>(any_types{})][place_in<Op>(any_ops{})] = {&exec::detail::combine_as<T, Op>,
                                                                      &the_operator<Op>,
                                                                      sizeof(T),
-                                                                     type_number<T>(),
+                                                                     &element_kind_of<T>,
                                                                      type_number<Op>(),
                                                                      Op::name};
   }

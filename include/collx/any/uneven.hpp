@@ -91,7 +91,7 @@ template <class T>
 // What moves needs no operator; its elements have a type all the same, for what ranks compare.
 [[nodiscard]] inline exec::erased_reduction moved(data_type type) noexcept {
   return {.element_bytes = bytes_of(type),
-          .element_type = 1 + static_cast<std::uint64_t>(type),
+          .element_type = element_kind_in(any_types{}, type),
           .op_name = "none"};
 }
 

@@ -25,6 +25,7 @@ struct start_of<transport::tcp> {
   }
 
   [[nodiscard]] COLLX_COLD static network_membership meet(settings const& chosen, launch const& me) {
+    chosen.require_window(me.size);  // before anybody waits for this rank
     network_settings over = network_settings::from_environment();
     over.timeout_us = chosen.common.timeout_us;
     over.flow_count = static_cast<std::uint32_t>(chosen.limits.connections());

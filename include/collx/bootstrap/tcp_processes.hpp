@@ -68,6 +68,7 @@ exit_codes on_tcp_processes(
     transport::tcp_settings const& chosen = transport::tcp_settings::from_environment(),
     std::uint8_t version = 4) {
   transport::require_size("on_tcp_processes", size);
+  chosen.require_window(size);
   detail::loopback_doors doors(size, chosen, version);
   return detail::fork_ranks(
       size,

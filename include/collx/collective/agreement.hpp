@@ -14,8 +14,8 @@ namespace detail {
 // What the ranks compare. Fixed size, no pointers. Types have numbers; names are for people. Those of
 // algorithms that are made of others are long, and begin alike (algo/composed_name.hpp).
 struct agreement_record {
-  char form[32], collective[32], op[32], algorithm[96];
-  std::uint64_t element_type, op_type, count;
+  char form[32], collective[32], op[32], algorithm[96], element[sizeof(exec::element_kind::name)];
+  std::uint64_t element_type, element_bytes, op_type, count;
   std::int64_t root;
 };
 
@@ -30,7 +30,9 @@ void copy_name(char (&to)[Size], char const* from) noexcept {
   copy_name(record.collective, what.collective);
   copy_name(record.algorithm, what.algorithm);
   copy_name(record.op, what.op);
-  record.element_type = what.element_type;
+  copy_name(record.element, what.element_type->name);
+  record.element_type = what.element_type->number;
+  record.element_bytes = what.element_type->bytes;
   record.op_type = what.op_type;
   record.count = what.count;
   record.root = what.root;
@@ -43,9 +45,10 @@ void copy_name(char (&to)[Size], char const* from) noexcept {
                                  failure_report& report) noexcept {
   auto const names = [&](char const* argument, char const* here, char const* there) {
     report.differs_in = argument;
-    // Where there is no room for one, both are shown from where they differ.
+    // Where there is no room for one, both are shown from where they differ, if they do.
     std::size_t alike = 0;
-    if (std::strlen(here) >= sizeof report.here || std::strlen(there) >= sizeof report.there)
+    bool const is_long = std::strlen(here) >= sizeof report.here || std::strlen(there) >= sizeof report.there;
+    if (is_long && std::strcmp(here, there) != 0)
       while (here[alike] == there[alike]) ++alike;
     char const* const cut = alike == 0 ? "" : "...";
     std::snprintf(report.here, sizeof report.here, "%s%s", cut, here + alike);
@@ -63,7 +66,13 @@ void copy_name(char (&to)[Size], char const* from) noexcept {
   // Of another form, its messages would be in another lane, and nobody's.
   if (std::strcmp(mine.form, theirs.form) != 0) return names("form", mine.form, theirs.form);
   if (mine.count != theirs.count) return numbers("count", mine.count, theirs.count);
-  if (mine.element_type != theirs.element_type) return names("element type", "one type", "another");
+  if (mine.element_type != theirs.element_type || mine.element_bytes != theirs.element_bytes) {
+    char here[sizeof mine.element + 32], there[sizeof here];
+    for (auto const& [text, of] : {std::pair{&here, &mine}, std::pair{&there, &theirs}})
+      std::snprintf(*text, sizeof *text, "%s of %llu bytes", of->element,
+                    static_cast<unsigned long long>(of->element_bytes));
+    return names("element type", here, there);
+  }
   if (mine.op_type != theirs.op_type) return names("operator", mine.op, theirs.op);
   if (mine.root != theirs.root) return numbers("root", mine.root, theirs.root);
   if (std::strcmp(mine.algorithm, theirs.algorithm) != 0)

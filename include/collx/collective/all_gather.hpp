@@ -6,7 +6,7 @@
 //   all_gather(comm, in, out)     in: count elements, out: size * count
 //
 // In place is in == out + rank * count.
-// Algorithm argument, operators, buffers and errors: as for all_reduce (all_reduce.hpp).
+// Algorithm argument, buffers and errors: as for all_reduce (all_reduce.hpp).
 #pragma once
 
 #include "collx/collective/forms.hpp"

@@ -6,16 +6,16 @@
 //   all_reduce(comm, in, out, op)     all_reduce(comm, inout, op)     op defaults to sum
 //
 // in, out: contiguous ranges of the same count on every rank, the same memory or separate (other
-// overlap is refused). A count of 0 returns at once and synchronises nobody. One thread at a time
-// uses a communicator. op: any
-// callable T(T, T), see op/reduction.hpp. The first template argument is the algorithm: a type of
-// algo/, a schedule of your own, or automatic. When the call returns (for start:: when the request
-// is done) out is complete and in may be changed.
+// overlap is refused). A count of 0 returns at once and synchronises nobody, unless the communicator
+// compares calls (checking). One thread at a time uses a communicator. op: any callable T(T, T), see
+// op/reduction.hpp. The first template argument is the algorithm: a type of algo/, a schedule of your
+// own, or automatic. When the call returns (for start:: when the request is done) out is complete and
+// in may be changed. start:: and persistent:: copy op; what it refers to must stay as long as the buffers.
 //
 // Errors: bad_argument and not_supported are found before anything is sent and leave everything as
-// it was. After timeout, peer_lost, mismatch or aborted, out is undefined and the communicator
-// refuses further calls. The plain form throws error, try_ returns the status, start:: throws for
-// bad arguments and hands the rest to the request.
+// it was. After timeout, peer_lost, mismatch, aborted, system_failure or out_of_memory, out is
+// undefined and the communicator refuses further calls. The plain form throws error, try_ returns the
+// status, start:: throws for bad arguments and hands the rest to the request.
 #pragma once
 
 #include "collx/collective/forms.hpp"

@@ -4,7 +4,7 @@
 //   barrier(comm)
 //
 // Any algorithm that offers an all_reduce serves, run on nothing; so do those that offer a barrier.
-// Algorithm argument, operators, buffers and errors: as for all_reduce (all_reduce.hpp).
+// Algorithm argument and errors: as for all_reduce (all_reduce.hpp).
 #pragma once
 
 #include "collx/collective/forms.hpp"

@@ -3,8 +3,8 @@
 //
 //   broadcast(comm, inout, root)     broadcast(comm, in, out, root)     root defaults to 0
 //
-// Only the root reads in; the others may pass anything of the same count, an empty range too.
-// Algorithm argument, operators, buffers and errors: as for all_reduce (all_reduce.hpp).
+// out has the same count on every rank. Only the root's in is looked at; the others may pass any range, an
+// empty one too. Algorithm argument, buffers and errors: as for all_reduce (all_reduce.hpp).
 #pragma once
 
 #include "collx/collective/forms.hpp"

@@ -130,6 +130,40 @@ template <class T>
   return hash;
 }
 
+// Types whose name is another one to the compiler.
+template <class T>
+inline constexpr char const* usual_name = nullptr;
+template <>
+inline constexpr char const* usual_name<float16> = "float16";
+template <>
+inline constexpr char const* usual_name<bfloat16> = "bfloat16";
+template <>
+inline constexpr char const* usual_name<float8_e5m2> = "float8_e5m2";
+template <>
+inline constexpr char const* usual_name<float8_e4m3> = "float8_e4m3";
+
+// The name is what stands behind T in this function's own: "[with T = float]", "[T = float]".
+template <class T>
+[[nodiscard]] consteval exec::element_kind describe_element() {
+  exec::element_kind kind{type_number<T>(), sizeof(T), {}};
+  char const* c = usual_name<T>;
+  if (c == nullptr) {
+    c = __PRETTY_FUNCTION__;
+    while (*c != 0 && !(c[0] == 'T' && (c[1] == '=' || (c[1] == ' ' && c[2] == '=')))) ++c;
+    while (*c == 'T' || *c == ' ' || *c == '=') ++c;
+  }
+  int depth = 0;
+  for (char& to : kind.name) {
+    bool const ends = *c == 0 || (depth == 0 && (*c == ';' || *c == ']')) || &to == std::end(kind.name) - 1;
+    if (ends) break;
+    depth += (*c == '[') - (*c == ']');
+    to = *c++;
+  }
+  return kind;
+}
+template <class T>
+inline constexpr exec::element_kind element_kind_of = describe_element<T>();
+
 // In which form a call was made: those of one form meet in one lane.
 [[nodiscard]] constexpr char const* name_of_started(priority how) noexcept {
   return how == priority::urgent ? "started, urgent" : "started";
@@ -143,7 +177,8 @@ template <class Contract, class T, class Op>
                                   char const* form = "blocking") noexcept {
   char const* op = "a callable";
   if constexpr (requires { Op::name; }) op = Op::name;
-  std::uint64_t element_type = type_number<T>(), op_type = type_number<Op>();
+  exec::element_kind const* element_type = &element_kind_of<T>;
+  std::uint64_t op_type = type_number<Op>();
   if constexpr (exec::erased<Op>) {
     op = args.op.op_name;
     element_type = args.op.element_type;
@@ -205,6 +240,13 @@ template <class Contract, class T, class Op>
   if constexpr (is_uneven<Contract>)
     if (Contract::counts == known_counts::pairwise && args.at.where.size > 1) return false;
   return needs_elements<Contract> && args.count == 0;
+}
+
+// The request of a call that has no messages: it is done, or has failed where the communicator had before it.
+template <class Endpoint>
+[[nodiscard]] request<Endpoint> request_of_nothing(exec::engine<Endpoint>& engine) noexcept {
+  if (COLLX_LIKELY(engine.failure().code == status::ok)) return {};
+  return {engine, exec::ticket{}};  // nobody's, so that it tells the failure
 }
 
 // Whether one element per chunk fits what a fragment may stage.

@@ -11,8 +11,8 @@
 // deadlock. Any sizes, 0 included (such a message is sent as well); several messages to one peer; messages
 // of a rank to itself. Buffers belong to the caller. They must not overlap, but for sends among each other,
 // and are the library's while the exchange runs. The exchange allocates when it is made and never again;
-// it must not outlive the communicator, and its list stays as it is while a request is in flight (its
-// destructor and the next start() wait for that).
+// it must not outlive the communicator. Nothing is listed or taken off while its request is in flight: that
+// throws error (bad_argument). Its destructor and the next start() wait for that.
 //
 // run() concerns the ranks whose messages it moves: nobody else need call anything. It is done when all
 // receives are complete and all data sent may be changed, which may be before the peers have received it.
@@ -20,8 +20,9 @@
 // same order as their other requests.
 //
 // Errors: send(), receive() throw error (bad_argument) naming the message; a message of another size than
-// expected is status::mismatch on the receiver, with the peer and both numbers of bytes. run() throws,
-// try_run() returns the status, and the request has what comes after start().
+// expected is status::mismatch on the receiver, with the peer and both numbers of bytes: that expected, and
+// that sent, or, of a message longer than expected and than an eighth of the staging memory, what of it had
+// come by then. run() throws, try_run() returns the status, and the request has what comes after start().
 #pragma once
 
 #include "collx/collective/forms.hpp"
@@ -145,7 +146,10 @@ class exchange {
   }
   [[nodiscard]] std::int32_t size() const noexcept { return order_.count(); }
   // Takes all messages off the list.
-  void clear() noexcept { order_.clear(); }
+  void clear() {
+    require_at_rest();
+    order_.clear();
+  }
 
   void run() {
     if (try_run() != status::ok) throw error(engine_.failure());
@@ -179,7 +183,15 @@ class exchange {
     if (std::exchange(started_, false)) (void)engine_.wait(ticket_);
   }
 
+  // The list is read until the request has ended.
+  void require_at_rest() const {
+    if (started_ && engine_.holds(ticket_))
+      detail::throw_wrong_argument("exchange", at_.where,
+                                   "its request is in flight; wait for it before its list is changed",
+                                   order_.count(), detail::said_already);
+  }
   void append(exec::message const& what) {
+    require_at_rest();
     problem const& where = at_.where;
     std::int32_t const number = order_.count();
     if (char const* const fault = detail::fault_of_memory(what); fault != nullptr)

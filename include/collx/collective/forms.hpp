@@ -41,6 +41,9 @@ struct compiled_collective {
   [[nodiscard]] static status run(engine_type& engine, arguments const& args) noexcept;
   // The blocking form: throws error instead of returning anything but ok.
   static void run_or_throw(engine_type& engine, arguments const& args);
+  // Throws what run() has returned and is not ok. A call of it costs short calls an instruction.
+  [[noreturn]] COLLX_ALWAYS_INLINE static void throw_outcome(engine_type& engine, arguments const& args,
+                                                             status outcome);
   // The started form: bad arguments throw here, everything later comes out of the request.
   [[nodiscard]] static request<Endpoint> begin(engine_type& engine, arguments const& args, priority how);
   // The persistent form: bad arguments throw here, and what the ranks disagree about.
@@ -136,17 +139,24 @@ status compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run_executor(e
 }
 
 template <class Contract, class T, class Op, class Endpoint, class Algorithm>
-void compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run_or_throw(engine_type& engine,
-                                                                             arguments const& args) {
+void compiled_collective<Contract, T, Op, Endpoint, Algorithm>::throw_outcome(engine_type& engine,
+                                                                              arguments const& args,
+                                                                              status outcome) {
   using namespace detail;
-  status const outcome = run(engine, args);
-  if (COLLX_LIKELY(outcome == status::ok)) return;
   if constexpr (chooser<Algorithm>)
     if (outcome == status::bad_argument && !args.is_wrong()) refuse_choice<Algorithm>(engine, args);
   if (outcome == status::bad_argument) throw_wrong(args);
   if (outcome == status::not_supported)
     throw_not_runnable(Contract::name, args.at.where, sizeof(T), engine.endpoint().depth());
   throw error(engine.failure());
+}
+
+template <class Contract, class T, class Op, class Endpoint, class Algorithm>
+void compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run_or_throw(engine_type& engine,
+                                                                             arguments const& args) {
+  status const outcome = run(engine, args);
+  if (COLLX_LIKELY(outcome == status::ok)) return;
+  throw_outcome(engine, args, outcome);
 }
 
 template <class Contract, class T, class Op, class Endpoint, class Algorithm>
@@ -173,11 +183,11 @@ template <class Contract, class T, class Op, class Endpoint, class Algorithm>
 request<Endpoint> compiled_collective<Contract, T, Op, Endpoint, Algorithm>::launch(
     engine_type& engine, detail::choice const& with, arguments const& args, priority how) {
   using namespace detail;
-  if (moves_nothing(args)) return {};
+  if (moves_nothing(args)) return request_of_nothing(engine);
   if (args.at.where.size == 1) {
     engine.count_one();
     run_alone(args);
-    return {};
+    return request_of_nothing(engine);
   }
   exec::scheduled_call const call = scheduled(with, args);
   return request<Endpoint>(engine,
@@ -189,7 +199,8 @@ request<Endpoint> compiled_collective<Contract, T, Op, Endpoint, Algorithm>::beg
                                                                                    arguments const& args,
                                                                                    priority how) {
   // With checking on, a count of 0 is compared as any other.
-  if (!args.is_wrong() && detail::moves_nothing(args) && engine.checker() == nullptr) return {};
+  if (!args.is_wrong() && detail::moves_nothing(args) && engine.checker() == nullptr)
+    return detail::request_of_nothing(engine);
   return launch(engine, choose(engine, args, detail::name_of_started(how)), args, how);
 }
 
@@ -209,6 +220,11 @@ template <class Algorithm, class Contract, class T, class Op, class Endpoint>
 template <class Algorithm, class Contract, class T, class Op, class Endpoint>
 void run_or_throw(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> const& args) {
   compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run_or_throw(engine, args);
+}
+template <class Algorithm, class Contract, class T, class Op, class Endpoint>
+[[noreturn]] void throw_outcome(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> const& args,
+                                status outcome) {
+  compiled_collective<Contract, T, Op, Endpoint, Algorithm>::throw_outcome(engine, args, outcome);
 }
 template <class Algorithm, class Contract, class T, class Op, class Endpoint>
 [[nodiscard]] auto begin(exec::engine<Endpoint>& engine, invocation<Contract, T, Op> const& args,
@@ -269,6 +285,9 @@ using operator_for = overloaded_operator<element_t<std::remove_reference_t<R>>>;
 //   try_name(comm, ...)           the same, noexcept: returns the status
 //   start::name(comm, ...)        returns a request; bad arguments throw here, the rest comes out of it
 //   persistent::name(comm, ...)   returns a persistent_collective, to be started as often as wanted
+//
+// The last two copy the operator: what it refers to stays as long as the buffers, and large captures do not
+// compile (exec/request.hpp). What they return must end before the communicator.
 //
 // Template arguments: the algorithm, and for the last two the priority, or the priority alone.
 #define COLLX_DETAIL_FORMS(name)                                                                         \

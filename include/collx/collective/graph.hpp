@@ -161,7 +161,7 @@ template <class T>
   neighbour_call call;
   call.what.collective = name;
   call.what.algorithm = "all at once";
-  call.what.element_type = type_number<T>();
+  call.what.element_type = &element_kind_of<T>;
   call.messages = {
       edges.chains(), edges.destinations().data(), edges.along(), edges.destinations().size(), input, output};
   call.edges = &edges;

@@ -17,7 +17,8 @@
 // size, whose algorithm may be another than that of its own size: floating-point results may round
 // differently (docs/reproducibility.md).
 //
-// Allocates when made and never again; must not outlive the communicator. Operators have no state. Errors
+// Allocates when made and never again; must not outlive the communicator, which must not be moved meanwhile:
+// a group refers to it where it is. Operators have no state. Errors
 // as for the collectives: run() throws, try_run() returns the status, the request has what comes after
 // start(); a group that has failed is empty. Nothing is listed while its request is in flight: that throws
 // error (bad_argument). Its destructor waits.
@@ -40,7 +41,8 @@ class group {
   using request_type = group_request<group>;
 
   // `packed_bytes`: room for the calls that go together, per rank; an all_gather of count elements takes
-  // size() * count. `calls_max`: how many calls may be listed. Collective, as communicator::allocate.
+  // size() * count. `calls_max`: how many calls may be listed. Made by every rank, as communicator::allocate
+  // is called by every rank.
   explicit group(communicator<Transport>& comm, std::size_t packed_bytes = 64 * 1024,
                  std::size_t calls_max = 64)
       : comm_(comm),
@@ -92,19 +94,19 @@ class group {
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
 
   void run() {
-    if (status const outcome = try_run(); outcome != status::ok) {
-      if (comm_.failure().code != status::ok) throw error(comm_.failure());
-      throw error(outcome, "group: the algorithm does not run on so many ranks (docs/algorithms.md)");
-    }
+    std::size_t rounds = 0;
+    status const outcome = run_rounds(rounds);
+    if (outcome == status::ok) return;
+    if (comm_.failure().code != status::ok) throw error(comm_.failure());
+    // The last round, which is still where it was, was refused: as its call would have been by itself.
+    round const& refused = rounds_[rounds - 1];
+    call const& leader = calls_[refused.first];
+    leader.what->throw_outcome(*this, source(refused), target(refused), refused.bytes, leader.root, outcome);
   }
 
   [[nodiscard]] status try_run() noexcept {
-    (void)finish();
-    status outcome = status::ok;
-    for (std::size_t i = 0; i < count_ && outcome == status::ok; ++i)
-      while (!calls_[i].done && outcome == status::ok) outcome = run_together(i);
-    count_ = round_count_ = 0;
-    return outcome;
+    std::size_t rounds = 0;
+    return run_rounds(rounds);
   }
 
   // Waits for the last start first; one at a time. Throws error for what an algorithm cannot do, when what
@@ -131,6 +133,8 @@ class group {
     status (*run)(group&, std::byte const* in, std::byte* out, std::size_t bytes, rank_t root) noexcept;
     request<endpoint> (*start)(group&, std::byte const* in, std::byte* out, std::size_t bytes, rank_t root,
                                priority how);
+    void (*throw_outcome)(group&, std::byte const* in, std::byte* out, std::size_t bytes, rank_t root,
+                          status outcome);
     bool gathers;
   };
   // What goes together has the same kind and root.
@@ -190,7 +194,13 @@ class group {
     return detail::begin<Algorithm>(self.comm_.engine(), args, how);
   }
   template <class What>
-  static constexpr kind kind_of{&run_one<What>, &start_one<What>, What::gathers};
+  COLLX_COLD static void throw_of_one(group& self, std::byte const* in, std::byte* out, std::size_t bytes,
+                                      rank_t root, status outcome) {
+    auto const args = detail::called_on(self.comm_, What::bind(self, in, out, bytes, root));
+    detail::throw_outcome<Algorithm>(self.comm_.engine(), args, outcome);
+  }
+  template <class What>
+  static constexpr kind kind_of{&run_one<What>, &start_one<What>, &throw_of_one<What>, What::gathers};
 
   template <class Arguments>
   static void refuse(Arguments const& args) {
@@ -247,6 +257,16 @@ class group {
       for (std::size_t b = 0; b < blocks(c); ++b)
         std::memcpy(static_cast<std::byte*>(c.out) + b * c.bytes, r.packed + b * r.bytes + c.at, c.bytes);
     });
+  }
+
+  // `rounds`: how many there were; none follows the first that is not ok.
+  [[nodiscard]] status run_rounds(std::size_t& rounds) noexcept {
+    status outcome = finish();
+    for (std::size_t i = 0; i < count_ && outcome == status::ok; ++i)
+      while (!calls_[i].done && outcome == status::ok) outcome = run_together(i);
+    rounds = round_count_;
+    count_ = round_count_ = 0;
+    return outcome;
   }
 
   status run_together(std::size_t first) noexcept {

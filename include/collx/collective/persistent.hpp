@@ -41,7 +41,8 @@ namespace detail {
 // The buffers, and counts and offsets where there are some, stay where they are for its life. What is in the
 // buffers may be changed between wait() and the next start(); counts and offsets may not: start() throws
 // error (bad_argument) and leaves the communicator as it was. Not started while in flight: start() waits for
-// the last one first.
+// the last one first. It must end before the communicator it was made on. The operator is copied; what it
+// refers to must stay as the buffers do. Movable, not copyable.
 template <class Contract, class T, class Op, class Endpoint>
 class persistent_collective {
  public:

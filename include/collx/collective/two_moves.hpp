@@ -119,6 +119,7 @@ class request_of_two {
       first_ = request<Endpoint>(*engine_, sent);
     } else {
       detail::run_alone(first);
+      first_ = detail::request_of_nothing(*engine_);
     }
     if (between_at_end_) return;
     auto const between = [engine = engine_, work = work_] {

@@ -10,9 +10,9 @@ enum class checking_level : std::uint8_t {
   // Arguments of this rank, and the byte count of every message that arrives. Always on: it costs
   // a comparison.
   normal = 0,
-  // Before each collective the ranks compare what they were called with (collective, algorithm,
-  // count, element size, operator, root) and a difference is reported by name. Costs one small
-  // all_gather per call.
+  // Before each collective the ranks compare what they were called with (collective, form: blocking,
+  // started, urgent, persistent; count, element type, operator, root, algorithm) and a difference is
+  // reported by name. Costs one small all_gather per call, also where the call would wait for nobody.
   communication = 1,
 };
 

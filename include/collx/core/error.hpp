@@ -19,7 +19,8 @@
 namespace collx::inline abi_1 {
 
 // Where a collective stood when it failed. Filled by the first failure of a communicator and kept. Ranks are
-// the communicator's; what another rank said (`reported_by`, and `peer` then) is of the world.
+// the communicator's, or those of the one from which along() made it; what another rank said (`reported_by`,
+// and `peer` then) is of the world.
 struct failure_report {
   // What a kernel reports: the step alone (-1: none had begun), no time, and of bytes that were not what was
   // expected those that came.

@@ -6,7 +6,7 @@
 
 namespace collx::inline abi_1 {
 
-// In memory that peers reach (symmetric; with threads any), or not.
+// In memory that peers reach (symmetric; with threads any), or not (unshared); any: nothing is said of it.
 enum class memory_kind : std::uint8_t { any, unshared, symmetric };
 
 [[nodiscard]] constexpr char const* name(memory_kind kind) {

@@ -146,7 +146,7 @@ class engine {
 
   [[nodiscard]] status test(ticket t) noexcept {
     flight_type& slot = flights_[t.slot];
-    if (slot.generation != t.generation || !slot.occupied) return failure_.code;  // see ticket
+    if (!slot.holds(t)) return failure_.code;  // see ticket
     progress();
     if (slot.outcome == status::pending) {
       if (++tests_ % tests_per_look == 0) look_around(slot);
@@ -157,10 +157,9 @@ class engine {
   }
 
   [[nodiscard]] status wait(ticket t) noexcept {
-    flight_type& slot = flights_[t.slot];
-    if (slot.generation != t.generation || !slot.occupied) return failure_.code;  // see ticket
-    return finish(t.slot);
+    return holds(t) ? finish(t.slot) : failure_.code;  // see ticket
   }
+  [[nodiscard]] bool holds(ticket t) const noexcept { return flights_[t.slot].holds(t); }
 
   COLLX_COLD void finish_all() noexcept {
     for (std::uint32_t i = 0; i < request_count; ++i)

@@ -12,7 +12,8 @@ struct erased_reduction {
   combine_function loop = nullptr;
   void const* op = nullptr;  // what the loop is handed; without state, and there for good
   std::size_t element_bytes = 1;
-  std::uint64_t element_type = 0, op_type = 0;
+  element_kind const* element_type = &no_elements;
+  std::uint64_t op_type = 0;
   char const* op_name = "";
 
   // What makes it an operator; never called.

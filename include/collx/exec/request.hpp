@@ -65,6 +65,8 @@ struct flight {
     };
   }
 
+  // Whether nobody has been told yet how that one ended.
+  [[nodiscard]] bool holds(ticket t) const noexcept { return generation == t.generation && occupied; }
   [[nodiscard]] bool in_flight() const noexcept { return running && outcome == status::pending; }
   [[nodiscard]] cursor where() const noexcept { return machine == nullptr ? cursor{} : machine->where(); }
 };

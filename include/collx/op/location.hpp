@@ -20,7 +20,7 @@ struct value_index {
 // Of equal values the lower index wins, so that the result is the same in any order. A NaN is neither
 // less nor equal: it loses to what stands before it and keeps its place before what follows, as in min.
 struct min_location_t {
-  static constexpr char const* name = "minloc";
+  static constexpr char const* name = "min_location";
   template <class Pair> static constexpr bool is_exact = std::integral<decltype(Pair::value)>;
   template <class T, class Index>
     requires requires(T const& a, T const& b) { static_cast<bool>(b < a), static_cast<bool>(a == b); }
@@ -32,7 +32,7 @@ struct min_location_t {
 };
 
 struct max_location_t {
-  static constexpr char const* name = "maxloc";
+  static constexpr char const* name = "max_location";
   template <class Pair> static constexpr bool is_exact = std::integral<decltype(Pair::value)>;
   template <class T, class Index>
     requires requires(T const& a, T const& b) { static_cast<bool>(a < b), static_cast<bool>(a == b); }

@@ -11,7 +11,7 @@ namespace collx::inline abi_1 {
 // call is in place.
 template <class Factor>
 struct premultiplied_sum_t : library_operator {
-  static constexpr char const* name = "premultiplied sum";
+  static constexpr char const* name = "premultiplied_sum";
   Factor factor;
 
   template <class T>

@@ -117,33 +117,36 @@ struct avg_t : library_operator {
   COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a + b); }
   template <class T>
   COLLX_HD constexpr T finish(T const& total, rank_t size) const {
-    return static_cast<T>(total / static_cast<T>(size));
+    // One that is narrower than a rank cannot hold every number of them: it is divided as an int.
+    constexpr bool is_narrow = std::is_integral_v<T> && sizeof(T) < sizeof(rank_t);
+    if constexpr (is_narrow && !std::is_same_v<T, bool>) return static_cast<T>(total / size);
+    else return static_cast<T>(total / static_cast<T>(size));
   }
 };
 
 struct bit_and_t : library_operator {
-  static constexpr char const* name = "band";
+  static constexpr char const* name = "bit_and";
   template <class T>
     requires requires(T const& a, T const& b) { static_cast<T>(a & b); }
   COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a & b); }
 };
 
 struct bit_or_t : library_operator {
-  static constexpr char const* name = "bor";
+  static constexpr char const* name = "bit_or";
   template <class T>
     requires requires(T const& a, T const& b) { static_cast<T>(a | b); }
   COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a | b); }
 };
 
 struct bit_xor_t : library_operator {
-  static constexpr char const* name = "bxor";
+  static constexpr char const* name = "bit_xor";
   template <class T>
     requires requires(T const& a, T const& b) { static_cast<T>(a ^ b); }
   COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a ^ b); }
 };
 
 struct logical_and_t : library_operator {
-  static constexpr char const* name = "land";
+  static constexpr char const* name = "logical_and";
   template <class T>
     requires requires(T const& a) { static_cast<T>(static_cast<bool>(a)); }
   COLLX_HD constexpr T operator()(T const& a, T const& b) const {
@@ -152,7 +155,7 @@ struct logical_and_t : library_operator {
 };
 
 struct logical_or_t : library_operator {
-  static constexpr char const* name = "lor";
+  static constexpr char const* name = "logical_or";
   template <class T>
     requires requires(T const& a) { static_cast<T>(static_cast<bool>(a)); }
   COLLX_HD constexpr T operator()(T const& a, T const& b) const {
@@ -172,15 +175,23 @@ inline constexpr logical_and_t logical_and{};
 inline constexpr logical_or_t logical_or{};
 
 // Marks a callable as not commutative: contributions are then combined in rank order, and only
-// algorithms that keep it are accepted.
+// algorithms that keep it are accepted. All else is as the callable has it: ordered(avg) divides, and
+// ordered(accumulate_in<double>(f)) is accumulate_in<double>(ordered(f)).
 template <class F>
 struct ordered {
   static constexpr bool is_commutative = false;
+  template <class T> using accumulate = accumulate_t<F, T>;
   F f;
   explicit constexpr ordered(F callable) : f(callable) {}
   template <class T>
     requires requires(F const& g, T const& a, T const& b) { { g(a, b) } -> std::convertible_to<T>; }
   COLLX_HD constexpr T operator()(T const& a, T const& b) const { return f(a, b); }
+  template <class T>
+    requires finishes<F, T>
+  COLLX_HD constexpr auto finish(T const& total, rank_t size) const { return f.finish(total, size); }
+  template <class T>
+    requires prepares<F, T>
+  COLLX_HD constexpr auto prepare(T const& own) const { return f.prepare(own); }
 };
 
 // Holds partial results of a pass in type A: accumulate_in<double>(sum) on floats.

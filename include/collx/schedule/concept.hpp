@@ -49,7 +49,8 @@ struct cost {
 // each hand, so a cycle of them deadlocks with 1), `documented_cost(size, root)` (where the cost
 // depends on the root; documented_cost(size) is then that of the worst root), `cost_is_bound` (true:
 // no rank's cost is above the documented one, which may be that of no rank), `reproduces` (what can be relied
-// on of the bits of reductions, see reproducibility; default none), `shares_copying(size)` (true: whoever
+// on of the bits of reductions, see reproducibility; default none), `counts` (what ranks must know of blocks
+// whose counts differ, see known_counts; default equal: blocks are), `shares_copying(size)` (true: whoever
 // sends a large payload has as much to copy at that time as its receiver: the system may copy it, once),
 // `moves_blocks` (true: chunks are blocks; steps send blocks of the input, to every peer at most one, or
 // store what comes, from every peer at most once, or own blocks; and nothing else touches the places they

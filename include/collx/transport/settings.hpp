@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sizes and times a world is made with; every rank must agree on them.
+// The sizes and times a world is made with. Those of rank 0 hold for all ranks of shm; elsewhere every rank
+// has its own, of which staging_bytes must be the same.
 #pragma once
 
 #include "collx/core/environment.hpp"
@@ -22,12 +23,13 @@ struct settings {
   std::size_t heap_bytes = heap_default;   // COLLX_HEAP_BYTES: symmetric memory reserved per rank (shm)
   std::uint32_t yield_us = 200;            // COLLX_YIELD_US: a rank that waits sleeps after it; 0: at once
   // COLLX_SINGLE_COPY_BYTES: private payloads from this size on may be copied once, by their receivers,
-  // where the system lets processes read each other's memory; 0: never (shm). By default from 64 KiB on, if
-  // there is a processor for every rank.
+  // where the system lets processes read each other's memory; 0: never (shm). By default from 64 KiB on;
+  // where ranks share processors, only what gains by it all the same (docs/transports.md, "Single copy").
   std::size_t single_copy_bytes = by_processors;
-  // Where the system takes more than so many times as long as a copy to copy one more page, as any rank finds,
-  // nothing is copied once by default but while staging is slow; from 0.85 of that on, both are timed. At 6 one copy by the system takes up to three times as long as
-  // two by processes whose cores share a cache (docs/decisions.md).
+  // Where the system takes more than so many times as long as a copy to copy one more page, as any rank
+  // finds, nothing is copied once by default but while staging is slow; from 0.85 of that on, both are timed.
+  // At 6 one copy by the system takes up to three times as long as two by processes whose cores share a cache
+  // (docs/decisions.md).
   double system_copy_cost_max = 3.3;
   // COLLX_HUGE_PAGES: 1: large symmetric buffers lie on huge pages where the system has them, and take their
   // memory when allocated; 0: all memory is taken in small pages, when touched (shm).

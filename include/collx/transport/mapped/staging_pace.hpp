@@ -49,8 +49,9 @@ class staging_pace {
     return lends_ && (++questions_ < questions_min || still_lends(now_us()));
   }
 
-  // Payloads are lent because staging was found to be slow, where the system is slow at copying, too: lent are
-  // smaller ones, then, and in more collectives. In doubt what is lent is what a quick system would be lent.
+  // Payloads are lent because staging was found to be slow, where the system is slow at copying, too: lent
+  // are smaller ones, then, and in more collectives. In doubt what is lent is what a quick system would be
+  // lent.
   [[nodiscard]] bool is_slow() noexcept {
     return COLLX_UNLIKELY(page_ns_max_ != 0) && !is_doubtful_ && lends();
   }

@@ -147,8 +147,9 @@ class flow {
   }
 
  private:
-  // Bytes read in one go besides a slice's: the next heads, and slices that are small.
-  static constexpr std::size_t buffer_bytes = 8192;
+  // Bytes read in one go besides a slice's: the next heads, and slices that are small; one of 8 KiB, with its
+  // head, is not to take a second call for its last 48 bytes.
+  static constexpr std::size_t buffer_bytes = frame_bytes + 8192;
   // The end of a large slice is read alone, and nothing behind it before the caller was told of it: where the
   // next message is wanted is known only then. A head that is read sooner sends it to where it must be
   // copied from once more. (A broadcast of 512 KiB took 1.5 times as long.)

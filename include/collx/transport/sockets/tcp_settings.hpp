@@ -50,7 +50,7 @@ struct tcp_settings {
         environment::number("COLLX_TCP_SLICE_BYTES", slice_default, 16 * 1024, std::int64_t{1} << 30));
     if (char const* const rules = std::getenv("COLLX_TCP_SLICES"))
       chosen.slices = flows::slice_limits::parse("COLLX_TCP_SLICES", rules);
-    require_window(chosen);
+    chosen.require_window(size_max, "COLLX_TCP_SLICE_BYTES", "COLLX_STAGING_BYTES");
     chosen.checks = environment::number("COLLX_TCP_CHECK", 0, 0, 1) != 0;
     chosen.tls = net::asks_for_tls();
     return chosen;
@@ -60,20 +60,19 @@ struct tcp_settings {
     return tls ? net::protection::tls : net::protection::none;
   }
 
- private:
-  // A receiver remembers so many slices of a channel that came out of order.
-  static void require_window(tcp_settings const& chosen) {
-    std::size_t const staging = chosen.for_ranks(size_max).common.staging_bytes;
+  // A receiver remembers so many slices of a channel that came out of order, and takes a rank that sends more
+  // for one that is lost. Throws error (bad_argument) with the names of what must change in a world of so
+  // many ranks: those of variables, or the members.
+  COLLX_COLD void require_window(rank_t ranks, char const* slice_name = "tcp_settings::limits.slice_bytes",
+                                 char const* staging_name = "common.staging_bytes") const {
+    std::size_t const staging = for_ranks(ranks).common.staging_bytes;
     // Small messages are one slice each.
     std::size_t const least =
         staging / 2 * large_messages_in_flight / (flows::slice_window::capacity - messages_in_flight);
-    if (chosen.limits.slice_bytes >= least) return;
-    char text[240];
-    std::snprintf(text, sizeof text,
-                  "COLLX_TCP_SLICE_BYTES is %u; set it to at least %zu, or COLLX_STAGING_BYTES (%zu) "
-                  "to less",
-                  chosen.limits.slice_bytes, least, staging);
-    throw error(status::bad_argument, text);
+    // Those of one connection come in order.
+    if (limits.flows == 1 || limits.slice_bytes >= least) return;
+    throw_error(status::bad_argument, "%s is %u; set it to at least %zu, or %s (%zu) to less", slice_name,
+                limits.slice_bytes, least, staging_name, staging);
   }
 };
 

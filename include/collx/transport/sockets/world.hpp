@@ -25,7 +25,8 @@ class tcp_world {
   using channel_group = sockets::channel_group;
   using link = sockets::link;
 
-  // Takes over `connector`, which it deletes. `ranks_here`: on this host.
+  // Takes over `connector`, which it deletes. `ranks_here`: on this host. Throws error, also for settings
+  // that do not go together.
   COLLX_COLD tcp_world(rank_t rank, rank_t size, tcp_settings const& chosen, rank_t ranks_here,
                        sockets::connector* connector)
       : rank_(rank),
@@ -33,7 +34,9 @@ class tcp_world {
         chosen_(chosen.for_ranks(size)),
         board_(rank, size, chosen_, connector),
         left_(chosen_.common.staging_bytes / 2),
-        losses_(size, chosen_.common.timeout_us) {}
+        losses_(size, chosen_.common.timeout_us) {
+    chosen_.require_window(size);
+  }
   tcp_world(tcp_world const&) = delete;
 
   [[nodiscard]] rank_t rank() const noexcept { return rank_; }
