@@ -67,9 +67,10 @@ void copy_name(char (&to)[Size], char const* from) noexcept {
   if (std::strcmp(mine.form, theirs.form) != 0) return names("form", mine.form, theirs.form);
   if (mine.count != theirs.count) return numbers("count", mine.count, theirs.count);
   if (mine.element_type != theirs.element_type || mine.element_bytes != theirs.element_bytes) {
+    constexpr int name_length = sizeof mine.element - 1;
     char here[sizeof mine.element + 32], there[sizeof here];
     for (auto const& [text, of] : {std::pair{&here, &mine}, std::pair{&there, &theirs}})
-      std::snprintf(*text, sizeof *text, "%s of %llu bytes", of->element,
+      std::snprintf(*text, sizeof *text, "%.*s of %llu bytes", name_length, of->element,
                     static_cast<unsigned long long>(of->element_bytes));
     return names("element type", here, there);
   }
