@@ -1,21 +1,31 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# mpi_launchers_test.sh PROGRAM TRANSPORT...: the launchers of Open MPI and MPICH start train_digits over each of
-# the transports (shm, tcp), and it ends with the model of one rank. Neither library is linked: only what they leave
-# in the environment is used.
+# mpi_launchers_test.sh LAUNCHER PROGRAM TRANSPORT...: the launcher of Open MPI (openmpi) or MPICH (mpich) starts
+# train_digits over each of the transports (shm, tcp), and it ends with the model of one rank. Neither library is
+# linked: only what they leave in the environment is used.
 set -u
-program=$1
-shift
+launcher=$1 program=$2
+shift 2
+case $launcher in
+  openmpi) command=mpirun.openmpi ;;
+  mpich) command=mpiexec.mpich ;;
+  *)
+    echo "FAILED: no launcher is called $launcher"
+    exit 2
+    ;;
+esac
+command -v $command >/dev/null || {
+  echo "SKIPPED: no $command"
+  exit 0
+}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 failures=0
-started=0
 
 # check NAME WORDS command...: two jobs at the same time, which must not meet each other.
 check() {
   name=$1 words=$2
   shift 2
-  started=$((started + 1))
   "$@" >"$scratch/$name.beside" 2>&1 &
   beside=$!
   "$@" >"$scratch/$name" 2>&1
@@ -40,23 +50,20 @@ arguments="--reproducible --epochs 3 --require-accuracy 0"
 for transport in "$@"; do
   words="shared memory"
   [ "$transport" = tcp ] && words=TCP
-  if command -v mpirun.openmpi >/dev/null; then
+  if [ "$launcher" = openmpi ]; then
     as_root=
     [ "$(id -u)" = 0 ] && as_root=--allow-run-as-root
     # shellcheck disable=SC2086
-    check openmpi_$transport "$words" mpirun.openmpi $as_root --oversubscribe -n 3 "$program" \
+    check openmpi_$transport "$words" $command $as_root --oversubscribe -n 3 "$program" \
       --transport $transport $arguments
-  fi
-  if command -v mpiexec.mpich >/dev/null; then
+  elif [ "$transport" = tcp ]; then
     # Hydra does not tell ranks over TCP where rank 0 is, so a file does, of each job's own.
     # shellcheck disable=SC2086,SC2016
-    if [ "$transport" = tcp ]; then
-      check mpich_tcp "$words" sh -c 'exec mpiexec.mpich -env COLLX_RENDEZVOUS "file:$0.$$" -n 3 "$@"' \
-        "$scratch/rank0" "$program" --transport tcp $arguments
-    else
-      check mpich_$transport "$words" mpiexec.mpich -n 3 "$program" --transport $transport $arguments
-    fi
+    check mpich_tcp "$words" sh -c 'exec mpiexec.mpich -env COLLX_RENDEZVOUS "file:$0.$$" -n 3 "$@"' \
+      "$scratch/rank0" "$program" --transport tcp $arguments
+  else
+    # shellcheck disable=SC2086
+    check mpich_$transport "$words" $command -n 3 "$program" --transport $transport $arguments
   fi
 done
-[ $started -gt 0 ] || echo "SKIPPED: neither mpirun.openmpi nor mpiexec.mpich is installed"
 exit $failures

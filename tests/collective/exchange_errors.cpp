@@ -76,6 +76,7 @@ TEST_CASE("exchange: a message of another size names the peer and the bytes") {
 
 TEST_CASE(
     "exchange: a collective's payload that is as long as a piece, and was to be fetched, is no message") {
+  system_copies::say_if_refused();
   auto const codes = watched::on_processes(
       2,
       [](collx::communicator<collx::transport::shm>& comm) {

@@ -12,6 +12,7 @@
 #include "collx/collective/all_reduce.hpp"
 #include "collx/collective/barrier.hpp"
 #include "collx/collective/explain.hpp"
+#include "device/streaming.hpp"
 #include "watched.hpp"
 
 namespace {
@@ -83,6 +84,7 @@ bool is_right(World& world) {
 }  // namespace
 
 TEST_CASE("streamed: ranks that are threads see all of what others have stored to them") {
+  say_if_nothing_is_streamed();
   collx::device::stream_bytes_min(4096);
   for (rank_t const size : {2, 3}) {
     std::atomic<int> right{0};
@@ -92,6 +94,7 @@ TEST_CASE("streamed: ranks that are threads see all of what others have stored t
 }
 
 TEST_CASE("streamed: ranks that are processes see all of what others have stored to them") {
+  say_if_nothing_is_streamed();
   collx::device::stream_bytes_min(4096);
   for (rank_t const size : {2, 3}) {
     collx::bootstrap::exit_codes const codes =

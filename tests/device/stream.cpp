@@ -10,8 +10,10 @@
 #include <doctest/doctest.h>
 
 #include "collx/core/random.hpp"
+#include "device/streaming.hpp"
 
 TEST_CASE("copy: every size and alignment around a few cache lines, streamed and not") {
+  say_if_nothing_is_streamed();
   collx::replayable_random random(1);
   std::vector<std::byte> from(4096), expected(4096), to(4096);
   for (std::byte& each : from) each = static_cast<std::byte>(random.next());
@@ -28,6 +30,7 @@ TEST_CASE("copy: every size and alignment around a few cache lines, streamed and
 }
 
 TEST_CASE("copy: sizes around several pages at a time, streamed and not, wherever pages begin") {
+  say_if_nothing_is_streamed();
   collx::replayable_random random(3);
   constexpr std::size_t several = collx::device::pages_at_a_time * collx::device::page_bytes;
   std::vector<std::byte> from(2 * several + 8192), to(from.size()), expected;
@@ -46,6 +49,7 @@ TEST_CASE("copy: sizes around several pages at a time, streamed and not, whereve
 }
 
 TEST_CASE("spread: every size, to destinations that lie alike in their lines and to others") {
+  say_if_nothing_is_streamed();
   collx::replayable_random random(2);
   std::vector<std::byte> from(40'000);
   for (std::byte& each : from) each = static_cast<std::byte>(random.next());

@@ -123,6 +123,7 @@ TEST_CASE("lent blocks: ranks in place and others fit together") {
 }
 
 TEST_CASE("lent blocks: of processes, each is copied once, and all at once") {
+  system_copies::say_if_refused();
   auto const codes = watched::on_processes<fetching>(
       3,
       [](collx::communicator<fetching>& comm) {

@@ -143,6 +143,7 @@ TEST_CASE("lent blocks, uneven: one message for each") {
 }
 
 TEST_CASE("lent blocks, uneven: of processes, the system copies each at once") {
+  system_copies::say_if_refused();
   auto const codes = watched::on_processes<fetching>(
       3,
       [](collx::communicator<fetching>& comm) {

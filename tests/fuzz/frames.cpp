@@ -1,104 +1,211 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer: a peer that says anything at all. A rank reads it from real sockets, while it expects and
-// consumes messages; whatever comes, nothing is stored outside of where messages belong.
+// libFuzzer: a peer that says anything at all. A rank reads it from real sockets, one for control and some
+// for data, which come in any order and may be knocks, while it expects and consumes messages; whatever
+// comes, nothing is stored outside of where messages belong.
+#include <deque>
 #include <vector>
 
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include "collx/transport/tcp.hpp"
 #include "fuzz/fuzzing.hpp"
-#include "transport/held_connector.hpp"
 
 namespace {
 
 using namespace collx;
+using transport::sockets::connection;
 using transport::sockets::frame;
+using transport::sockets::frame_kind;
 
-// Hands over the ends that the other side writes to.
-class given : public held_connector {
+// Which rank this is, of how many, and which one is played. The lower one dials; the higher one knocks. Of
+// four ranks these two are no neighbours: the lower one has not dialled when the other knocks.
+struct roles {
+  rank_t rank, size, peer;
+};
+constexpr roles all_roles[] = {{0, 2, 1}, {1, 2, 0}, {0, 4, 2}, {2, 4, 0}};
+constexpr int flows_max = 4;
+
+// Hands over connections with the peer when it is told to.
+class played_network : public transport::sockets::connector {
  public:
-  given() {
-    for (int f = 0; f < 2; ++f) {
-      int both[2];
-      require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, both) == 0);
-      ours_[f].reset(both[0]);
-      theirs[f] = both[1];
-    }
+  explicit played_network(rank_t peer) : peer_(peer) {}
+
+  // The end that the peer has.
+  [[nodiscard]] net::owned_fd connect(int flow, bool is_knock) {
+    int both[2];
+    require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, both) == 0);
+    ready_.push_back({peer_, flow, net::owned_fd(both[0]), {}, is_knock});
+    return net::owned_fd(both[1]);
   }
 
-  int theirs[2];
+  void dial(rank_t, int, int) noexcept override {}
+  bool poll(connection& next) noexcept override {
+    if (ready_.empty()) return false;
+    next = std::move(ready_.front());
+    ready_.pop_front();
+    return true;
+  }
+  int fd() const noexcept override { return bell_.get(); }
+  bool is_dialling() const noexcept override { return !ready_.empty(); }
+  // Of four ranks two are not there.
+  status outlook(rank_t peer) noexcept override { return peer == peer_ ? status::ok : status::peer_lost; }
+
+ private:
+  rank_t peer_;
+  std::deque<connection> ready_;
+  net::owned_fd bell_{eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC)};
 };
 
 // A frame that is mostly in order, so that what is wrong in it gets far.
-void write_frame(input& in, int to) {
+frame next_frame(input& in, std::uint32_t from) {
   frame f;
   std::uint32_t const shape = in.byte();
-  f.kind = static_cast<transport::sockets::frame_kind>(1 + shape % 7);
-  if ((shape & 0x80) == 0) f.kind = transport::sockets::frame_kind::data;
+  f.kind = static_cast<frame_kind>(1 + shape % 7);
+  if ((shape & 0x80) == 0) f.kind = frame_kind::data;
   f.lane = static_cast<std::uint8_t>(in.byte() % 5);
   f.communicator = 1 + (in.byte() == 77);
-  f.from = in.byte() % 16 == 15 ? in.byte() : 1;
+  f.from = in.byte() % 16 == 15 ? in.byte() : from;
   f.message = in.byte() % 20;
   f.sequence = in.byte();
   f.consumed = in.byte() % 4;
-  if (f.kind == transport::sockets::frame_kind::data) {
+  if (f.kind == frame_kind::data) {
     f.message_bytes = in.word() * (in.byte() == 3 ? 65536u : 1u);
     f.offset = in.word();
     f.slice_bytes = in.word() % 300;
     f.flags = static_cast<std::uint8_t>(in.byte() % 4);
   }
+  if ((shape & 0x40) != 0) {  // larger numbers: beyond the window of slices, and below 0
+    f.sequence = (f.sequence | in.word() << 8) & transport::flows::sequence_mask;
+    f.message += static_cast<std::uint32_t>(static_cast<std::int8_t>(in.byte()));
+    f.consumed += static_cast<std::uint32_t>(static_cast<std::int8_t>(in.byte()));
+  }
+  return f;
+}
+
+void write_frame(input& in, int to, std::uint32_t from) {
+  frame f = next_frame(in, from);
+  std::vector<std::byte> slice(f.slice_bytes, std::byte{0x5a});
+  // Who knows how to make a checksum makes the right one.
+  if ((f.flags & frame::is_checked) != 0) f.checksum = transport::sockets::crc32c(slice.data(), slice.size());
   std::byte head[transport::sockets::frame_bytes];
   encode(f, head);
   if (in.byte() == 255) head[in.byte() % sizeof head] = static_cast<std::byte>(in.byte());
   (void)!::send(to, head, sizeof head, MSG_DONTWAIT | MSG_NOSIGNAL);
-  std::vector<std::byte> slice(f.slice_bytes, std::byte{0x5a});
   if (!slice.empty()) (void)!::send(to, slice.data(), slice.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
+
+// The peer, and the rank that listens to it.
+class scene {
+ public:
+  // `how`: the roles, how many flows there are, whether all connections are there from the beginning, and
+  // whether the rank makes checksums.
+  explicit scene(std::uint32_t how)
+      : who_(all_roles[how & 3]),
+        flows_(1 + static_cast<int>(how >> 2 & 3)),
+        network_(new played_network(who_.peer)),
+        comm_(transport::tcp::join(who_.rank, who_.size, settings((how & 0x20) != 0), who_.size, network_)) {
+    for (int f = 0; f <= flows_ && (how & 0x10) == 0; ++f) connect(f, false);
+  }
+
+  // One thing that either of them does.
+  void step(input& in) {
+    static std::byte const payload[32 * 1024] = {};
+    constexpr std::size_t sizes[] = {1, 600, 5000, sizeof payload};  // one slice, and several
+    std::uint32_t const what = in.byte();
+    int const lane = static_cast<int>(what >> 4 & 3);
+    transport::tcp::endpoint& endpoint = comm_.engine().endpoint();
+    transport::arrival here;
+    switch (what % 8) {
+      case 0: {
+        auto& buffer = wanted_.emplace_back(in.word() % 400);
+        endpoint.expect(lane, who_.peer, buffer.empty() ? nullptr : buffer.data(), buffer.size());
+        ++expected_[lane];
+        break;
+      }
+      case 1:
+        if (endpoint.arrived(lane, who_.peer, here)) {
+          volatile std::byte last{};
+          if (here.bytes != 0) last = here.data[here.bytes - 1];
+          (void)last;
+          // None is consumed that was not expected, be it as late as now.
+          if (expected_[lane] == 0) endpoint.expect(lane, who_.peer, nullptr, here.bytes);
+          else --expected_[lane];
+          endpoint.consume(lane, who_.peer);
+        }
+        break;
+      case 2:
+        if (endpoint.can_send(lane, who_.peer))
+          endpoint.send(lane, who_.peer, payload, sizes[what >> 6], transport::handover::in_place);
+        break;
+      case 3: attend(endpoint, what >> 4); break;
+      case 4: write_frame(in, theirs_[0].get(), peer_number()); break;
+      default:
+        write_frame(in, theirs_[1 + static_cast<int>(what >> 4) % flows_].get(), peer_number());
+        break;
+    }
+    endpoint.progress();
+  }
+
+  void end() {
+    for (int i = 0; i < 20; ++i) comm_.engine().endpoint().progress();
+    for (net::owned_fd& each : theirs_) each.reset();
+  }
+
+ private:
+  transport::tcp_settings settings(bool checks) const {
+    transport::tcp_settings chosen;
+    chosen.checks = checks;
+    chosen.common.timeout_us = 200;
+    chosen.common.staging_bytes = 64 * 1024;
+    chosen.limits.flows = flows_;
+    chosen.limits.slice_bytes = 1024;
+    return chosen;
+  }
+  std::uint32_t peer_number() const { return static_cast<std::uint32_t>(who_.peer); }
+
+  // A new one takes the place of the one before: that one ends.
+  void connect(int flow, bool is_knock) { theirs_[flow] = network_->connect(flow, is_knock); }
+
+  // What the rank has said.
+  void hear() {
+    static std::byte said[64 * 1024];
+    for (net::owned_fd const& each : theirs_)
+      while (::recv(each.get(), said, sizeof said, MSG_DONTWAIT) > 0) {
+      }
+  }
+
+  void attend(transport::tcp::endpoint& endpoint, std::uint32_t how) {
+    int const flow = static_cast<int>(how >> 2) % (1 + flows_);
+    switch (how & 3) {
+      case 0:
+        (void)endpoint.interrupted(who_.peer);
+        hear();
+        break;
+      case 1: connect(flow, false); break;
+      case 2: connect(0, true); break;
+      default: theirs_[flow].reset(); break;
+    }
+  }
+
+  roles who_;
+  int flows_;
+  // Apart from each other, so that the sanitizer sees what leaves one.
+  std::vector<std::vector<std::byte>> wanted_;
+  int expected_[transport::tcp::endpoint::lane_count] = {};  // of which none has been consumed
+  played_network* network_;  // the world's
+  communicator<transport::tcp> comm_;
+  net::owned_fd theirs_[1 + flows_max];
+};
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
-  input in{data, size};
-  transport::tcp_settings chosen;
-  chosen.common.timeout_us = 200;
-  chosen.common.staging_bytes = 64 * 1024;
-  auto* const peer = new given;
-  int const theirs[2] = {peer->theirs[0], peer->theirs[1]};
-  {
-    auto comm = transport::tcp::join(0, 2, chosen, 2, peer);
-    auto& endpoint = comm.engine().endpoint();
-    // Apart from each other, so that the sanitizer sees what leaves one.
-    std::vector<std::vector<std::byte>> wanted;
-    while (in.left != 0) {
-      std::uint32_t const what = in.byte();
-      int const lane = static_cast<int>(what >> 4 & 3);
-      transport::arrival here;
-      switch (what % 8) {
-        case 0: {
-          auto& buffer = wanted.emplace_back(in.word() % 400);
-          endpoint.expect(lane, 1, buffer.empty() ? nullptr : buffer.data(), buffer.size());
-          break;
-        }
-        case 1:
-          if (endpoint.arrived(lane, 1, here)) {
-            volatile std::byte last{};
-            if (here.bytes != 0) last = here.data[here.bytes - 1];
-            (void)last;
-            endpoint.consume(lane, 1);
-          }
-          break;
-        case 2:
-          if (endpoint.can_send(lane, 1))
-            endpoint.send(lane, 1, reinterpret_cast<std::byte const*>(data), 1,
-                          transport::handover::in_place);
-          break;
-        case 3: (void)endpoint.interrupted(1); break;
-        default: write_frame(in, theirs[what % 8 == 4 ? 0 : 1]); break;
-      }
-      endpoint.progress();
-    }
-    for (int i = 0; i < 20; ++i) endpoint.progress();
-    for (int const fd : theirs) close(fd);
-  }
+  if (size == 0) return 0;
+  // How they are connected is said at the end: what comes before means the same in every scene.
+  input in{data, size - 1};
+  scene now(data[size - 1]);
+  while (in.left != 0) now.step(in);
+  now.end();
   return 0;
 }

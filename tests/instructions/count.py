@@ -76,6 +76,9 @@ def main():
     if major(compiler) != major(recorded_with):
         skip(f"the counts on record are those of {recorded_with}, this is {compiler}")
     counts = count(program)
+    gone = recorded.keys() - counts.keys()
+    if gone:
+        sys.exit(f"on record, and not measured: {', '.join(sorted(gone))}. If that is meant, run count.py with --record")
     grown = []
     print(f"{'call':20} {'now':>7} {'record':>7}")
     for name, now in counts.items():

@@ -2,7 +2,10 @@
 // A transport::shm that a test can watch fetch and post, and make fail at it.
 #pragma once
 
+#include <stdexcept>
+
 #include "collx/transport/shm.hpp"
+#include "transport/system_copies.hpp"
 
 // Counts what it fetches and posts, and fails when it is told to.
 template <class Endpoint>
@@ -23,11 +26,20 @@ class fetching_endpoint : public Endpoint {
   bool fails = false;
 };
 
-// Whether all ranks of a communicator may read each other's memory. Each finds out as it joins, so that it is
-// known to all that have been in a barrier.
+// Whether all ranks of a communicator have found that they may read each other's memory. Each finds out as it
+// joins, so that it is known to all that have been in a barrier.
+template <class Communicator>
+[[nodiscard]] bool found_permission(Communicator& comm) {
+  return comm.engine().endpoint().space().fetched_bytes_min() != static_cast<std::size_t>(-1);
+}
+
+// Whether they may, as the system says; the transport must have found the same.
 template <class Communicator>
 [[nodiscard]] bool permitted(Communicator& comm) {
-  return comm.engine().endpoint().space().fetched_bytes_min() != static_cast<std::size_t>(-1);
+  if (found_permission(comm) != system_copies::permitted)
+    throw std::runtime_error(system_copies::permitted ? "a single copy is permitted, and was not found so"
+                                                      : "a single copy is not permitted, and was found so");
+  return system_copies::permitted;
 }
 
 struct fetching {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What gives a rank its connections with another one that somebody else plays: a test, or a fuzzer.
+// What gives a rank its connections with another one that a test plays.
 #pragma once
 
 #include <utility>

@@ -63,6 +63,40 @@ bool shares_only_nameless_memory() {
   return found;
 }
 
+// How much of the memory that this process shares as `name` lies on huge pages.
+std::size_t huge_kib_of(std::string const& name) {
+  std::ifstream maps("/proc/self/smaps");
+  std::size_t kib = 0;
+  bool is_ours = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("-") < line.find(" ")) is_ours = line.find("/memfd:" + name) != std::string::npos;
+    for (char const* each : {"ShmemPmdMapped:", "FilePmdMapped:"})
+      if (is_ours && line.starts_with(each)) kib += std::stoul(line.substr(std::strlen(each)));
+  }
+  return kib;
+}
+
+// Whether this system puts shared memory on huge pages when it is asked to, and has as many as are taken
+// below.
+bool has_huge_pages() {
+  constexpr std::size_t page = std::size_t{2} << 20, bytes = 8 * page;
+  int const fd = static_cast<int>(syscall(SYS_memfd_create, "huge_probe", 0u));
+  REQUIRE(ftruncate(fd, static_cast<off_t>(bytes)) == 0);
+  void* const room = mmap(nullptr, bytes + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(room != MAP_FAILED);
+  auto const begin = (reinterpret_cast<std::uintptr_t>(room) + page - 1) / page * page;
+  auto* const at = reinterpret_cast<char*>(begin);
+  REQUIRE(mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == at);
+  std::memset(at, 1, bytes);
+  constexpr int collapse = 25;  // MADV_COLLAPSE
+  bool const has = madvise(at, bytes, collapse) == 0;
+  std::memset(at, 2, bytes);
+  bool const seen = huge_kib_of("huge_probe") * 1024 == bytes;
+  munmap(room, bytes + page);
+  close(fd);
+  return has && seen;
+}
+
 void sum_once(communicator& comm) {
   std::vector<int> values(1000, 1);
   collx::all_reduce(comm, values);
@@ -146,23 +180,32 @@ TEST_CASE("shm: a rank killed from outside, anywhere in its work, is noticed by 
 
 TEST_CASE("shm: symmetric buffers on huge pages, if there are any, are zeroed, work, and are given back") {
   footprint const before;
+  bool const there_are = has_huge_pages();
+  if (!there_are) MESSAGE("SKIPPED: this system has no huge pages for shared memory, or none free");
   for (std::int32_t const huge : {0, 1})
-    for (int const code : on_processes(2,
-                                       [](communicator& comm) {
-                                         for (int round = 0; round < 3; ++round) {
-                                           auto const small = comm.allocate<int>(1000);
-                                           auto const large = comm.allocate<int>(1'500'000);
-                                           for (int const value : large.span())
-                                             if (value != 0) throw std::runtime_error("not zeroed");
-                                           for (int& value : large.span()) value = comm.rank() + 1;
-                                           collx::all_reduce(comm, large.span());
-                                           for (int const value : large.span())
-                                             if (value != 3) throw std::runtime_error("wrong sum");
-                                         }
-                                       },
-                                       {.heap_bytes = std::size_t{16} << 20, .huge_pages = huge}))
+    for (int const code :
+         on_processes(2,
+                      [&](communicator& comm) {
+                        for (int round = 0; round < 3; ++round) {
+                          auto const small = comm.allocate<int>(1000);
+                          auto const large = comm.allocate<int>(1'500'000);
+                          for (int const value : large.span())
+                            if (value != 0) throw std::runtime_error("not zeroed");
+                          for (int& value : large.span()) value = comm.rank() + 1;
+                          if (huge == 1 && there_are && huge_kib_of("collx") < 2048)
+                            throw std::runtime_error("no huge page");
+                          collx::all_reduce(comm, large.span());
+                          for (int const value : large.span())
+                            if (value != 3) throw std::runtime_error("wrong sum");
+                        }
+                      },
+                      {.heap_bytes = std::size_t{16} << 20, .huge_pages = huge}))
       CHECK(code == 0);
   CHECK(footprint() == before);
+}
+
+TEST_CASE("shm: 64 ranks of one host start, and add up") {
+  for (int const code : on_processes(64, sum_once)) CHECK(code == 0);
 }
 
 TEST_CASE("shm: a rank that has done its part may leave while others still work") {

@@ -104,6 +104,7 @@ struct round_of {
 }  // namespace
 
 TEST_CASE("single copy: that ranks change between staging and lending changes no result") {
+  system_copies::say_if_refused();
   for (rank_t const ranks : {2, 3, 4}) {
     CAPTURE(ranks);
     auto const codes = watched::on_processes<changing>(

@@ -116,7 +116,7 @@ TEST_CASE("tcp: a rank that is stopped is named when the deadline has passed, by
     REQUIRE(records[r].failed);
     status const code = records[r].report.code;
     CHECK((code == status::timeout || code == status::aborted));
-    CHECK(records[r].took_us < 10 * patience_us);
+    CHECK(records[r].took_us < 2 * patience_us);  // the deadline, and as much again for a busy machine
     CHECK(records[r].report.peer == stopped);  // although only rank 3 waits for it, and rank 1 for rank 0
   }
   munmap(victim.at, sizeof(pid_t));

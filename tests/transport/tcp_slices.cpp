@@ -28,20 +28,36 @@ slice_limits parse(std::string const& text) {
   return slice_limits::parse("COLLX_TCP_SLICES", text.c_str());
 }
 
-// A link of which the other side reads nothing for a while.
+// A link of which the other side reads nothing for a while; with one connection for data or with more.
 struct loaded_link {
   static constexpr std::size_t slice_bytes = 64 * 1024, message_bytes = 4 << 20;
+  static constexpr int flows_max = 3;
 
   explicit loaded_link(distance how_far, collx::transport::tcp_settings const& chosen)
       : settings(chosen),
         group(1, collx::transport::everybody(2), 0, 4, message_bytes,
               sockets::channel_group::provision(2, 4, message_bytes)),
         to_peer(1, how_far, chosen.limits, false) {
-    for (int f = 0; f < 2; ++f) {
+    for (int f = 0; f < chosen.limits.connections(); ++f) {
       int ends[2];
       REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
+      int const little = 2 * slice_bytes;  // whatever this system gives to all
+      REQUIRE(setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &little, sizeof little) == 0);
       to_peer.open(f, net::owned_fd(ends[0]), {});
       theirs[f].reset(ends[1]);
+    }
+  }
+
+  // Reads all connections for data but one, in turn, as long as something comes; -1: all of them.
+  void read_all_but(int still) {
+    std::vector<std::byte> room(slice_bytes);
+    for (bool more = true; more;) {
+      more = to_peer.pump();
+      for (int f = 0; f < to_peer.choice().limits().flows; ++f) {
+        if (f == still) continue;
+        ssize_t const n = recv(theirs[1 + f].get(), room.data(), room.size(), MSG_DONTWAIT);
+        if (n > 0) heard[f] += static_cast<std::size_t>(n), more = true;
+      }
     }
   }
 
@@ -82,7 +98,8 @@ struct loaded_link {
   collx::transport::tcp_settings settings;
   sockets::channel_group group;
   sockets::link to_peer;
-  net::owned_fd theirs[2];
+  net::owned_fd theirs[1 + flows_max];
+  std::size_t heard[flows_max] = {};
   std::vector<std::byte> payload = std::vector<std::byte>(message_bytes);
 };
 
@@ -273,6 +290,32 @@ TEST_CASE("tcp: collectives that share a connection each keep to their own limit
   link.to_peer.pump();
   CHECK(link.to_peer.choice().slices_under_way(0) == 2);  // it is the other one's turn
   CHECK(link.drain() == 8);                               // until that one has come to its end
+}
+
+TEST_CASE("tcp: a connection that stands still gets no more than its share, and the others take the rest") {
+  constexpr std::size_t share = 2, flow_count = loaded_link::flows_max;
+  constexpr std::size_t slice = loaded_link::slice_bytes + sockets::frame_bytes;
+  constexpr std::size_t whole = loaded_link::message_bytes / loaded_link::slice_bytes * slice;
+  collx::transport::tcp_settings chosen;
+  chosen.limits = {.flows = flow_count, .slice_bytes = loaded_link::slice_bytes, .slices_per_flow = share};
+  for (int still = 0; still < static_cast<int>(flow_count); ++still) {
+    CAPTURE(still);
+    loaded_link link(distance::network, chosen);
+    link.send(0, "all_reduce");
+    link.read_all_but(still);
+    std::size_t const taken = link.heard[0] + link.heard[1] + link.heard[2];
+    // What is missing are its share, and what its socket had taken before.
+    CHECK(link.to_peer.choice().slices_under_way(still) == share);
+    CHECK(taken >= whole - (share + 4) * slice);
+    for (int f = 0; f < static_cast<int>(flow_count); ++f)
+      if (f != still) CHECK(link.heard[f] > whole / flow_count);
+    CHECK(link.group.unsent(0) == 1);
+    // And once it moves again the message comes to its end.
+    link.read_all_but(-1);
+    CHECK(link.heard[0] + link.heard[1] + link.heard[2] == whole);
+    CHECK(link.heard[still] < whole / flow_count / 2);
+    CHECK(link.group.unsent(0) == 0);
+  }
 }
 
 TEST_CASE("tcp: messages are whole when their slices come in any order while their numbers begin again") {
