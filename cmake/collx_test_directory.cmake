@@ -5,7 +5,7 @@
 # when all are built. Not by default: who changes one test compiles its neighbours. scripts/test.sh asks for it, but
 # for the compiler that finds an #include which a test forgot.
 option(COLLX_UNITE_TESTS "Compile several tests as one unit: half the time when all are built" OFF)
-set(collx_tests_in_a_unit 8)
+set(collx_tests_in_a_unit 16)
 
 # What lines of a test's source ask for:
 #   // ctest: PROPERTY VALUE        sets a property of the test (RUN_SERIAL ON for one that measures time, say; a

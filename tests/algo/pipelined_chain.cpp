@@ -19,7 +19,7 @@ static_assert(proves<chain::broadcast, 1, 8> && proves<chain::reduce, 1, 8>);
 static_assert(proves<chain::scan, 1, 8> && proves<chain::exclusive_scan, 1, 8>);
 // The one that is in the list of all.
 using longer = algo::pipelined_chain<8>;
-static_assert(proves<longer::broadcast, 1, 8> && proves<longer::reduce, 1, 8>);
+static_assert(proves<longer::broadcast, 8, 8> && proves<longer::reduce, 8, 8>);
 static_assert(keeps_rank_order<chain::scan>() && keeps_rank_order<chain::exclusive_scan>());
 
 double time_us(double count, double bytes, double message_us, double bytes_per_us, double n) {
