@@ -3,6 +3,7 @@
 // but the loop that combines them. So schedules are compiled once, not for each type and operator.
 #pragma once
 
+#include "collx/exec/call.hpp"
 #include "collx/exec/step_machine.hpp"
 
 namespace collx::inline abi_1::exec {
