@@ -106,7 +106,9 @@ error_of_model error_on(std::vector<sample> const& samples, Model const& model) 
 std::vector<sample> samples_of(results const& measured, std::string const& transport,
                                std::string const& memory) {
   std::vector<sample> samples;
-  for (auto const& [cell, algorithms] : measured) {
+  for (auto const& each : measured) {
+    auto const& cell = each.first;  // no structured binding: older compilers let no lambda capture one
+    auto const& algorithms = each.second;
     if (cell.where.transport != transport || cell.where.memory != memory) continue;
     collx::for_each_schedule<collx::algo::all, perf::collectives>(
         [&]<class Algorithm, class Contract, class Schedule>() {

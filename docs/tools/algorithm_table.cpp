@@ -22,6 +22,7 @@ using namespace collx;
 
 constexpr rank_t proved_size_max = 16;
 constexpr rank_t described_size_max = 128;
+constexpr rank_t served_size_max = 4096;
 constexpr rank_t picture_size = 4;
 
 // File name, relative to docs/, and content.
@@ -35,22 +36,27 @@ std::vector<rank_t> supported_sizes(rank_t last) {
   return sizes;
 }
 
+// One that serves fewer than before has another row, also where nothing is proved any more.
 template <class Schedule>
 std::string sizes_text() {
   bool all = true;
   bool even = true;
   bool powers = true;
-  for (rank_t n = 2; n <= described_size_max; ++n) {
-    all = all && collx::supports<Schedule>(n);
-    even = even && collx::supports<Schedule>(n) == (n % 2 == 0);
-    powers = powers && collx::supports<Schedule>(n) == algo::detail::is_power_of_two(n);
+  rank_t in_all = 0;
+  for (rank_t n = 1; n <= served_size_max; ++n) {
+    bool const served = collx::supports<Schedule>(n);
+    all = all && served;
+    even = even && served == (n == 1 || n % 2 == 0);
+    powers = powers && served == algo::detail::is_power_of_two(n);
+    in_all += served ? 1 : 0;
   }
   if (all) return "all";
   if (even) return "even";
   if (powers) return "powers of two";
   std::string text = "some:";
-  for (rank_t const n : supported_sizes<Schedule>(described_size_max)) text += " " + std::to_string(n);
-  return text;
+  if (!collx::supports<Schedule>(1)) text += " not 1, but";
+  for (rank_t const n : supported_sizes<Schedule>(proved_size_max)) text += " " + std::to_string(n);
+  return text + " ..., " + std::to_string(in_all) + " of 1 to " + std::to_string(served_size_max);
 }
 
 // How many of the contract's blocks M bytes are: those of the largest buffer that a rank has.
