@@ -144,9 +144,7 @@ struct meeting_place {
   }
 
   [[noreturn]] COLLX_COLD void refuse(char const* value, char const* advice) const {
-    char text[400];
-    std::snprintf(text, sizeof text, "%s is \"%.160s\"; %s", told_by, value, advice);
-    throw error(status::bad_argument, text);
+    throw_error(status::bad_argument, "%s is \"%.160s\"; %s", told_by, value, advice);
   }
 };
 
