@@ -3,6 +3,7 @@
 // program that includes this. Sanitizers replace them themselves.
 #pragma once
 
+#include <atomic>
 #include <cstdlib>
 #include <new>
 
@@ -10,6 +11,9 @@ namespace scarce_memory {
 
 // How many allocations of this thread succeed before all others fail; negative: all succeed.
 inline thread_local int until_none_is_left = -1;
+
+// Allocations of all threads that have not been given back. Relaxed: who compares has joined the threads.
+inline std::atomic<long> in_use{0};
 
 // Of the thread that makes it, while it lives.
 class allowance {
@@ -25,9 +29,13 @@ __attribute__((noinline)) inline void* take(std::size_t bytes, std::size_t align
   if (until_none_is_left > 0) --until_none_is_left;
   void* const p = std::aligned_alloc(alignment, (bytes / alignment + 1) * alignment);
   if (p == nullptr) throw std::bad_alloc();
+  in_use.fetch_add(1, std::memory_order_relaxed);
   return p;
 }
-__attribute__((noinline)) inline void give(void* p) noexcept { std::free(p); }
+__attribute__((noinline)) inline void give(void* p) noexcept {
+  if (p != nullptr) in_use.fetch_sub(1, std::memory_order_relaxed);
+  std::free(p);
+}
 
 }  // namespace scarce_memory
 

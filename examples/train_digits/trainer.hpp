@@ -13,6 +13,7 @@
 
 #include <collx/collective/all_gather.hpp>
 #include <collx/collective/broadcast.hpp>
+#include <collx/core/fnv1a.hpp>
 
 #include "gradient_sum.hpp"
 #include "measure.hpp"
@@ -42,12 +43,10 @@ struct outcome {
   measurements measured;
 };
 
-// FNV-1a over the bits: equal models, equal fingerprints.
+// Over the bits: equal models, equal fingerprints.
 [[nodiscard]] inline std::uint64_t fingerprint(std::span<float const> parameters) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (std::byte b : std::as_bytes(parameters))
-    hash = (hash ^ static_cast<std::uint64_t>(b)) * 0x100000001b3u;
-  return hash;
+  auto const bits = std::as_bytes(parameters);
+  return collx::fnv1a_64(bits.data(), bits.size());
 }
 
 // A rank's share of `count` things: sizes differ by one at most, and are zero where there are more

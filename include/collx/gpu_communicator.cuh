@@ -137,15 +137,12 @@ class gpu_communicator {
   // For symmetric_buffer.
   [[nodiscard]] std::byte* allocate(std::size_t bytes) {
     std::size_t const offset = heap_.take(bytes);
-    if (offset == transport::first_fit::nothing) {
-      char text[200];
-      std::snprintf(
-          text, sizeof text,
+    if (offset == transport::first_fit::nothing)
+      throw_error(
+          status::out_of_memory,
           "no %zu bytes are left of this group's %zu on the GPU; free buffers, or set COLLX_CUDA_HEAP_BYTES "
           "to more on every rank",
           bytes, heap_bytes_);
-      throw error(status::out_of_memory, text);
-    }
     std::byte* const memory = block_.data() + view_.where.bytes() + offset;
     try {
       clear(memory, heap_.rounded(bytes));

@@ -13,7 +13,8 @@ using namespace collx;
 
 constexpr rank_t size_max = 33;
 
-// FNV-1a over the fields of a primitive: enough to see that two processors agree.
+// Of the fields of a primitive, by the steps of FNV-1a with whole fields for bytes: enough to see that two
+// processors agree.
 struct digest {
   std::uint64_t value = 14695981039346656037ULL;
 

@@ -136,17 +136,14 @@ struct any_schedules<Endpoint, type_list<Contracts...>, type_list<Algorithms...>
 
 [[noreturn]] COLLX_COLD inline void throw_no_reduction(char const* collective, any_call const& call,
                                                        status code) {
-  char text[300];
   if (code == status::bad_argument)
-    std::snprintf(text, sizeof text, "%s: %s has no meaning in a scan; scan the sum and divide it yourself",
-                  collective, name(call.op));
-  else
-    std::snprintf(
-        text, sizeof text,
-        "%s: %s on %s was not compiled, or does not exist; name both in make_any (bit operators are "
-        "for integers)",
-        collective, name(call.op), name(call.type));
-  throw error(code, text);
+    throw_error(code, "%s: %s has no meaning in a scan; scan the sum and divide it yourself", collective,
+                name(call.op));
+  throw_error(
+      code,
+      "%s: %s on %s was not compiled, or does not exist; name both in make_any (bit operators are for "
+      "integers)",
+      collective, name(call.op), name(call.type));
 }
 
 }  // namespace collx::inline abi_1::detail

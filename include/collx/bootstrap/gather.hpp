@@ -248,13 +248,11 @@ class text_gathering {
                "or raise COLLX_TIMEOUT_US");
   }
   [[noreturn]] COLLX_COLD void fail(status code, rank_t who, char const* what) const {
-    char text[400];
     auto const index = static_cast<std::size_t>(who);
     bool const has_address = index < all_.addresses.size() && all_.addresses[index].version != 0;
-    std::snprintf(text, sizeof text, "meeting, rank %d of %d: rank %d%s%s %s", all_.rank, all_.size, who,
-                  has_address ? " at " : "", has_address ? net::address_text(all_.addresses[index]).text : "",
-                  what);
-    throw error(code, text);
+    throw_error(code, "meeting, rank %d of %d: rank %d%s%s %s", all_.rank, all_.size, who,
+                has_address ? " at " : "", has_address ? net::address_text(all_.addresses[index]).text : "",
+                what);
   }
 
   network_membership const& all_;

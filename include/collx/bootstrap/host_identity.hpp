@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "collx/core/error.hpp"
+#include "collx/core/fnv1a.hpp"
 #include "collx/net/fd.hpp"
 #include "collx/transport/shared_memory/process.hpp"
 
@@ -14,20 +15,15 @@ namespace collx::inline abi_1::bootstrap {
 
 namespace detail {
 
-// FNV-1a.
-class identity_hash {
- public:
-  explicit identity_hash(std::uint64_t begin = 14695981039346656037ull) noexcept : value_(begin) {}
-
-  void mix(unsigned char byte) noexcept { value_ = (value_ ^ byte) * 1099511628211ull; }
-  void mix_number(std::uint64_t number) noexcept {
-    for (int shift = 0; shift < 64; shift += 8) mix(static_cast<unsigned char>(number >> shift & 0xff));
+// `identity` with one more number in it: the low bytes come first, whatever the machine.
+[[nodiscard]] inline std::uint64_t mixed(std::uint64_t identity, std::uint64_t number) noexcept {
+  unsigned char bytes[8];
+  for (unsigned char& each : bytes) {
+    each = static_cast<unsigned char>(number & 0xff);
+    number >>= 8;
   }
-  [[nodiscard]] std::uint64_t value() const noexcept { return value_; }
-
- private:
-  std::uint64_t value_;
-};
+  return fnv1a_64(bytes, sizeof bytes, identity);
+}
 
 }  // namespace detail
 
@@ -40,11 +36,7 @@ class identity_hash {
   net::owned_fd const file(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
   if (!file || read(file.get(), boot, sizeof boot) <= 0 || stat("/proc/self/ns/net", &space) != 0)
     throw error(status::system_failure, "this host cannot be told from others: /proc is missing; mount it");
-  detail::identity_hash hash;
-  for (char const c : boot) hash.mix(static_cast<unsigned char>(c));
-  hash.mix_number(space.st_dev);
-  hash.mix_number(space.st_ino);
-  return hash.value();
+  return detail::mixed(detail::mixed(fnv1a_64(boot, sizeof boot), space.st_dev), space.st_ino);
 }
 
 // Where ranks that share memory, and have met over a network, meet once more.
@@ -59,12 +51,9 @@ class identity_hash {
 // named when somebody is to be met there. Throws error (system_failure).
 [[nodiscard]] COLLX_COLD inline std::uint64_t sharing_identity() {
   struct stat folder {};
-  detail::identity_hash hash(host_identity());
-  hash.mix_number(transport::shared_memory::process_namespace());
-  if (stat(local_folder(), &folder) != 0) return hash.value();
-  hash.mix_number(folder.st_dev);
-  hash.mix_number(folder.st_ino);
-  return hash.value();
+  std::uint64_t const local = detail::mixed(host_identity(), transport::shared_memory::process_namespace());
+  if (stat(local_folder(), &folder) != 0) return local;
+  return detail::mixed(detail::mixed(local, folder.st_dev), folder.st_ino);
 }
 
 }  // namespace collx::inline abi_1::bootstrap

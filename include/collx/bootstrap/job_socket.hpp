@@ -4,6 +4,7 @@
 #pragma once
 
 #include "collx/bootstrap/launcher.hpp"
+#include "collx/core/fnv1a.hpp"
 #include "collx/net/descriptor_message.hpp"
 #include "collx/transport/shared_memory/process.hpp"
 
@@ -42,7 +43,7 @@ struct job_socket {
     if (by.socket != nullptr) told = mix_process(detail::launcher_behind(by.socket));
     if (told)
       std::snprintf(text, sizeof text, "@collx-%u-%016llx", geteuid(),
-                    static_cast<unsigned long long>(hash_));
+                    static_cast<unsigned long long>(number_));
   }
 
  private:
@@ -56,16 +57,14 @@ struct job_socket {
     return mix(numbers);
   }
 
-  // Whether there was something. FNV-1a, of the zero at the end, too: "1", "23" is not "12", "3".
+  // Whether there was something.
   bool mix(char const* part) noexcept {
     if (part == nullptr || part[0] == '\0') return false;
-    char const* c = part;
-    do hash_ = (hash_ ^ static_cast<unsigned char>(*c)) * 1099511628211ull;
-    while (*c++ != '\0');
+    number_ = fnv1a_64(part, std::strlen(part) + 1, number_);
     return true;
   }
 
-  std::uint64_t hash_ = 14695981039346656037ull;
+  std::uint64_t number_ = fnv1a_64_of_nothing;
 };
 
 }  // namespace collx::inline abi_1::bootstrap

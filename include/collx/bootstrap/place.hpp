@@ -5,6 +5,7 @@
 #include <initializer_list>
 
 #include "collx/bootstrap/job_socket.hpp"
+#include "collx/core/fnv1a.hpp"
 #include "collx/net/port_range.hpp"
 
 namespace collx::inline abi_1::bootstrap {
@@ -133,20 +134,17 @@ struct meeting_place {
   // jobs that meet on one host at a time get the same one rarely. Then the second is told that its port is
   // taken.
   [[nodiscard]] static std::uint16_t port_for(std::initializer_list<char const*> names) {
-    std::uint32_t hash = 2166136261u;  // FNV-1a, of the zeros at the ends, too: "1", "23" is not "12", "3"
+    std::uint32_t number = fnv1a_32_of_nothing;
     for (char const* each : names) {
-      char const* c = each != nullptr ? each : "";
-      do hash = (hash ^ static_cast<unsigned char>(*c)) * 16777619u;
-      while (*c++ != '\0');
+      char const* const name = each != nullptr ? each : "";
+      number = fnv1a_32(name, std::strlen(name) + 1, number);
     }
     net::port_range const chosen = net::port_range::from_environment();
-    return chosen.is_any() ? net::port_range{10000, 29999}.at(hash) : chosen.place(hash);
+    return chosen.is_any() ? net::port_range{10000, 29999}.at(number) : chosen.place(number);
   }
 
   [[noreturn]] COLLX_COLD void refuse(char const* value, char const* advice) const {
-    char text[400];
-    std::snprintf(text, sizeof text, "%s is \"%.160s\"; %s", told_by, value, advice);
-    throw error(status::bad_argument, text);
+    throw_error(status::bad_argument, "%s is \"%.160s\"; %s", told_by, value, advice);
   }
 };
 

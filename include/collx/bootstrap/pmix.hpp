@@ -18,19 +18,16 @@ namespace detail {
 // What a launcher says of a job's size and of this process's rank; -1: nothing that is a number. A job whose
 // size is not known is not one of one rank: each would be done by itself. Throws error (bad_argument).
 COLLX_COLD inline void require_place_in_job(std::int64_t size, std::int64_t rank) {
-  char text[300];
   if (size < 1 || size > transport::size_max)
-    std::snprintf(text, sizeof text,
-                  "PMIx gives %lld as PMIX_JOB_SIZE (-1: none); it must be 1 to %d: start fewer ranks, or "
-                  "use connect() with RANK, WORLD_SIZE and MASTER_ADDR if the launcher does not say it",
-                  static_cast<long long>(size), transport::size_max);
-  else if (rank < 0 || rank >= size)
-    std::snprintf(text, sizeof text,
-                  "PMIx gives %lld as the rank of this process, in a job of %lld; use connect() with RANK, "
-                  "WORLD_SIZE and MASTER_ADDR",
-                  static_cast<long long>(rank), static_cast<long long>(size));
-  else return;
-  throw error(status::bad_argument, text);
+    throw_error(status::bad_argument,
+                "PMIx gives %lld as PMIX_JOB_SIZE (-1: none); it must be 1 to %d: start fewer ranks, or use "
+                "connect() with RANK, WORLD_SIZE and MASTER_ADDR if the launcher does not say it",
+                static_cast<long long>(size), transport::size_max);
+  if (rank < 0 || rank >= size)
+    throw_error(status::bad_argument,
+                "PMIx gives %lld as the rank of this process, in a job of %lld; use connect() with RANK, "
+                "WORLD_SIZE and MASTER_ADDR",
+                static_cast<long long>(rank), static_cast<long long>(size));
 }
 
 }  // namespace detail
@@ -123,13 +120,11 @@ class pmix_job : public notice_board {
     if (came != PMIX_ERR_TIMEOUT)
       fail(status::system_failure, "PMIx_Fence", came,
            "a rank has ended: look at the output of all ranks; each must call connect_by_pmix() once");
-    char missing[100], text[400];
-    std::snprintf(
-        text, sizeof text,
-        "meeting by PMIx, rank %d of %d: not all ranks have come within %.1f s: %s; look at its own "
-        "output: each rank must call connect_by_pmix() once; or raise COLLX_TIMEOUT_US",
-        me_.rank, me_.size, static_cast<double>(timeout_us_) / 1e6, name_missing(missing));
-    throw error(status::timeout, text);
+    char missing[100];
+    throw_error(status::timeout,
+                "meeting by PMIx, rank %d of %d: not all ranks have come within %.1f s: %s; look at its own "
+                "output: each rank must call connect_by_pmix() once; or raise COLLX_TIMEOUT_US",
+                me_.rank, me_.size, static_cast<double>(timeout_us_) / 1e6, name_missing(missing));
   }
 
   // Who has left nothing with the server of this host, which knows of its own ranks only.
@@ -159,9 +154,7 @@ class pmix_job : public notice_board {
 
   [[noreturn]] COLLX_COLD static void fail(status code, char const* call, pmix_status_t why,
                                            char const* advice) {
-    char text[400];
-    std::snprintf(text, sizeof text, "%s: %s; %s", call, PMIx_Error_string(why), advice);
-    throw error(code, text);
+    throw_error(code, "%s: %s; %s", call, PMIx_Error_string(why), advice);
   }
 
   std::uint64_t timeout_us_;

@@ -37,14 +37,11 @@ class pmix_use {
   COLLX_COLD explicit pmix_use(std::uint64_t deadline_us) : deadline_us_(deadline_us) {
     pmix_answer const begun =
         ask("PMIx_Init", [](pmix_answer& answer) { answer.code = PMIx_Init(&answer.self, nullptr, 0); });
-    if (begun.code != PMIX_SUCCESS) {
-      char text[400];
-      std::snprintf(text, sizeof text,
-                    "PMIx_Init: %s; start this process with mpirun of Open MPI or srun --mpi=pmix, or use "
-                    "connect() and MASTER_ADDR",
-                    PMIx_Error_string(begun.code));
-      throw error(status::bad_argument, text);
-    }
+    if (begun.code != PMIX_SUCCESS)
+      throw_error(status::bad_argument,
+                  "PMIx_Init: %s; start this process with mpirun of Open MPI or srun --mpi=pmix, or use "
+                  "connect() and MASTER_ADDR",
+                  PMIx_Error_string(begun.code));
     self_ = begun.self;
   }
   pmix_use(pmix_use const&) = delete;
@@ -80,10 +77,8 @@ class pmix_use {
   }
   [[noreturn]] COLLX_COLD void throw_silent(char const* name) const {
     give_up();
-    char text[300];
-    std::snprintf(text, sizeof text,
-                  "%s: the launcher has not answered; see its own output, or raise COLLX_TIMEOUT_US", name);
-    throw error(status::timeout, text);
+    throw_error(status::timeout,
+                "%s: the launcher has not answered; see its own output, or raise COLLX_TIMEOUT_US", name);
   }
   void give_up() const noexcept { is_silent_ = true; }
 

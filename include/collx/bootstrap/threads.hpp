@@ -53,20 +53,16 @@ void run_together(rank_t size, Body const& body) {
 
 // Calls rank_main(communicator&) on `size` threads, one per rank, and returns when all have ended.
 // The first exception of a rank aborts the others (they fail with status::aborted) and is rethrown
-// here. `Transport`: threads or a decorator of it. Throws error: bad_argument for a wrong size,
-// system_failure where there are not so many threads to be had; then rank_main has not been called at all.
+// here. `Transport`: threads or a decorator of it. Throws error: bad_argument for a wrong size, out_of_memory
+// or system_failure where there are not so many blocks or threads to be had, or std::bad_alloc; then
+// rank_main has not been called at all.
 template <class Transport = transport::threads, class RankMain>
 void on_threads(rank_t size, RankMain&& rank_main,
                 transport::settings const& chosen = transport::settings::from_environment()) {
   transport::require_size("on_threads", size);
-  auto* const world = new transport::threads_world(size, chosen);
   array<std::exception_ptr> failures(static_cast<std::size_t>(size));
   array<communicator<Transport>*> members(static_cast<std::size_t>(size));
-  // Joined here, so that nobody leaves (and unmaps its block) before everybody is a member.
-  for (rank_t r = 0; r < size; ++r)
-    members[static_cast<std::size_t>(r)] =
-        new communicator<Transport>(transport::threads::join<Transport>(*world, r));
-  // Memory that peers read is given back only when no peer runs any more.
+  // Memory that peers read is given back only when no peer runs any more. Null: could not join.
   struct at_the_end {
     array<communicator<Transport>*> const& members;
     transport::threads_world* world;
@@ -77,7 +73,11 @@ void on_threads(rank_t size, RankMain&& rank_main,
   };
   std::atomic<rank_t> first_failed{no_rank};
   {
-    at_the_end const leaves{members, world};
+    at_the_end const leaves{members, new transport::threads_world(size, chosen)};
+    // Joined here, so that nobody leaves (and unmaps its block) before everybody is a member.
+    for (rank_t r = 0; r < size; ++r)
+      members[static_cast<std::size_t>(r)] =
+          new communicator<Transport>(transport::threads::join<Transport>(*leaves.world, r));
     detail::run_together(size, [&](rank_t r) {
       std::size_t const i = static_cast<std::size_t>(r);
       try {

@@ -64,14 +64,11 @@ struct whereabouts {
     char const* why = "";
     std::uint64_t unused = 0;
     net::address_list const known = look(unused, why);
-    if (known.count == 0 && !has_secret) {
-      char text[400];
-      std::snprintf(text, sizeof text,
-                    "%s is \"%.200s\", which is no name this host knows: %s; set it to the name or "
-                    "address of the host of rank 0",
-                    place.told_by, place.at.host, why);
-      throw error(status::bad_argument, text);
-    }
+    if (known.count == 0 && !has_secret)
+      throw_error(status::bad_argument,
+                  "%s is \"%.200s\", which is no name this host knows: %s; set it to the name or address of "
+                  "the host of rank 0",
+                  place.told_by, place.at.host, why);
     // A name may stand for this host only here (Debian calls it 127.0.1.1), or for an address in front of it,
     // or for nothing yet, as that of a pod that is just starting: then every address will do, and the
     // handshake keeps strangers out.
@@ -166,34 +163,27 @@ struct whereabouts {
   }
 
   [[noreturn]] COLLX_COLD void throw_unanswered(net::host_and_port const& at, std::uint64_t waited_us) const {
-    char text[700];
-    std::snprintf(text, sizeof text,
-                  "meeting at %.100s:%u, rank %d of %d: nobody has said within %.1f s which address "
-                  "\"%.100s\" stands for; name rank 0 by its address (MASTER_ADDR, or "
-                  "COLLX_RENDEZVOUS=tcp:ADDRESS:PORT), or see whether the servers of /etc/resolv.conf answer",
-                  at.host, at.port, me.rank, me.size, static_cast<double>(waited_us) / 1e6, at.host);
-    throw error(status::timeout, text);
+    throw_error(status::timeout,
+                "meeting at %.100s:%u, rank %d of %d: nobody has said within %.1f s which address "
+                "\"%.100s\" stands for; name rank 0 by its address (MASTER_ADDR, or "
+                "COLLX_RENDEZVOUS=tcp:ADDRESS:PORT), or see whether the servers of /etc/resolv.conf answer",
+                at.host, at.port, me.rank, me.size, static_cast<double>(waited_us) / 1e6, at.host);
   }
 
   [[noreturn]] COLLX_COLD static void throw_secret(char const* where) {
-    char text[500];
-    std::snprintf(
-        text, sizeof text,
+    throw_error(
+        status::bad_argument,
         "this job would use the network (%.100s) without a secret; set COLLX_SECRET_FILE to a file that only "
         "you can read, with the same 16 or more random bytes for all ranks (head -c 32 /dev/urandom | "
-        "base64), "
-        "or COLLX_SECRET to its content; on one host, set MASTER_ADDR=127.0.0.1 instead",
+        "base64), or COLLX_SECRET to its content; on one host, set MASTER_ADDR=127.0.0.1 instead",
         where);
-    throw error(status::bad_argument, text);
   }
 
   [[noreturn]] COLLX_COLD static void throw_link(net::address const& found) {
-    char text[300];
-    std::snprintf(text, sizeof text,
-                  "this host has no address but %s, which means nothing to other hosts: link-local IPv6 "
-                  "addresses are not used; give the interface another address",
-                  net::address_text(found).text);
-    throw error(status::bad_argument, text);
+    throw_error(status::bad_argument,
+                "this host has no address but %s, which means nothing to other hosts: link-local IPv6 "
+                "addresses are not used; give the interface another address",
+                net::address_text(found).text);
   }
 
   [[noreturn]] COLLX_COLD void throw_interfaces(array<net::interface_address> const& all) const {

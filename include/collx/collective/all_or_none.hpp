@@ -35,17 +35,14 @@ template <class Transport>
 
 [[noreturn]] COLLX_COLD inline void throw_not_on_all(char const* what, rank_t rank,
                                                      common_outcome const& met) {
-  char text[300];
   if (met.who == no_rank)
-    std::snprintf(text, sizeof text,
-                  "%s on rank %d: the ranks did not meet on the host's communicator (%s); see its failure()",
-                  what, rank, name(met.code));
-  else
-    std::snprintf(text, sizeof text,
-                  "%s on rank %d: rank %d could not do its part (%s), so that no rank has done it; look at "
-                  "that rank's message",
-                  what, rank, met.who, name(met.code));
-  throw error(met.code, text);
+    throw_error(met.code,
+                "%s on rank %d: the ranks did not meet on the host's communicator (%s); see its failure()",
+                what, rank, name(met.code));
+  throw_error(met.code,
+              "%s on rank %d: rank %d could not do its part (%s), so that no rank has done it; look at that "
+              "rank's message",
+              what, rank, met.who, name(met.code));
 }
 
 // Runs make() and tells all ranks how that went. Where it throws on one rank this throws on all of them: what

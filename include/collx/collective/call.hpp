@@ -3,6 +3,7 @@
 #pragma once
 
 #include "collx/collective/invocation.hpp"
+#include "collx/core/fnv1a.hpp"
 #include "collx/exec/presence.hpp"
 #include "collx/exec/short_call.hpp"
 #include "collx/tune/reproducible.hpp"
@@ -121,13 +122,10 @@ template <class Algorithm, class Contract, class T, class Op, class Endpoint, cl
   }
 }
 
-// A number for a type, the same in every process that runs the same program (FNV-1a of its name).
+// A number for a type, the same in every process that runs the same program: that of its name.
 template <class T>
 [[nodiscard]] consteval std::uint64_t type_number() {
-  std::uint64_t hash = 14695981039346656037ULL;
-  for (char const* c = __PRETTY_FUNCTION__; *c != 0; ++c)
-    hash = (hash ^ static_cast<unsigned char>(*c)) * 1099511628211ULL;
-  return hash;
+  return fnv1a_64(__PRETTY_FUNCTION__);
 }
 
 // Types whose name is another one to the compiler.

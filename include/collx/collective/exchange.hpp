@@ -92,11 +92,9 @@ struct refused_message {
 
 [[noreturn]] COLLX_COLD inline void throw_bad_message(refused_message const& bad, problem const& where,
                                                       char const* reason) {
-  char text[400];
-  std::snprintf(text, sizeof text, "exchange on rank %d of %d: message %d, %zu bytes %s rank %d, %s",
-                where.rank, where.size, bad.number, bad.what.bytes, bad.what.outgoing ? "to" : "from",
-                bad.what.peer, reason);
-  throw error(status::bad_argument, text);
+  throw_error(status::bad_argument, "exchange on rank %d of %d: message %d, %zu bytes %s rank %d, %s",
+              where.rank, where.size, bad.number, bad.what.bytes, bad.what.outgoing ? "to" : "from",
+              bad.what.peer, reason);
 }
 
 [[noreturn]] COLLX_COLD inline void throw_overlap(refused_message const& bad, problem const& where,

@@ -31,14 +31,11 @@ void require_on_device(Kinds& kinds, char const* collective, char const* which, 
   if (what == nullptr && reinterpret_cast<std::uintptr_t>(memory) % alignment != 0)
     what = "is not aligned as its elements are, without which a kernel cannot read it";
   if (what == nullptr && answer.code == status::ok) return;
-  char text[300];
   if (what != nullptr)
-    std::snprintf(text, sizeof text, "%s: the %s (%zu bytes at %p) %s", collective, which, bytes, memory,
-                  what);
-  else
-    std::snprintf(text, sizeof text, "%s: CUDA cannot say what the %s (%p) is (driver error %d)", collective,
-                  which, memory, answer.driver_error);
-  throw error(what != nullptr ? status::bad_argument : answer.code, text);
+    throw_error(status::bad_argument, "%s: the %s (%zu bytes at %p) %s", collective, which, bytes, memory,
+                what);
+  throw_error(answer.code, "%s: CUDA cannot say what the %s (%p) is (driver error %d)", collective, which,
+              memory, answer.driver_error);
 }
 
 // What a call that is put into a stream meets with.
@@ -51,24 +48,21 @@ struct stream_state {
 // `device`: the group's. `shares_device`: with another rank of this process. Throws error (bad_argument).
 inline void require_stream(char const* collective, stream_state const& stream, int device,
                            bool shares_device) {
-  char text[300];
   if (shares_device && stream.waits_for_others)
-    std::snprintf(
-        text, sizeof text,
+    throw_error(
+        status::bad_argument,
         "%s: ranks of one process on one GPU need streams made with cudaStreamNonBlocking: others wait for "
         "each other, and so would the ranks",
         collective);
-  else if (stream.current != device)
-    std::snprintf(text, sizeof text,
-                  "%s: the current context is of device %d and the group's device is %d; call cudaSetDevice "
-                  "first",
-                  collective, stream.current, device);
-  else if (stream.device != device)
-    std::snprintf(text, sizeof text,
-                  "%s: the stream is of device %d and the group's device is %d; pass a stream of that device",
-                  collective, stream.device, device);
-  else return;
-  throw error(status::bad_argument, text);
+  if (stream.current != device)
+    throw_error(status::bad_argument,
+                "%s: the current context is of device %d and the group's device is %d; call cudaSetDevice "
+                "first",
+                collective, stream.current, device);
+  if (stream.device != device)
+    throw_error(status::bad_argument,
+                "%s: the stream is of device %d and the group's device is %d; pass a stream of that device",
+                collective, stream.device, device);
 }
 
 }  // namespace collx::inline abi_1::detail

@@ -58,13 +58,10 @@ class graph {
   // Returns whether it is an edge of the rank to itself.
   template <class Transport>
   bool add(rank_t peer, communicator<Transport>& comm, char const* list) {
-    if (peer < 0 || peer >= comm.size()) {
-      char text[160];
-      std::snprintf(text, sizeof text,
-                    "graph on rank %d: rank %d among its %s is no rank of the %d there are", comm.rank(),
-                    peer, list, comm.size());
-      throw error(status::bad_argument, text);
-    }
+    if (peer < 0 || peer >= comm.size())
+      throw_error(status::bad_argument,
+                  "graph on rank %d: rank %d among its %s is no rank of the %d there are", comm.rank(), peer,
+                  list, comm.size());
     std::int32_t const number = order_.count();
     peers_[static_cast<std::size_t>(number)] = peer;
     order_.append(peer, static_cast<std::size_t>(number) < destination_count_);

@@ -27,10 +27,8 @@ struct split_record {
     lacks = "no descriptor left";
     advice = "end communicators there, or raise its limit on descriptors (ulimit -n)";
   }
-  char text[240];
-  std::snprintf(text, sizeof text, "split on rank %d of %d: rank %d has %s for its part of the group; %s",
-                rank, size, who, lacks, advice);
-  throw error(why, text);
+  throw_error(why, "split on rank %d of %d: rank %d has %s for its part of the group; %s", rank, size, who,
+              lacks, advice);
 }
 
 // Ranks of the new group, in the order (key, old rank). Returns how many there are.

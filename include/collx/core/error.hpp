@@ -153,7 +153,7 @@ class error : public std::exception {
 
 // Throws an error whose text is put together as by printf.
 [[noreturn]] COLLX_PRINTF(2, 3) COLLX_COLD inline void throw_error(status code, char const* format, ...) {
-  char text[520];
+  char text[640];  // as much as an error holds
   std::va_list arguments;
   va_start(arguments, format);
   std::vsnprintf(text, sizeof text, format, arguments);

@@ -58,10 +58,8 @@ class topology {
     hwloc_topology_destroy(all_);
   }
   [[noreturn]] static void throw_failed(char const* what) {
-    char text[200];
-    std::snprintf(text, sizeof text, "%s failed; is /sys mounted? Do without: nothing of collx needs it",
-                  what);
-    throw error(status::system_failure, text);
+    throw_error(status::system_failure, "%s failed; is /sys mounted? Do without: nothing of collx needs it",
+                what);
   }
 
   hwloc_topology_t all_ = nullptr;

@@ -2,16 +2,13 @@
 // What a process proves itself with: keys that are made of the job's secret, and the job's number.
 #pragma once
 
+#include "collx/core/fnv1a.hpp"
 #include "collx/net/mac.hpp"
 
 namespace collx::inline abi_1::net {
 
-// A number for a job's name (FNV-1a): it tells jobs apart, and is no secret.
-[[nodiscard]] inline std::uint64_t job_number(char const* name) noexcept {
-  std::uint64_t hash = 14695981039346656037ull;
-  for (; *name != '\0'; ++name) hash = (hash ^ static_cast<unsigned char>(*name)) * 1099511628211ull;
-  return hash;
-}
+// A number for a job's name: it tells jobs apart, and is no secret.
+[[nodiscard]] inline std::uint64_t job_number(char const* name) noexcept { return fnv1a_64(name); }
 
 // The keys of the two sides of a handshake, and the one that keys of connections come from, derived with HKDF
 // (RFC 5869) from the secret, which is not kept. They differ, so that nothing that one side said can be said

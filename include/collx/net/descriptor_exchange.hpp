@@ -11,12 +11,12 @@
 #include <cstddef>
 #include <span>
 
-#include <sys/random.h>
 #include <sys/un.h>
 
 #include "collx/core/array.hpp"
 #include "collx/core/error.hpp"
 #include "collx/net/descriptor_message.hpp"
+#include "collx/net/random_bytes.hpp"
 
 namespace collx::inline abi_1::net {
 
@@ -56,8 +56,9 @@ class descriptor_exchange {
   // `what`: for messages; stays where it is. Listens from here on. Throws error (system_failure).
   descriptor_exchange(char const* what, rank_t rank) : what_(what), rank_(rank) {
     mine_.process = getpid();
-    draw(&mine_.name, sizeof mine_.name);
-    draw(&mine_.secret, sizeof mine_.secret);
+    if (!random_bytes(std::as_writable_bytes(std::span(&mine_.name, 1))) ||
+        !random_bytes(std::as_writable_bytes(std::span(mine_.secret))))
+      throw_system("getrandom");
     sockaddr_un at;
     socklen_t const length = mine_.address(at);
     desk_.reset(a_socket());
@@ -109,9 +110,6 @@ class descriptor_exchange {
     owned_fd asked, served;  // this rank at its desk; and the peer at this one's, once it has its answer
   };
 
-  static void draw(void* to, std::size_t bytes) {
-    if (::getrandom(to, bytes, 0) != static_cast<ssize_t>(bytes)) throw_system("getrandom");
-  }
   [[nodiscard]] static int a_socket() {
     // Of messages, which arrive whole or not at all.
     int const fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the handshake needs of cryptography: codes and comparison from OpenSSL, random bytes from the kernel.
+// What the handshake needs of cryptography: codes and comparison from OpenSSL, and random bytes.
 #pragma once
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <sys/random.h>
 
 #include <span>
 
+#include "collx/net/random_bytes.hpp"
 #include "collx/net/secret.hpp"
 
 namespace collx::inline abi_1::net {
@@ -44,17 +44,6 @@ struct secret_digest : digest {
 // Takes the same time wherever the first difference is.
 [[nodiscard]] inline bool same(std::byte const* a, std::byte const* b, std::size_t bytes) noexcept {
   return CRYPTO_memcmp(a, b, bytes) == 0;
-}
-
-// Bytes that nobody can foresee, from the kernel: OpenSSL would spend half a millisecond on a generator of
-// its own. False if the system has none.
-[[nodiscard]] inline bool random_bytes(std::span<std::byte> out) noexcept {
-  for (std::size_t have = 0; have < out.size();) {
-    ssize_t const got = getrandom(out.data() + have, out.size() - have, 0);
-    if (got < 0 && errno != EINTR) return false;
-    if (got > 0) have += static_cast<std::size_t>(got);
-  }
-  return true;
 }
 
 }  // namespace collx::inline abi_1::net

@@ -21,12 +21,10 @@ enum class protection : std::uint32_t {
 // some must not believe to have it. Throws error (bad_argument).
 COLLX_COLD inline void refuse_tls(char const* transport) {
   if (!asks_for_tls()) return;
-  char text[200];
-  std::snprintf(text, sizeof text,
-                "transport::%s: COLLX_TLS is 1, but this transport encrypts nothing itself; unset it, or use "
-                "transport::tcp",
-                transport);
-  throw error(status::bad_argument, text);
+  throw_error(status::bad_argument,
+              "transport::%s: COLLX_TLS is 1, but this transport encrypts nothing itself; unset it, or use "
+              "transport::tcp",
+              transport);
 }
 
 // Encryption by a key that everybody can compute would only look like one. Throws error (bad_argument).

@@ -35,14 +35,11 @@ class secret {
   [[nodiscard]] COLLX_COLD static secret of(std::span<char const> bytes,
                                             char const* source = "the job's secret") {
     secret made;
-    if (bytes.size() < bytes_min || bytes.size() > bytes_max) {
-      char text[200];
-      std::snprintf(text, sizeof text,
-                    "%s has %s bytes than a secret may have; make one of 16 to 1024 random bytes: "
-                    "head -c 32 /dev/urandom | base64",
-                    source, bytes.size() < bytes_min ? "fewer" : "more");
-      throw error(status::bad_argument, text);
-    }
+    if (bytes.size() < bytes_min || bytes.size() > bytes_max)
+      throw_error(status::bad_argument,
+                  "%s has %s bytes than a secret may have; make one of 16 to 1024 random bytes: "
+                  "head -c 32 /dev/urandom | base64",
+                  source, bytes.size() < bytes_min ? "fewer" : "more");
     made.size_ = bytes.size();
     std::memcpy(made.bytes_, bytes.data(), bytes.size());
     return made;
@@ -92,9 +89,7 @@ class secret {
 
  private:
   [[noreturn]] COLLX_COLD static void refuse(char const* path, char const* why, char const* advice) {
-    char text[500];
-    std::snprintf(text, sizeof text, "COLLX_SECRET_FILE is \"%.200s\": %s; %s", path, why, advice);
-    throw error(status::bad_argument, text);
+    throw_error(status::bad_argument, "COLLX_SECRET_FILE is \"%.200s\": %s; %s", path, why, advice);
   }
 
   [[nodiscard]] static std::span<char const> without_end(std::span<char const> text) noexcept {

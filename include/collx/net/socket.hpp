@@ -40,10 +40,8 @@ struct socket_settings {
 
 // For set-up only: "what ADDRESS: why; advice".
 [[noreturn]] COLLX_COLD inline void throw_socket(char const* what, address const& where, char const* advice) {
-  char text[400];
-  std::snprintf(text, sizeof text, "%s %s: %s; %s", what, address_text(where).text, std::strerror(errno),
-                advice);
-  throw error(status::system_failure, text);
+  throw_error(status::system_failure, "%s %s: %s; %s", what, address_text(where).text, std::strerror(errno),
+              advice);
 }
 
 [[nodiscard]] inline bool set_option(int fd, int level, int option, int value) noexcept {

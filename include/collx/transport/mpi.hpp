@@ -19,11 +19,10 @@ struct place {
 
 COLLX_COLD inline void require(int code, char const* what) {
   if (code == MPI_SUCCESS) return;
-  char reason[MPI_MAX_ERROR_STRING + 1] = {}, text[MPI_MAX_ERROR_STRING + 80];
+  char reason[MPI_MAX_ERROR_STRING + 1] = {};
   int length = 0;
   (void)MPI_Error_string(code, reason, &length);
-  std::snprintf(text, sizeof text, "transport::mpi: %s failed: %s", what, reason);
-  throw error(status::system_failure, text);
+  throw_error(status::system_failure, "transport::mpi: %s failed: %s", what, reason);
 }
 
 COLLX_COLD inline void require_usable_mpi() {

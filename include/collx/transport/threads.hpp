@@ -20,12 +20,13 @@ class threads_world {
   static constexpr bool lends_memory = true;
   static constexpr bool is_open = true;
 
-  threads_world(rank_t size, settings const& chosen)
-      : settings_(chosen), layout_{size, chosen.staging_bytes}, blocks_(static_cast<std::size_t>(size)),
-        bells_(static_cast<std::size_t>(size)) {
+  // Throws error (out_of_memory).
+  threads_world(rank_t size, settings const& chosen) : threads_world(chosen, size) {
+    // It exists since the other constructor has ended: where a block cannot be had, it is destroyed.
     for (std::byte*& block : blocks_) block = map_zeroed(layout_.block_bytes());
     processors_.add_those_of_this_thread();
   }
+  threads_world(threads_world const&) = delete;
 
   [[nodiscard]] rank_t size() const noexcept { return layout_.size; }
   [[nodiscard]] settings const& chosen() const noexcept { return settings_; }
@@ -44,7 +45,10 @@ class threads_world {
   void deallocate(std::byte* p, std::size_t bytes) noexcept { unmap_zeroed(p, bytes); }
   [[nodiscard]] std::byte* allocate_block(std::size_t bytes) { return allocate(bytes); }
   void retire_block(mapped::farewell& last) noexcept {
-    retired_.add(last, [&](std::byte* block, std::size_t bytes) { deallocate(block, bytes); });
+    retired_.add(last, [&](std::byte* block, std::size_t bytes) {
+      all_have_left_ = all_have_left_ || block == blocks_[0];
+      deallocate(block, bytes);
+    });
   }
 
   [[nodiscard]] std::uint64_t address_of(void const* p, std::size_t) const noexcept {
@@ -68,9 +72,22 @@ class threads_world {
   [[nodiscard]] bool fenced() const noexcept { return fenced_; }
 
  private:
+  threads_world(settings const& chosen, rank_t size)
+      : settings_(chosen),
+        layout_{size, chosen.staging_bytes},
+        blocks_(static_cast<std::size_t>(size)),
+        bells_(static_cast<std::size_t>(size)) {}
+  // Blocks are given back when all ranks have left: none of them, if there is one that could not join.
+  COLLX_COLD ~threads_world() {
+    if (all_have_left_) return;
+    for (std::byte* const block : blocks_)
+      if (block != nullptr) deallocate(block, layout_.block_bytes());
+  }
+
   settings settings_;
   mapped::block_layout layout_;
   array<std::byte*> blocks_;  // each retired by the communicator that owns it
+  bool all_have_left_ = false;
   mapped::retired_blocks retired_;
   mapped::alarm alarm_;
   processor_set processors_;
@@ -91,8 +108,9 @@ struct threads {
   // transport itself, or a decorator of it.
   template <class As = threads>
   [[nodiscard]] static communicator<As> join(threads_world& world, rank_t rank) {
+    auto* const engine = As::membership::join_world(world, rank);
     world.keep();
-    return {&world, As::membership::join_world(world, rank)};
+    return {&world, engine};
   }
 };
 

@@ -14,11 +14,8 @@ namespace collx::inline abi_1::transport {
 [[nodiscard]] inline std::byte* map_zeroed(std::size_t bytes) {
   void* const p = mmap(nullptr, bytes == 0 ? 1 : bytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED) {
-    char text[160];
-    std::snprintf(text, sizeof text, "cannot map %zu bytes; free memory or pass a smaller count", bytes);
-    throw error(status::out_of_memory, text);
-  }
+  if (p == MAP_FAILED)
+    throw_error(status::out_of_memory, "cannot map %zu bytes; free memory or pass a smaller count", bytes);
   return static_cast<std::byte*>(p);
 }
 

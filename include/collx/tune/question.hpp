@@ -3,6 +3,7 @@
 // data, known when compiling or read from a file: the same types serve both.
 #pragma once
 
+#include "collx/core/fnv1a.hpp"
 #include "collx/core/memory_kind.hpp"
 #include "collx/core/types.hpp"
 
@@ -11,32 +12,22 @@ namespace collx::inline abi_1::tune {
 inline constexpr std::size_t any_bytes = static_cast<std::size_t>(-1);
 inline constexpr rank_t any_size = 0x7fffffff;
 
-// A short name that compares as a number (FNV-1a of its letters): names come from files and variables
-// and are looked up in every call. Longer ones than its room are shown cut, and compare whole.
+// A short name that compares as a number: names come from files and variables and are looked up in every
+// call. Longer ones than its room are shown cut, and compare whole.
 struct word {
   char text[64] = {};
   std::uint64_t number = 0;
 
   constexpr word() = default;
-  constexpr word(char const* name) : word(name, length_of(name)) {}  // NOLINT: reads as text in tables
+  constexpr word(char const* name) : word(name, __builtin_strlen(name)) {}  // NOLINT: reads as text in tables
   constexpr word(char const* name, std::size_t length) {
     if (length == 0) return;
-    number = 14695981039346656037ULL;
-    for (std::size_t i = 0; i < length; ++i) {
-      if (i + 1 < sizeof text) text[i] = name[i];
-      number = (number ^ static_cast<unsigned char>(name[i])) * 1099511628211ULL;
-    }
+    for (std::size_t i = 0; i < length && i + 1 < sizeof text; ++i) text[i] = name[i];
+    number = fnv1a_64(name, length);
   }
 
   [[nodiscard]] constexpr bool empty() const { return number == 0; }
   friend constexpr bool operator==(word const& a, word const& b) { return a.number == b.number; }
-
- private:
-  static constexpr std::size_t length_of(char const* name) {
-    std::size_t length = 0;
-    while (name[length] != '\0') ++length;
-    return length;
-  }
 };
 
 using abi_1::memory_kind;

@@ -9,10 +9,8 @@
 namespace collx::inline abi_1::transport::cuda_parts {
 
 [[noreturn]] COLLX_COLD inline void throw_cuda(cudaError_t code, char const* what, char const* advice) {
-  char text[400];
-  std::snprintf(text, sizeof text, "%s: CUDA says %s (%s); %s", what, cudaGetErrorName(code),
-                cudaGetErrorString(code), advice);
-  throw error(code == cudaErrorMemoryAllocation ? status::out_of_memory : status::system_failure, text);
+  throw_error(code == cudaErrorMemoryAllocation ? status::out_of_memory : status::system_failure,
+              "%s: CUDA says %s (%s); %s", what, cudaGetErrorName(code), cudaGetErrorString(code), advice);
 }
 
 inline void require(

@@ -161,11 +161,9 @@ class copy_engine {
   }
   static void require_driver(CUresult code) {
     if (code == CUDA_SUCCESS) return;
-    char text[160];
-    std::snprintf(text, sizeof text,
-                  "host-driven collective: a stream cannot wait at memory of the host (CUDA driver error %d)",
-                  static_cast<int>(code));
-    throw error(status::system_failure, text);
+    throw_error(status::system_failure,
+                "host-driven collective: a stream cannot wait at memory of the host (CUDA driver error %d)",
+                static_cast<int>(code));
   }
 
   int device_;

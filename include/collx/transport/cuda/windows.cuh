@@ -224,9 +224,7 @@ class window_mappings {
   }
 
   [[noreturn]] COLLX_COLD static void refuse(rank_t rank, rank_t peer, char const* what) {
-    char text[300];
-    std::snprintf(text, sizeof text, "gpu_communicator, rank %d: rank %d %s", rank, peer, what);
-    throw error(status::not_supported, text);
+    throw_error(status::not_supported, "gpu_communicator, rank %d: rank %d %s", rank, peer, what);
   }
 
   array<void*> opened_;  // by IPC handle

@@ -10,10 +10,8 @@ namespace collx::inline abi_1::transport::ucx_parts {
 
 COLLX_COLD inline void require(ucs_status_t code, char const* what, char const* advice) {
   if (code == UCS_OK) return;
-  char text[300];
-  std::snprintf(text, sizeof text, "transport::ucx: %s failed: %s; %s", what, ucs_status_string(code),
-                advice);
-  throw error(code == UCS_ERR_NO_MEMORY ? status::out_of_memory : status::system_failure, text);
+  throw_error(code == UCS_ERR_NO_MEMORY ? status::out_of_memory : status::system_failure,
+              "transport::ucx: %s failed: %s; %s", what, ucs_status_string(code), advice);
 }
 
 // Of what went wrong with a peer. A few codes say that UCX was set up wrongly; the others that the peer is

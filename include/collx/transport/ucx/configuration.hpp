@@ -59,15 +59,12 @@ class configuration {
   // UCX lets in whoever knows an address, and a connection says nothing of who opened it.
   void stay_home(rank_t ranks) {
     char const* const asked = std::getenv("UCX_NET_DEVICES");
-    if (ranks > 1 && asked != nullptr && std::strcmp(asked, "lo") != 0) {
-      char text[400];
-      std::snprintf(
-          text, sizeof text,
+    if (ranks > 1 && asked != nullptr && std::strcmp(asked, "lo") != 0)
+      throw_error(
+          status::bad_argument,
           "transport::ucx: UCX_NET_DEVICES is \"%.100s\", but this job has no secret, and without one "
           "nothing goes over a network; set COLLX_SECRET_FILE, or unset UCX_NET_DEVICES",
           asked);
-      throw error(status::bad_argument, text);
-    }
     require(ucp_config_modify(config_, "NET_DEVICES", "lo"), "ucp_config_modify", "set COLLX_SECRET_FILE");
   }
 

@@ -40,9 +40,7 @@ inline void throw_if_failed(report const& told, std::uint32_t const& stopped_by_
   }
   // Relaxed: nothing is read because of it.
   if (COLLX_LIKELY(device::load_relaxed(&stopped_by_host) == 0)) return;
-  char text[120];
-  std::snprintf(text, sizeof text, "gpu_communicator: abort() was called on rank %d; make a new group", rank);
-  throw error(status::aborted, text);
+  throw_error(status::aborted, "gpu_communicator: abort() was called on rank %d; make a new group", rank);
 }
 
 }  // namespace collx::inline abi_1::transport::windows
