@@ -53,10 +53,10 @@ inline void stream_bytes_min(std::size_t value) noexcept { detail::stream_thresh
 inline constexpr std::size_t line_bytes = 64;
 inline constexpr std::size_t spread_group_bytes = 4 * line_bytes;
 
-// So many neighbouring pages are copied at a time, a line of each in turn: the processor fetches ahead within
-// a page, so several have more of their lines under way. Four take 0.79 to 0.82 of the time of one after the
-// other, from 128 KiB to 32 MiB on both cores at once; two 0.87 to 0.90, eight no less than four; halves of
-// pages, or fetching ahead by instructions, gain nothing.
+// So many neighbouring pages are copied at a time, a line of each in turn, where a processor fetches ahead within
+// a page only: several have more of their lines under way. On an Intel Xeon four take 0.79 to 0.82 of the time of
+// one after the other, from 128 KiB to 32 MiB on both cores at once; two 0.87 to 0.90, eight no less than four;
+// halves of pages, or fetching ahead by instructions, gain nothing.
 inline constexpr std::size_t pages_at_a_time = 4, page_bytes = 4096;
 
 #if defined(COLLX_WIDE_VECTORS)
@@ -87,14 +87,16 @@ COLLX_WIDE_VECTORS inline void copy_streamed_pages(std::byte* to, std::byte cons
       stream_line(to + page * page_bytes + at, from + page * page_bytes + at);
 }
 
-COLLX_NEVER_INLINE inline void copy_streamed(std::byte* to, std::byte const* from,
-                                             std::size_t bytes) noexcept {
+// `helped`: several pages at a time.
+COLLX_NEVER_INLINE inline void copy_streamed(std::byte* to, std::byte const* from, std::size_t bytes,
+                                             bool helped) noexcept {
   std::size_t const head = (line_bytes - reinterpret_cast<std::uintptr_t>(to) % line_bytes) % line_bytes;
   std::size_t const lines = (bytes - head) / line_bytes * line_bytes;
   std::memcpy(to, from, head);
   std::size_t at = head;
-  for (; head + lines - at >= pages_at_a_time * page_bytes; at += pages_at_a_time * page_bytes)
-    copy_streamed_pages(to + at, from + at);
+  if (helped)
+    for (; head + lines - at >= pages_at_a_time * page_bytes; at += pages_at_a_time * page_bytes)
+      copy_streamed_pages(to + at, from + at);
   copy_streamed_lines(to + at, from + at, head + lines - at);
   std::memcpy(to + head + lines, from + head + lines, bytes - head - lines);
   fence_streams();
@@ -125,7 +127,8 @@ COLLX_NEVER_INLINE inline void spread_streamed(std::byte* const* to, std::int32_
 inline void copy(std::byte* to, std::byte const* from, std::size_t bytes, bool streamed) noexcept {
   if (bytes == 0) return;
 #if defined(COLLX_WIDE_VECTORS)
-  if (streamed && cpu::wide_vectors && bytes >= 16 * line_bytes) return copy_streamed(to, from, bytes);
+  if (streamed && cpu::wide_vectors && bytes >= 16 * line_bytes)
+    return copy_streamed(to, from, bytes, cpu::wants_help_fetching);
 #else
   (void)streamed;
 #endif

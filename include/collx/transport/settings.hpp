@@ -33,7 +33,7 @@ struct settings {
   double system_copy_cost_max = 3.3;
   // COLLX_HUGE_PAGES: 1: large symmetric buffers lie on huge pages where the system has them, and take their
   // memory when allocated; 0: all memory is taken in small pages, when touched (shm).
-  std::int32_t huge_pages = 0;
+  std::int32_t huge_pages = 1;
   static constexpr std::size_t by_processors = static_cast<std::size_t>(-1);
 
   // Address space, not memory: pages are taken when touched. The thread sanitizer shadows address
