@@ -213,9 +213,16 @@ TEST_CASE("a peer that is no rank does not become one on the way") {
 
 TEST_CASE("exchange: a peer that is killed is noticed, by those that wait for it to send or to read") {
   using faulty_shm = collx::transport::faulty<collx::transport::shm>;
-  for (std::uint64_t const at_send : {1u, 2u, 5u}) {
+  using collx::transport::fault_plan;
+  for (fault_plan plan : {fault_plan{.stop_at_send = 1},
+                          {.stop_at_send = 2},
+                          {.stop_at_send = 5},
+                          {.stop_at_consume = 1},
+                          {.stop_at_consume = 4}}) {
+    plan.kill_process = true;
     for (bool const started : {false, true}) {
-      CAPTURE(at_send);
+      CAPTURE(plan.stop_at_send);
+      CAPTURE(plan.stop_at_consume);
       CAPTURE(started);
       auto const codes = watched::on_processes<faulty_shm>(
           4,
@@ -229,8 +236,7 @@ TEST_CASE("exchange: a peer that is killed is noticed, by those that wait for it
             }
             // A rank may still be in here when another is through and told already.
             status outcome = collx::try_barrier(comm);
-            if (comm.rank() == 2)
-              comm.engine().endpoint().inject({.stop_at_send = at_send, .kill_process = true});
+            if (comm.rank() == 2) comm.engine().endpoint().inject(plan);
             for (int i = 0; i < 3 && outcome == status::ok; ++i)
               outcome = started ? ex.start().try_wait() : ex.try_run();
             collx::failure_report const& report = comm.failure();

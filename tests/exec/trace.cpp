@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the executor does on a mapped transport is what was proved: the recorded steps of each rank equal
-// those of the symbolic run, fragment by fragment. On a message transport: messages.cpp.
+// those of the symbolic run, fragment by fragment. On a message transport: messages.cpp. So is what short
+// calls do, message by message.
 // sanitizers: no, half a minute, for an executor that the matrices run under them
 #include <doctest/doctest.h>
 
 #include "collx/algo/all.hpp"
 #include "exec/traced.hpp"
+#include "exec/traced_short.hpp"
 #include "sample.hpp"
 #include "watched.hpp"
 
@@ -38,8 +40,53 @@ void run_on_threads(traced::entry const& called) {
   }
 }
 
+// Nothing, letters of one line, the longest ones, the shortest blocks that are staged, and the longest.
+constexpr std::size_t short_counts[] = {0, 1, 4, 5, 18, 19, 1024};
+static_assert(18 * sizeof(oracle::element) == traced::noting_endpoint::short_bytes);
+static_assert(1024 * sizeof(oracle::element) == collx::exec::short_staged_bytes);
+
+void run_shortly(traced::short_world& world, traced::short_entry const& what, rank_t size) {
+  for (rank_t const root : cases::roots(*what.called.collective, size))
+    for (std::size_t const count : short_counts)
+      for (bool const in_place : {false, true}) {
+        oracle::setting const how{size, count, in_place, root};
+        std::string const call = cases::describe(what.called.collective->name, what.called.algorithm, how);
+        CAPTURE(call);
+        world.run(what, how);
+      }
+}
+
+// Refused whatever a rank asks for, one after the other.
+void run_partly(traced::short_world& world, traced::short_entry const& what, rank_t size, std::size_t count) {
+  oracle::setting const how{size, count, false, 1};
+  std::string const call = cases::describe(what.called.collective->name, what.called.algorithm, how);
+  CAPTURE(call);
+  for (rank_t rank = 0; rank < size; ++rank)
+    for (int ask = 0;; ++ask) {
+      CAPTURE(rank);
+      CAPTURE(ask);
+      world.run(what, how, rank, ask);
+      if (world.at(rank).asks <= ask) break;
+    }
+}
+
 }  // namespace
 
 TEST_CASE("threads: the steps taken are those of the run that proves the schedule, for every fragment") {
   for (traced::entry const& each : traced::every_schedule<sample::algorithms>()) run_on_threads(each);
+}
+
+TEST_CASE("short calls: what is taken, combined, stored and sent is what the proof did, in its order") {
+  auto const all = traced::every_short_schedule<sample::algorithms>();
+  CHECK(all.size() >= 10);  // the direct ones
+  for (rank_t const size : {2, 3, 4, 5, 8}) {
+    traced::short_world world(size);
+    for (traced::short_entry const& each : all) {
+      if (!each.called.supports(size)) continue;
+      run_shortly(world, each, size);
+      if (size > 3) continue;
+      run_partly(world, each, size, 1);
+      run_partly(world, each, size, 19);
+    }
+  }
 }

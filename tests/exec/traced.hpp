@@ -47,17 +47,24 @@ struct entry {
 template <class Schedule>
 inline constexpr auto operator_of = oracle::operator_for<Schedule>();
 
+// `op`: stays where it is.
+template <class Algorithm, class Contract, class Schedule, class Op>
+entry entry_of(Op const& op) {
+  return {Algorithm::name,
+          &oracle::collective_of<Contract>,
+          &collx::detail::erased<Schedule>::of,
+          &collx::exec::erased_schedule_of<Schedule>,
+          &collx::exec::erased_contract_of<Contract>,
+          collx::exec::detail::combine_for<Contract, oracle::element, Op>(),
+          &op};
+}
+
 template <class Algorithms>
 std::vector<entry> every_schedule() {
   std::vector<entry> list;
   collx::for_each_schedule<Algorithms, collx::contract::all>(
       [&]<class Algorithm, class Contract, class Schedule>() {
-        auto const& op = operator_of<Schedule>;
-        using op_type = std::remove_cvref_t<decltype(op)>;
-        list.push_back({Algorithm::name, &oracle::collective_of<Contract>,
-                        &collx::detail::erased<Schedule>::of, &collx::exec::erased_schedule_of<Schedule>,
-                        &collx::exec::erased_contract_of<Contract>,
-                        collx::exec::detail::combine_for<Contract, oracle::element, op_type>(), &op});
+        list.push_back(entry_of<Algorithm, Contract, Schedule>(operator_of<Schedule>));
       });
   return list;
 }
@@ -73,6 +80,8 @@ class proof {
     return made;
   }
 
+  // In the order of that run.
+  [[nodiscard]] std::vector<event> const& steps() const { return steps_; }
   // Those of one rank, once for every fragment.
   [[nodiscard]] std::vector<event> of_rank(collx::problem where, std::size_t fragments) const {
     std::vector<event> all;

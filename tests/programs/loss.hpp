@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random programs in which a rank is lost: at one of its sends in whatever group, or between two calls. The
-// others end, long before their deadline, with an error that says in which call, and who was lost; what was
-// done before is right.
+// Random programs in which a rank is lost: at one of its sends in whatever group, with a message read and not
+// acknowledged, or between two calls. The others end, long before their deadline, with an error that says in
+// which call, and who was lost; what was done before is right.
 #pragma once
 
 #include <csignal>
@@ -22,13 +22,17 @@ struct loss {
     if (world.size == 1) world.size = 2;
     world.chosen.timeout_us = loss_deadline_us;
     victim = static_cast<rank_t>(random.below(static_cast<std::uint32_t>(world.size)));
-    if (one_in(random, 3)) at_step = static_cast<int>(random.below(static_cast<std::uint32_t>(world.steps)));
-    else at_send = 1 + random.below(1u << random.below(8));
+    if (one_in(random, 3)) {
+      at_step = static_cast<int>(random.below(static_cast<std::uint32_t>(world.steps)));
+    } else {
+      std::uint64_t const when = 1 + random.below(1u << random.below(8));
+      (one_in(random, 2) ? in_group.stop_at_consume : in_group.stop_at_send) = when;
+    }
   }
   world_of world;
   rank_t victim;
   int at_step = -1;
-  std::uint64_t at_send = 0;
+  collx::transport::fault_plan in_group{.kill_process = true};
 };
 
 // What is wrong with an error that is to say that the victim is gone; empty: nothing. `peer`: of the world.
@@ -49,9 +53,7 @@ int lose_or_be_told(loss const& how, std::uint64_t seed, arrivals& joined,
   joined.wait_for(how.world.size);
   meddling<collx::communicator<Transport>> meddles;
   if (comm.rank() == how.victim) {
-    meddles.joined = [&](auto& group) {
-      group.engine().endpoint().inject({.stop_at_send = how.at_send, .kill_process = true});
-    };
+    meddles.joined = [&](auto& group) { group.engine().endpoint().inject(how.in_group); };
     meddles.at_step = [&](int step) {
       if (step == how.at_step) std::raise(SIGKILL);
     };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank that goes quiet at one send after the other, on every schedule: nobody hangs, whoever needed
-// it gets an error, and whoever did not has the right result. And that faults replay from their seed.
+// A rank that goes quiet at one send after the other, and with one message after the other unacknowledged, on
+// every schedule: nobody hangs, whoever needed it gets an error, and whoever did not has the right result.
+// And that faults replay from their seed.
 // ctest: TIMEOUT 300
 #include "collx/transport/faulty.hpp"
 
@@ -19,6 +20,7 @@ namespace {
 
 using collx::rank_t;
 using collx::status;
+using collx::transport::fault_plan;
 using faulty_mailbox = collx::transport::faulty<collx::transport::mailbox>;
 using faulty_threads = collx::transport::faulty<collx::transport::threads>;
 
@@ -38,13 +40,13 @@ using entry = schedules::entry<forms::started, faulty_mailbox>;
 struct stopped_world {
   using request = collx::request<faulty_mailbox::endpoint>;
 
-  stopped_world(entry const& schedule, oracle::setting const& setting, rank_t victim, std::uint64_t at_send)
+  stopped_world(entry const& schedule, oracle::setting const& setting, rank_t victim, fault_plan const& when)
       : called(schedule),
         how(setting),
         quiet(victim),
-        ranks(setting.size, at_send, {.staging_bytes = cases::staging_bytes},
+        ranks(setting.size, when.stop_at_send + when.stop_at_consume, {.staging_bytes = cases::staging_bytes},
               static_cast<std::uint64_t>(schedule.depth(setting.size))) {
-    ranks[victim].engine().endpoint().inject({.stop_at_send = at_send});
+    ranks[victim].engine().endpoint().inject(when);
   }
 
   // Starts the collective everywhere and tests all ranks in turn until every request has ended.
@@ -110,16 +112,28 @@ struct stopped_world {
   bool stopped = false;
 };
 
-void stop_at_each_send(entry const& called, oracle::setting const& how, rank_t victim) {
-  std::string const what = called.describe(how);
-  CAPTURE(what);
-  CAPTURE(victim);
-  for (std::uint64_t at_send = 1;; ++at_send) {
-    CAPTURE(at_send);
-    stopped_world world(called, how, victim, at_send);
+// `point`: which of the plan's numbers says where it stops.
+void stop_at_each(std::uint64_t fault_plan::*point, entry const& called, oracle::setting const& how,
+                  rank_t victim) {
+  for (std::uint64_t n = 1;; ++n) {
+    CAPTURE(n);
+    fault_plan when;
+    when.*point = n;
+    stopped_world world(called, how, victim, when);
     world.run();
     CHECK((world.failed > 0) == world.stopped);
     if (!world.stopped) return;
+  }
+}
+
+void stop_at_each(entry const& called, oracle::setting const& how, rank_t victim) {
+  std::string const what = called.describe(how);
+  CAPTURE(what);
+  CAPTURE(victim);
+  for (bool const at_send : {true, false}) {
+    CAPTURE(at_send);
+    if (!at_send && how.size > 5) continue;  // what five ranks show, and sooner
+    stop_at_each(at_send ? &fault_plan::stop_at_send : &fault_plan::stop_at_consume, called, how, victim);
   }
 }
 
@@ -127,28 +141,31 @@ void stop_everywhere(entry const& called) {
   for (rank_t const size : {2, 3, 5, 8}) {
     if (!called.supports(size) || (sample::is_sample && size == 8)) continue;
     for (rank_t victim = 0; victim < size; ++victim)
-      stop_at_each_send(called, {size, 61, false, size / 2, 5}, victim);
+      stop_at_each(called, {size, 61, false, size / 2, 5}, victim);
     std::size_t const several_fragments = cases::large_count(*called.collective, size);
     if (size == 3)
-      for (rank_t const victim : {0, 1})
-        stop_at_each_send(called, {size, several_fragments, true, 1, 6}, victim);
+      for (rank_t const victim : {0, 1}) stop_at_each(called, {size, several_fragments, true, 1, 6}, victim);
   }
 }
 
 }  // namespace
 
-TEST_CASE("mailbox: a rank that stops at any of its sends leaves nobody hanging, whatever the schedule") {
+TEST_CASE(
+    "mailbox: a rank that stops at any send, or before any receipt, leaves nobody hanging, on any schedule") {
   for (auto const& each : schedules::all<forms::started, faulty_mailbox, sample::algorithms>())
     stop_everywhere(each);
 }
 
 TEST_CASE("threads: ranks that wait for a rank gone quiet are told who it is") {
-  // Up to the third of six sends every other rank still needs what comes later.
-  for (std::uint64_t at_send = 1; at_send <= 3; ++at_send) {
-    CAPTURE(at_send);
+  // Up to the third of six sends, and of as many messages that it takes, every other rank still needs what
+  // comes later.
+  for (std::uint64_t n = 0; n < 6; ++n) {
+    fault_plan const when =
+        n % 2 == 0 ? fault_plan{.stop_at_send = 1 + n / 2} : fault_plan{.stop_at_consume = 1 + n / 2};
+    CAPTURE(n);
     std::atomic<int> told{0};
     watched::on_threads<faulty_threads>(4, [&](collx::communicator<faulty_threads>& comm) {
-      if (comm.rank() == 2) comm.engine().endpoint().inject({.stop_at_send = at_send});
+      if (comm.rank() == 2) comm.engine().endpoint().inject(when);
       std::vector<int> values(1000, comm.rank());
       status const outcome = collx::try_all_reduce<collx::algo::ring>(comm, values);
       if (outcome != status::ok && comm.failure().code == outcome) ++told;

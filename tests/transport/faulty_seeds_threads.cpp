@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Seeds of bad weather between ranks that run at the same time: each draws late messages, late credits, a few
-// collectives in flight at once, and in every second seed a rank that stops for good at one of its sends.
+// collectives in flight at once, and in every second seed a rank that stops for good.
 // What goes wrong, and what is called, follows from the seed; who runs when does not. A failing seed is
 // printed; COLLX_SEED=number runs it alone, COLLX_SEEDS=count another number of them.
 // ctest: TIMEOUT 300

@@ -51,10 +51,16 @@ struct shared_records {
   record* all;
 };
 
+// The victim ends at its `at`-th send, or with its `at`-th message read and not acknowledged.
 struct killing {
   rank_t size, victim;
-  std::uint64_t at_send;
+  std::uint64_t at;
   std::size_t count;
+  bool at_send = true;
+
+  [[nodiscard]] collx::transport::fault_plan plan() const {
+    return {.stop_at_send = at_send ? at : 0, .stop_at_consume = at_send ? 0 : at, .kill_process = true};
+  }
 };
 
 // Calls the collective again and again until it fails, and writes down how.
@@ -89,8 +95,7 @@ void kill_and_check(killing const& how, char const* collective,
         records[comm.rank()].ready = true;
         for (rank_t r = 0; comm.rank() == how.victim && r < how.size; ++r)
           while (!records[r].ready) sched_yield();
-        if (comm.rank() == how.victim)
-          comm.engine().endpoint().inject({.stop_at_send = how.at_send, .kill_process = true});
+        if (comm.rank() == how.victim) comm.engine().endpoint().inject(how.plan());
         call_until_it_fails(comm, records[comm.rank()], call);
       },
       collx::transport::settings{.timeout_us = deadline_us, .staging_bytes = 64 * 1024});
@@ -114,6 +119,22 @@ void kill_and_check(killing const& how, char const* collective,
   }
 }
 
+// One rank after the other of an all_reduce that goes round a ring: at so many of its sends, one in `stride`,
+// and at half as many messages that it takes.
+template <class Started>
+void kill_at_each(std::uint64_t sends, std::uint64_t stride = 1) {
+  for (bool const at_send : {true, false})
+    for (std::uint64_t at = 1; at <= (at_send ? sends : sends / 2); at += stride) {
+      killing const how{4, static_cast<rank_t>(at % 4), at, 30'000, at_send};
+      CAPTURE(at);
+      CAPTURE(at_send);
+      kill_and_check<Started>(how, "all_reduce", [&](auto& comm) {
+        std::vector<int> values(how.count);
+        collx::all_reduce<collx::algo::ring>(comm, values);
+      });
+    }
+}
+
 // A schedule behind a pointer: what is checked is compiled once for all of them.
 template <class Transport>
 struct schedule_to_call {
@@ -129,27 +150,43 @@ void call(collx::communicator<Transport>& comm, killing const& how) {
   in.resize(how.count * static_cast<std::size_t>(how.size));
   out.resize(in.size());
   // A rank that never sends would not be killed: the victim must be the root of what comes from the
-  // root, and must not be that of what goes to it.
+  // root, and must not be that of what goes to it. Where it is to take messages, the other way round.
   rank_t const other = how.victim == 0 ? 1 : 0;
   bool const from_root = Contract::output({other, how.size, how.victim}).count != 0;
-  forms::call_with<forms::blocking<Algorithm>, Contract>(comm, from_root ? how.victim : other, how.count,
-                                                         std::span(in), std::span(out), collx::sum);
+  forms::call_with<forms::blocking<Algorithm>, Contract>(comm, from_root == how.at_send ? how.victim : other,
+                                                         how.count, std::span(in), std::span(out),
+                                                         collx::sum);
 }
 
-// Sizes, victims, sends and counts for one schedule.
+// In a scan the last rank never sends, and nobody waits for it; the first one takes nothing.
+[[nodiscard]] inline rank_t victim_in(oracle::collective const& what, rank_t size, std::uint64_t drawn,
+                                      bool at_send) {
+  bool const scans = what.from_all && what.contributors({0, size, 0}) != size;
+  if (!scans) return static_cast<rank_t>(drawn % static_cast<std::uint64_t>(size));
+  return at_send ? 0 : size - 1;
+}
+
+// Sizes, victims, sends, messages taken and counts for one schedule.
 template <class Started>
 void kill_in(schedule_to_call<typename Started::transport> const& called) {
   oracle::collective const& what = *called.collective;
   for (rank_t const size : {2, 3, 5}) {
     if (!called.supports(size) || (sample::is_sample && size == 5)) continue;
-    // A few elements, and several fragments; the first send, the second, and one further on.
-    for (auto const& [count, at_send] : {std::pair<std::size_t, std::uint64_t>{3, 1}, {3, 4}, {30'000, 2}}) {
-      // In a scan the last rank never sends, and nobody waits for it.
-      rank_t const senders = what.contributors({0, size, 0}) == size || !what.from_all ? size : 1;
-      killing const how{size, static_cast<rank_t>(at_send) % senders, at_send, count};
+    // A few elements, and several fragments; the first send, the second, and one further on. Of messages that
+    // it takes the first or the second, with three ranks.
+    struct moment {
+      std::size_t count;
+      std::uint64_t at;
+      bool at_send = true;
+    };
+    for (moment const& when : {moment{3, 1}, {3, 4}, {30'000, 2}, {3, 2, false}, {30'000, 1, false}}) {
+      if (!when.at_send && size != 3) continue;
+      killing const how{size, victim_in(what, size, when.at, when.at_send), when.at, when.count,
+                        when.at_send};
       CAPTURE(called.algorithm);
       CAPTURE(how.size);
       CAPTURE(how.victim);
+      CAPTURE(how.at);
       CAPTURE(how.at_send);
       CAPTURE(how.count);
       kill_and_check<Started>(how, what.name, [&](auto& comm) { called.call(comm, how); });
@@ -169,9 +206,9 @@ void kill_in_every_schedule() {
   for (auto const& each : all) kill_in<Started>(each);
 }
 
-// Ranks killed at a send of an all_reduce that the seed draws, with the number of ranks, their data and the
-// algorithm. A failing seed is printed; COLLX_SEED=number runs it alone, COLLX_SEEDS=count another number of
-// them.
+// Ranks killed at a send of an all_reduce that the seed draws, or at a message that they take, with the
+// number of ranks, their data and the algorithm. A failing seed is printed; COLLX_SEED=number runs it alone,
+// COLLX_SEEDS=count another number of them.
 template <class Started>
 void kill_from_seeds(std::uint64_t count, char const* program) {
   using transport = typename Started::transport;
@@ -182,11 +219,13 @@ void kill_from_seeds(std::uint64_t count, char const* program) {
   seeds::for_each_seed(count, program, [&](std::uint64_t seed) {
     collx::replayable_random random(seed);
     auto const size = static_cast<rank_t>(2 + random.below(5));
-    killing const how{size, static_cast<rank_t>(random.below(static_cast<std::uint32_t>(size))),
-                      1 + random.below(1u << random.below(8)), 1 + random.below(1u << random.below(17))};
+    killing how{size, static_cast<rank_t>(random.below(static_cast<std::uint32_t>(size))),
+                1 + random.below(1u << random.below(8)), 1 + random.below(1u << random.below(17))};
     auto* const drawn = algorithms[random.below(3)];
+    how.at_send = random.below(2) == 0;
     CAPTURE(how.size);
     CAPTURE(how.victim);
+    CAPTURE(how.at);
     CAPTURE(how.at_send);
     CAPTURE(how.count);
     kill_and_check<Started>(how, contract::name, [&](auto& comm) { drawn(comm, how); });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a seed draws: a world with late and reordered messages and late credits, collectives that are in
-// flight at once, and perhaps a rank that stops for good at one of its sends. Everything follows from the
-// seed.
+// flight at once, and perhaps a rank that stops for good, at one of its sends or with a message read and not
+// acknowledged. Everything follows from the seed.
 #pragma once
 
 #include <memory>
@@ -82,7 +82,9 @@ struct drawn {
     if (!somebody_stops) return;
     victim = static_cast<rank_t>(random.below(static_cast<std::uint32_t>(size)));
     // Mostly in the first collectives, sometimes never.
-    faults[static_cast<std::size_t>(victim)].stop_at_send = 1 + random.below(1u << random.below(7));
+    std::uint64_t const when = 1 + random.below(1u << random.below(7));
+    collx::transport::fault_plan& plan = faults[static_cast<std::size_t>(victim)];
+    (random.below(2) == 0 ? plan.stop_at_send : plan.stop_at_consume) = when;
   }
 
   // One collective with arguments from the seed. `depth_of_world`: of messages in flight.

@@ -367,26 +367,26 @@ TEST_CASE("single copy: nothing is written to a rank that has given up") {
   for (int const code : codes) CHECK(code == 0);
 }
 
-TEST_CASE("single copy: a rank killed at any of its sends, with payloads unread, is noticed") {
+TEST_CASE("single copy: a rank killed with payloads unread, or read and not acknowledged, is noticed") {
   using faulty_shm = collx::transport::faulty<shm>;
-  for (std::uint64_t at_send = 1; at_send <= 16; ++at_send) {
-    CAPTURE(at_send);
-    bool const posts = at_send > 10;
+  for (std::uint64_t round = 1; round <= 20; ++round) {
+    CAPTURE(round);
+    bool const at_send = round <= 16, posts = round > 10 && round <= 18;
+    rank_t const root = at_send && round % 2 == 1 ? 1 : 0;  // it takes nothing
+    collx::transport::fault_plan plan{.kill_process = true};
+    (at_send ? plan.stop_at_send : plan.stop_at_consume) = at_send ? round : round % 2 + 1;
     shared_with_forks<arrivals> through;
     auto const codes = watched::on_processes<faulty_shm>(
         3,
         [&](collx::communicator<faulty_shm>& comm) {
           wait_until_permitted(comm);
           through->come();
-          if (comm.rank() == 1) {
-            through->wait_for(3);  // nobody is to fail in that barrier
-            comm.engine().endpoint().inject({.stop_at_send = at_send, .kill_process = true});
-          }
+          if (comm.rank() == 1) through->wait_for(3);  // nobody is to fail in that barrier
+          if (comm.rank() == 1) comm.engine().endpoint().inject(plan);
           std::vector<int> in(3 * 60'000), out(3 * 60'000);
           for (;;) {
-            status const outcome =
-                posts ? collx::try_broadcast<collx::algo::push_pull>(comm, out, at_send % 2 == 1 ? 1 : 0)
-                      : collx::try_all_to_all<collx::algo::direct_one_shot>(comm, in, out);
+            status const outcome = posts ? collx::try_broadcast<collx::algo::push_pull>(comm, out, root)
+                                         : collx::try_all_to_all<collx::algo::direct_one_shot>(comm, in, out);
             if (outcome == status::ok) continue;
             bool const named = comm.failure().peer == 1;
             return named && (outcome == status::peer_lost || outcome == status::aborted) ? 0 : 1;

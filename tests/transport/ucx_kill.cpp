@@ -27,21 +27,10 @@ struct over_ucx {
 char const* const tcp = "tcp";
 char const* const any = nullptr;
 
-template <char const* const& Network>
-void kill_at_any_send() {
-  using communicator = collx::communicator<typename over_ucx<Network>::transport>;
-  for (std::uint64_t at_send = 1; at_send <= 12; ++at_send) {
-    killing const how{4, static_cast<rank_t>(at_send % 4), at_send, 30'000};
-    CAPTURE(at_send);
-    kill_and_check<over_ucx<Network>>(how, "all_reduce", [&](communicator& comm) {
-      std::vector<int> values(how.count);
-      collx::all_reduce<collx::algo::ring>(comm, values);
-    });
-  }
-}
-
 }  // namespace
 
-TEST_CASE("ucx over tcp: a rank killed at any of its sends is noticed") { kill_at_any_send<tcp>(); }
+TEST_CASE("ucx over tcp: a rank killed at any of its sends, or before any of its receipts, is noticed") {
+  kill_at_each<over_ucx<tcp>>(12);
+}
 
-TEST_CASE("ucx over shared memory: a rank killed at any of its sends is noticed") { kill_at_any_send<any>(); }
+TEST_CASE("ucx over shared memory: so is it there") { kill_at_each<over_ucx<any>>(8); }

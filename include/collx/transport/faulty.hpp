@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A decorator that makes any transport misbehave within its contract, from a seed: messages are
 // seen late and, between different peers and lanes, out of order; credits come late; a rank stops
-// for good at a chosen point. For tests: a seed replays what it did.
+// for good at a chosen send, or with a chosen message read and not acknowledged. For tests: a seed
+// replays what it did.
 #pragma once
 
 #include <signal.h>
@@ -19,6 +20,7 @@ struct fault_plan {
   std::uint32_t delay_polls_max = 0;   // a message is seen up to so many looks late
   std::uint32_t refuse_one_in = 0;  // one in so many credits is shown only when asked for again; at least 2
   std::uint64_t stop_at_send = 0;      // from its n-th send on this rank does nothing any more; 0: never
+  std::uint64_t stop_at_consume = 0;   // the same from the n-th message on that it is done with
   bool kill_process = false;           // it ends by SIGKILL then, instead of only going quiet
 };
 
@@ -56,7 +58,8 @@ class faulty_endpoint : public Endpoint {
 
   void consume(int lane, rank_t peer) noexcept {
     waits_[index(lane, peer)] = not_drawn;
-    Endpoint::consume(lane, peer);
+    if (plan_.stop_at_consume != 0 && ++consumed_ >= plan_.stop_at_consume) stop();
+    if (!stopped_) Endpoint::consume(lane, peer);
   }
 
   [[nodiscard]] bool can_send(int lane, rank_t peer) noexcept {
@@ -120,7 +123,7 @@ class faulty_endpoint : public Endpoint {
   array<std::uint32_t> waits_;
   array<bool> granted_;
   array<bool> ended_;  // peers that are known to be gone
-  std::uint64_t sends_ = 0, withheld_ = 0;
+  std::uint64_t sends_ = 0, consumed_ = 0, withheld_ = 0;
   bool stopped_ = false;
 };
 
