@@ -43,8 +43,9 @@ struct two_ends {
   std::vector<endpoint*> ends;
 };
 
-// Letters of one line that may be in flight.
-std::uint64_t letters_max(int lane) { return mapped::lines_taken_max(lane) + 1; }
+// Lines of an inbox in lane 0, and letters of one line that may be in flight.
+constexpr std::uint64_t inbox_lines = mapped::lines_in(0, 2);
+std::uint64_t letters_max(int lane) { return mapped::lines_taken_max(lane, mapped::lines_in(lane, 2)) + 1; }
 
 std::vector<std::byte> bytes_of(std::uint64_t seed, std::size_t count) {
   collx::replayable_random random(seed);
@@ -90,7 +91,7 @@ TEST_CASE("mapped: a letter says what its sender has consumed, read or not") {
   std::vector<std::byte> const payload(endpoint::short_bytes, std::byte{0x7f});
   for (std::size_t const bytes : {std::size_t{8}, payload.size()}) {
     std::uint64_t const letters =
-        bytes <= endpoint::inline_bytes ? letters_max(0) : mapped::lines_in(0) / mapped::longest_letter(0);
+        bytes <= endpoint::inline_bytes ? letters_max(0) : inbox_lines / mapped::longest_letter(0);
     two_ends pair;
     endpoint &busy = *pair.ends[0], &peer = *pair.ends[1];
     arrival what;
@@ -155,7 +156,7 @@ TEST_CASE(
     std::uint64_t ahead = 0, least = ~std::uint64_t{0};
     arrival what;
     // Whatever the place in the ring, and whatever was told of what has been read.
-    for (std::uint64_t i = 0; i < 3 * mapped::lines_in(0); ++i) {
+    for (std::uint64_t i = 0; i < 3 * inbox_lines; ++i) {
       for (; from.can_send(0, 1); ++ahead) from.send(0, 1, payload, bytes, handover::in_place);
       if (ahead < least) least = ahead;
       REQUIRE(to.arrived(0, 0, what));
@@ -195,7 +196,7 @@ TEST_CASE("mapped: payloads of every size that letters hold, whatever lay in the
   endpoint &from = *pair.ends[0], &to = *pair.ends[1];
   collx::replayable_random random(2);
   arrival what;
-  for (std::size_t round = 0; round < 3 * mapped::lines_in(0); ++round)
+  for (std::size_t round = 0; round < 3 * inbox_lines; ++round)
     for (std::size_t bytes = 0; bytes <= endpoint::short_bytes + 1; ++bytes) {
       std::vector<std::byte> const sent = bytes_of(random.next(), bytes);
       std::vector<std::byte> passing = sent;
@@ -218,9 +219,9 @@ TEST_CASE("mapped: a letter is not there before all of its lines are") {
       reinterpret_cast<mapped::further_line*>(pair.world.blocks()[1] + pair.world.layout().inbox(0, 0));
   std::byte const small{7};
   arrival what;
-  for (std::uint64_t number = 0; number < 4 * mapped::lines_in(0);) {
+  for (std::uint64_t number = 0; number < 4 * inbox_lines;) {
     // In every place of the ring, also where the letter goes on at its begin.
-    if (number % mapped::lines_in(0) == 0 && number != 0) {
+    if (number % inbox_lines == 0 && number != 0) {
       from.send(0, 1, &small, 1, handover::in_place);
       REQUIRE(to.arrived(0, 0, what));
       to.consume(0, 0);
@@ -231,8 +232,8 @@ TEST_CASE("mapped: a letter is not there before all of its lines are") {
     ++number;
     for (std::size_t late = 0; late < mapped::further_lines; ++late, ++number) {
       // What an earlier letter has left there.
-      std::uint64_t const before = number + 1 > mapped::lines_in(0) ? number + 1 - mapped::lines_in(0) : 0;
-      mapped::further_line& line = lines[number % mapped::lines_in(0)];
+      std::uint64_t const before = number + 1 > inbox_lines ? number + 1 - inbox_lines : 0;
+      mapped::further_line& line = lines[number % inbox_lines];
       REQUIRE(line.sequence.load() == number + 1);
       line.sequence.store(before);
       CHECK_FALSE(to.arrived(0, 0, what));

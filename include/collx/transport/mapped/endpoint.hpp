@@ -171,7 +171,8 @@ class endpoint {
     with.inbox.advance(lines);
     // The sender waits for its staging or its user's memory to be free. Of small letters it only
     // needs to know often enough never to run out of credit.
-    if (!with.owes_receipt && with.received - with.acknowledged < lines_per_receipt(lane)) return;
+    std::uint64_t const unsaid = with.received - with.acknowledged;
+    if (!with.owes_receipt && unsaid < lines_per_receipt(lane, with.inbox.lines())) return;
     with.acknowledged = with.received;
     // Release: everything read from the payload is read before the sender may overwrite it.
     with.receipts->consumed.store(with.received, std::memory_order_release);
@@ -186,8 +187,8 @@ class endpoint {
 
   [[nodiscard]] COLLX_ALWAYS_INLINE bool can_send(int lane, rank_t peer) noexcept {
     pair& to = at(lane, peer);
-    return COLLX_LIKELY(to.sent - to.known_consumed <= lines_taken_max(lane)) ||
-           acknowledged(to, to.sent - lines_taken_max(lane));
+    std::uint64_t const most = lines_taken_max(lane, to.outbox.lines());
+    return COLLX_LIKELY(to.sent - to.known_consumed <= most) || acknowledged(to, to.sent - most);
   }
 
   [[nodiscard]] bool reachable(std::byte const* payload, std::size_t bytes) const noexcept {
@@ -351,8 +352,8 @@ class endpoint {
     pair& with = at(lane, peer);
     std::byte* const theirs = blocks[peer];
     with.block = theirs;
-    with.inbox = ring_place(own_block_ + layout_.inbox(lane, peer), lane);
-    with.outbox = ring_place(theirs + layout_.inbox(lane, rank_), lane);
+    with.inbox = ring_place(own_block_ + layout_.inbox(lane, peer), lines_in(lane, layout_.size));
+    with.outbox = ring_place(theirs + layout_.inbox(lane, rank_), lines_in(lane, layout_.size));
     with.bell = &space_->bell(world_rank(peer));
     with.receipts = reinterpret_cast<acknowledgement*>(own_block_ + layout_.acknowledgement_of(lane, peer));
     with.returned =

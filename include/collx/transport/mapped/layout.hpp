@@ -23,23 +23,28 @@ inline constexpr std::size_t short_bytes = inline_bytes + further_lines * furthe
 
 // An inbox is a ring of lines, in which letters lie one behind the other. Schedules declare how many letters
 // they need in flight; the rest pays for acknowledging small letters in batches (an acknowledgement costs
-// both sides a cache miss). In lane 0 there is room for 16 letters of three lines, and so for three times as
-// many of one: a root is that far ahead, and ranks that share processors change places less often.
-[[nodiscard]] constexpr std::uint64_t lines_in(int lane) { return lane == 0 ? 48 : 16; }
-[[nodiscard]] constexpr std::uint64_t lines_per_receipt(int lane) { return lane == 0 ? 21 : 8; }
+// both sides a cache miss). In lane 0 there is room for 16 letters of three lines and more, up to some 200 KiB for
+// those of all ranks: a root is that far ahead, and ranks that share processors change places less often.
+[[nodiscard]] constexpr std::uint64_t lines_in(int lane, rank_t size) {
+  return lane != 0 ? 16 : size <= 16 ? 192 : size <= 32 ? 96 : 48;
+}
 [[nodiscard]] constexpr std::uint64_t longest_letter(int lane) { return lane == 0 ? 1 + further_lines : 1; }
-// Lines in flight with which one more letter may be sent, however long it is.
-[[nodiscard]] constexpr std::uint64_t lines_taken_max(int lane) {
-  return lines_in(lane) - longest_letter(lane);
+// Of an inbox of so many lines: those in flight with which one more letter may be sent, however long it is,
+[[nodiscard]] constexpr std::uint64_t lines_taken_max(int lane, std::uint64_t lines) {
+  return lines - longest_letter(lane);
+}
+// and those that are consumed before a receipt says so.
+[[nodiscard]] constexpr std::uint64_t lines_per_receipt(int lane, std::uint64_t lines) {
+  return lines / 2 - (longest_letter(lane) - 1);
 }
 // Letters of the longest kind that may be in flight before the first is acknowledged: as many lines as make
 // no receipt are perhaps read, and taken all the same.
-[[nodiscard]] constexpr std::uint64_t depth_of(int lane) {
-  return (lines_taken_max(lane) - (lines_per_receipt(lane) - 1)) / longest_letter(lane) + 1;
+[[nodiscard]] constexpr std::uint64_t depth_of(int lane, std::uint64_t lines) {
+  return (lines_taken_max(lane, lines) - (lines_per_receipt(lane, lines) - 1)) / longest_letter(lane) + 1;
 }
 // What a schedule may rely on.
-inline constexpr std::uint64_t depth = depth_of(1);
-static_assert(depth == 9 && depth_of(0) >= depth);
+inline constexpr std::uint64_t depth = depth_of(1, 16);
+static_assert(depth == 9 && depth_of(0, 48) >= depth && depth_of(0, 96) >= depth && depth_of(0, 192) >= depth);
 
 // What is to be combined with other data is fetched piece by piece: as much of each of that many ranks'
 // data as stays in a second-level cache together.
@@ -114,7 +119,8 @@ struct alignas(line_bytes) farewell {
 // Where things lie in the block of shared memory that one rank contributes to one communicator: at most
 // 4 MiB for 64 ranks with the settings' default.
 //
-//   block_bytes = 7 staging_bytes + landing_bytes + 6400 size, and less than two pages
+//   block_bytes = 7 staging_bytes + landing_bytes + m size, and less than two pages
+//   m = 15616 up to 16 ranks, 9472 up to 32, then 6400
 struct block_layout {
   rank_t size = 1;
   std::size_t staging_bytes = 0;  // what vectors are cut by; a multiple of the page
@@ -126,7 +132,7 @@ struct block_layout {
     return before * static_cast<std::size_t>(size) + static_cast<std::size_t>(sender) * mail_bytes(lane);
   }
   [[nodiscard]] constexpr std::size_t acknowledgement_of(int lane, rank_t sender) const {
-    return inbox(lane, sender) + lines_in(lane) * line_bytes;
+    return inbox(lane, sender) + lines_in(lane, size) * line_bytes;
   }
   [[nodiscard]] constexpr std::size_t end_of_use() const { return inbox(lane_count, 0); }
   [[nodiscard]] constexpr std::size_t presence() const { return end_of_use() + sizeof(farewell); }
@@ -146,8 +152,8 @@ struct block_layout {
   [[nodiscard]] constexpr std::size_t landing() const { return staging(lane_count); }
   [[nodiscard]] constexpr std::size_t block_bytes() const { return landing() + landing_bytes; }
   // Letters from one rank, and the receipts of letters to it.
-  [[nodiscard]] static constexpr std::size_t mail_bytes(int lane) {
-    return (lines_in(lane) + 1) * line_bytes;
+  [[nodiscard]] constexpr std::size_t mail_bytes(int lane) const {
+    return (lines_in(lane, size) + 1) * line_bytes;
   }
   // What is given back.
   [[nodiscard]] constexpr std::size_t bytes_taken() const {

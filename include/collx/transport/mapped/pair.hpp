@@ -15,11 +15,12 @@ namespace collx::inline abi_1::transport::mapped {
 class ring_place {
  public:
   ring_place() = default;
-  ring_place(std::byte* begin, int lane) noexcept
-      : at_(reinterpret_cast<letter*>(begin)), end_(at_ + lines_in(lane)), lines_(lines_in(lane)) {}
+  ring_place(std::byte* begin, std::uint64_t lines) noexcept
+      : at_(reinterpret_cast<letter*>(begin)), end_(at_ + lines), lines_(lines) {}
 
   [[nodiscard]] COLLX_ALWAYS_INLINE letter& operator*() const noexcept { return *at_; }
   [[nodiscard]] COLLX_ALWAYS_INLINE letter* operator->() const noexcept { return at_; }
+  [[nodiscard]] COLLX_ALWAYS_INLINE std::uint64_t lines() const noexcept { return lines_; }
   [[nodiscard]] further_line& further() const noexcept { return *reinterpret_cast<further_line*>(at_); }
 
   COLLX_ALWAYS_INLINE void advance(std::uint64_t lines = 1) noexcept {
