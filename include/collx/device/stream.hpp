@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "collx/device/cache_hint.hpp"
 #include "collx/device/cpu.hpp"
 
 namespace collx::inline abi_1::device {
@@ -123,12 +124,38 @@ COLLX_NEVER_INLINE inline void spread_streamed(std::byte* const* to, std::int32_
 }
 #endif
 
+#if defined(COLLX_WIDE_VECTORS)
+// Some C libraries have the processor copy strings from 4 KiB on (2.36 of GNU's does on AMD), which for what
+// stays in the caches takes up to twice as long as lines do (docs/decisions.md). Below 2 KiB there is nothing to
+// gain.
+inline constexpr std::size_t lines_bytes_min = 2048, lines_bytes_max = 8192;
+// From here on lines are fetched for writing so far ahead: a peer has read them, and may be far away.
+inline constexpr std::size_t lines_fetched_bytes_min = 4096 + line_bytes;
+inline constexpr std::size_t fetched_ahead_bytes = 24 * line_bytes;
+
+COLLX_WIDE_VECTORS COLLX_NEVER_INLINE inline void copy_lines(std::byte* to, std::byte const* from,
+                                                             std::size_t bytes) noexcept {
+  std::size_t const whole = bytes / line_bytes * line_bytes;
+  std::size_t const fetched = whole >= lines_fetched_bytes_min ? whole - fetched_ahead_bytes : 0;
+  for (std::size_t at = 0; at < whole; at += line_bytes) {
+    line_vector value;
+    std::memcpy(&value, from + at, sizeof value);
+    if (at < fetched) prefetch_exclusive(to + at + fetched_ahead_bytes, 1);
+    // Not left to the compiler, which would make a call of memcpy of the loop.
+    asm volatile("vmovdqu64 %1, %0" : "=m"(*reinterpret_cast<line_vector*>(to + at)) : "v"(value));
+  }
+  std::memcpy(to + whole, from + whole, bytes - whole);
+}
+#endif
+
 // memcpy, past the caches if `streamed` and the processor can.
 inline void copy(std::byte* to, std::byte const* from, std::size_t bytes, bool streamed) noexcept {
   if (bytes == 0) return;
 #if defined(COLLX_WIDE_VECTORS)
   if (streamed && cpu::wide_vectors && bytes >= 16 * line_bytes)
     return copy_streamed(to, from, bytes, cpu::wants_help_fetching);
+  if (bytes - lines_bytes_min <= lines_bytes_max - lines_bytes_min && cpu::wide_vectors)
+    return copy_lines(to, from, bytes);
 #else
   (void)streamed;
 #endif
