@@ -5,7 +5,10 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <new>
+
+#include <malloc.h>
 
 namespace scarce_memory {
 
@@ -33,7 +36,9 @@ __attribute__((noinline)) inline void* take(std::size_t bytes, std::size_t align
   return p;
 }
 __attribute__((noinline)) inline void give(void* p) noexcept {
-  if (p != nullptr) in_use.fetch_sub(1, std::memory_order_relaxed);
+  if (p == nullptr) return;
+  in_use.fetch_sub(1, std::memory_order_relaxed);
+  std::memset(p, 0xa5, malloc_usable_size(p));  // who still refers to it shall not find what was there
   std::free(p);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// No memory is allocated or freed on the data path of message transports, mailbox and TCP: by blocking calls,
-// by started requests, and by calls that were set up once (persistent). Mapped transports: allocation.cpp.
+// No memory is allocated or freed on the data path of message transports, mailbox, TCP and composite: by
+// blocking calls, by started requests, and by calls that were set up once (persistent). Mapped transports:
+// allocation.cpp; MPI and UCX: transport/matched_scenarios.hpp.
 // sanitizers: no, they replace operator new themselves
 // component: tcp
 // compiled: apart, it replaces operator new
@@ -13,6 +14,7 @@
 #include "collx/collective/exchange.hpp"
 #include "collx/collective/persistent.hpp"
 #include "exec/counted_calls.hpp"
+#include "transport/pretended_hosts.hpp"
 #include "watched_tcp.hpp"
 
 namespace {
@@ -26,11 +28,12 @@ using algorithms =
     collx::type_list<collx::algo::direct_one_shot, collx::algo::knomial_tree<4>, collx::algo::pat,
                      collx::algo::recursive_halving_doubling, collx::algo::ring>;
 
-template <class T>
-void count_calls(collx::communicator<tcp>& comm, std::vector<T>& in, std::vector<T>& out) {
+template <class Algorithms, class Transport>
+void count_calls(collx::communicator<Transport>& comm) {
+  std::vector<oracle::element> in(2 * static_cast<std::size_t>(comm.size()) * 10'007), out(in.size());
   // Connections are made, and remembered, when they are needed first.
   collx::all_to_all(comm, in, out);
-  count_every_schedule<algorithms>(comm, std::span(in), std::span(out));
+  count_every_schedule<Algorithms>(comm, std::span(in), std::span(out));
   // What is set up may allocate; what is started may not, be it the library's choice or not.
   auto const half = std::span(in).first(in.size() / 2);
   auto chosen = collx::persistent::all_reduce(comm, half, oracle::add);
@@ -62,16 +65,23 @@ TEST_CASE("tcp: no allocation on the data path, of blocking, started and persist
     for (rank_t const size : {2, 3, 4}) {
       CAPTURE(size);
       auto const codes = watched::on_tcp_processes(
-          size,
-          [](collx::communicator<tcp>& comm) {
-            std::vector<oracle::element> in(2 * static_cast<std::size_t>(comm.size()) * 10'007),
-                out(in.size());
-            count_calls(comm, in, out);
-          },
-          chosen);
+          size, [](collx::communicator<tcp>& comm) { count_calls<algorithms>(comm); }, chosen);
       for (int const code : codes) CHECK(code == 0);
     }
   }
+}
+
+TEST_CASE("composite: no allocation on the data path, of blocking, started and persistent calls") {
+  using transport = pretended::shm_and_tcp;
+  collx::transport::tcp_settings chosen;
+  chosen.common = {.staging_bytes = cases::staging_bytes, .heap_bytes = std::size_t{1} << 20};
+  auto const codes = pretended::on_hosts(
+      {1, 1, 2},
+      [](collx::communicator<transport>& comm) {
+        count_calls<collx::type_list<collx::algo::direct_one_shot, collx::algo::ring>>(comm);
+      },
+      chosen);
+  for (int const code : codes) CHECK(code == 0);
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "collx/bootstrap/mpi.hpp"
+#include "scarce_memory.hpp"
 #include "transport/matched_scenarios.hpp"
 #include "watched.hpp"
 
@@ -17,6 +18,26 @@ using world_type = collx::communicator<mpi>;
 static_assert(collx::transport::endpoint<mpi::endpoint>);
 static_assert(collx::transport::endpoint<collx::transport::faulty<mpi>::endpoint>);
 static_assert(!mpi::endpoint::is_mapped && mpi::endpoint::lane_count >= 3);
+
+namespace {
+
+int duplicates = 0;  // and other communicators made of those of MPI, that are not freed
+
+}  // namespace
+
+// Calls of MPI come by here: its profiling interface.
+int MPI_Comm_dup(MPI_Comm given, MPI_Comm* made) {
+  ++duplicates;
+  return PMPI_Comm_dup(given, made);
+}
+int MPI_Comm_split_type(MPI_Comm given, int type, int key, MPI_Info info, MPI_Comm* made) {
+  ++duplicates;
+  return PMPI_Comm_split_type(given, type, key, info, made);
+}
+int MPI_Comm_free(MPI_Comm* which) {
+  --duplicates;
+  return PMPI_Comm_free(which);
+}
 
 namespace {
 
@@ -33,6 +54,35 @@ void different_settings() {
     how = failure.code();
   }
   require(how == status::bad_argument, "different sizes of staging are not refused");
+  require(duplicates == 1, "a communicator of MPI is left");  // that of the world there is
+}
+
+// Each allocation of rank 1 fails once as ranks join: then none has joined, and nothing is left behind.
+void no_memory_to_join(world_type& world) {
+  int const kept = duplicates;
+  bool enough = false;
+  int allocations = 0;
+  for (; !enough; ++allocations) {
+    require(allocations < 1000, "no end");
+    status how = status::ok;
+    long const taken = scarce_memory::in_use;
+    try {
+      scarce_memory::allowance const few(world.rank() == 1 ? allocations : -1);
+      (void)mpi::join(MPI_COMM_WORLD);
+    } catch (collx::error const& failure) {
+      how = failure.code();
+      require(std::string_view(failure.what()).find(": rank 1 has no memory") != std::string_view::npos,
+              failure.what());
+    }
+    require(how == status::ok || how == status::out_of_memory, "refused for something else");
+    require(scarce_memory::in_use == taken, "not all memory is given back");
+    require(duplicates == kept, "a communicator of MPI is left");
+    enough = how == status::ok;
+    int said = enough ? 1 : -1;
+    collx::all_reduce(world, std::span(&said, 1), collx::sum);
+    require(said == (enough ? world.size() : -world.size()), "some have joined, and others have not");
+  }
+  require(allocations > 10, "memory was never scarce");
 }
 
 // What the environment asks for is refused, not left out.
@@ -55,8 +105,10 @@ int run(std::string_view scenario) {
         scenario == "matrix" ? mpi::join(MPI_COMM_WORLD, small_staging()) : collx::connect<mpi>();
     watched::rank_of_process const here(world);
     auto const join = [] { return mpi::join(MPI_COMM_WORLD); };
-    if (scenario == "matrix") matrix(world);
-    else if (scenario == "groups") different_settings(), encryption(), groups(world);
+    if (scenario == "matrix") {
+      matrix(world);
+      if (world.size() == 2) no_memory_to_join(world);  // a processor each: they join some thirty times
+    } else if (scenario == "groups") different_settings(), encryption(), groups(world);
     else if (scenario == "mismatch") mismatch(world, join);
     else if (scenario == "aborted") aborted(world, join);
     else throw std::runtime_error("no such scenario");

@@ -32,6 +32,7 @@ inline constexpr std::uint64_t noticed_within_us = deadline_us / 2;
 struct record {
   std::atomic<bool> ready{false};
   bool failed = false;
+  std::uint64_t ended_well = 0;  // calls before
   std::uint64_t took_us = 0;
   collx::failure_report report;
   char text[640] = {};
@@ -70,6 +71,7 @@ void call_until_it_fails(collx::communicator<Transport>& comm, record& out, Call
     std::uint64_t const before = collx::now_us();
     try {
       call(comm);
+      ++out.ended_well;
     } catch (collx::error const& failure) {
       out.took_us = collx::now_us() - before;
       out.report = failure.report();
@@ -81,10 +83,11 @@ void call_until_it_fails(collx::communicator<Transport>& comm, record& out, Call
 }
 
 // `Started`: says by which transport, and run(size, rank_main, timeout_us) runs ranks as processes,
-// under a watchdog.
+// under a watchdog. `call` makes so many `collectives`.
 template <class Started>
 void kill_and_check(killing const& how, char const* collective,
-                    std::function<void(collx::communicator<typename Started::transport>&)> const& call) {
+                    std::function<void(collx::communicator<typename Started::transport>&)> const& call,
+                    std::uint64_t collectives = 1) {
   static shared_records records;
   records.clear();
   auto const codes = Started::run(
@@ -113,6 +116,9 @@ void kill_and_check(killing const& how, char const* collective,
     CHECK((seen.report.code == status::peer_lost || seen.report.code == status::aborted));
     CHECK(std::strstr(seen.text, collective) != nullptr);
     CHECK(text.find("#" + std::to_string(seen.report.sequence) + " ") != std::string::npos);
+    std::uint64_t const first = 1 + seen.ended_well * collectives;  // the barrier was number 0
+    CHECK(seen.report.sequence >= first);
+    CHECK(seen.report.sequence < first + collectives);
     CHECK(seen.report.peer == how.victim);
     CHECK(text.find("peer " + std::to_string(how.victim)) != std::string::npos);
     CHECK(seen.took_us < noticed_within_us);

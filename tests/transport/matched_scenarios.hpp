@@ -5,12 +5,16 @@
 
 #include "collective/each_rank.hpp"
 #include "collx/collective/all_reduce.hpp"
+#include "collx/collective/barrier.hpp"
+#include "collx/collective/broadcast.hpp"
+#include "collx/collective/persistent.hpp"
 #include "collx/collective/send_receive.hpp"
 #include "collx/collective/split.hpp"
 #include "collx/transport/faulty.hpp"
 #include "collx/transport/settings.hpp"
 #include "require.hpp"
 #include "sample.hpp"
+#include "scarce_memory.hpp"
 
 namespace matched_scenarios {
 
@@ -50,11 +54,31 @@ void stream_one_way(collx::communicator<Transport>& world) {
     }
 }
 
+// From the first call on: in a program whose operator new is that of scarce_memory.hpp, which ends it here.
+template <class Transport>
+void allocates_nothing(collx::communicator<Transport>& world) {
+  std::vector<double> in(30'000, 1.0), out(in.size());
+  auto again = collx::persistent::all_reduce(world, in, out, collx::sum);
+  collx::barrier(world);
+  scarce_memory::allowance const none(0);
+  for (std::size_t const count : {std::size_t{1}, std::size_t{300}, in.size()})
+    for (int round = 0; round < 3; ++round) {
+      auto const given = std::span<double const>(in).first(count);
+      collx::all_reduce(world, given, std::span(out).first(count), collx::sum);
+      auto started = collx::start::all_reduce(world, given, std::span(out).first(count), collx::sum);
+      collx::broadcast(world, std::span(in).first(count), 1);
+      started.wait();
+      again.start();
+      again.wait();
+    }
+}
+
 // Halves, and pairs across them, all in flight at once; and more of them one after the other than have
 // numbers.
 template <class Transport>
 void groups(collx::communicator<Transport>& world) {
   stream_one_way(world);
+  allocates_nothing(world);
   auto half = world.split(world.rank() / 2, 0);
   auto across = world.split(world.rank() % 2, -world.rank());
   require(across.rank() == (world.rank() < 2 ? 1 : 0), "the key does not order ranks");

@@ -51,7 +51,7 @@ TEST_CASE("shm: a rank killed while requests are in flight is noticed by wait an
       killing const how{3, 1, at, 1000, at_send};
       CAPTURE(at);
       CAPTURE(at_send);
-      kill_and_check<over_shm>(how, "all_reduce", [&](communicator& comm) {
+      auto const three = [&](communicator& comm) {
         std::vector<int> a(how.count), b(how.count), c(how.count);
         auto first = collx::start::all_reduce<collx::algo::ring>(comm, a);
         auto second = collx::start::all_reduce<collx::algo::direct_two_shot>(comm, b);
@@ -59,7 +59,8 @@ TEST_CASE("shm: a rank killed while requests are in flight is noticed by wait an
         while (!third.test()) sched_yield();
         first.wait();
         second.wait();
-      });
+      };
+      kill_and_check<over_shm>(how, "all_reduce", three, 3);
     }
 }
 

@@ -29,18 +29,33 @@ class folder {
   std::string path_;
 };
 
+inline int meetings = 0;  // that this rank has come to, whatever for
+
 // In a rank's process: another communicator of all ranks. `As`: ucx, or a decorator of it.
 template <class As>
 collx::communicator<As> join(folder const& where, rank_t rank, rank_t size,
                              collx::transport::settings const& chosen) {
-  static int count = 0;
   setenv("RANK", std::to_string(rank).c_str(), 1);
   setenv("WORLD_SIZE", std::to_string(size).c_str(), 1);
-  setenv("COLLX_RENDEZVOUS", ("file:" + where.path() + "/meet" + std::to_string(++count)).c_str(), 1);
+  setenv("COLLX_RENDEZVOUS", ("file:" + where.path() + "/meet" + std::to_string(++meetings)).c_str(), 1);
   return collx::bootstrap::start_of<collx::transport::ucx>::connect_as<As>(chosen);
 }
 
-// Each rank calls rank_main(communicator&, join) under a watchdog, where join(settings) gives it another.
+// Gives a rank another communicator of all ranks: join(settings), or join.as<Decorator>(settings).
+template <class As>
+struct joining {
+  folder const& where;
+  rank_t rank, size;
+  collx::communicator<As> operator()(collx::transport::settings const& how) const {
+    return join<As>(where, rank, size, how);
+  }
+  template <class Other>
+  collx::communicator<Other> as(collx::transport::settings const& how) const {
+    return join<Other>(where, rank, size, how);
+  }
+};
+
+// Each rank calls rank_main(communicator&, joining) under a watchdog.
 template <class As, class RankMain>
 collx::bootstrap::exit_codes run(rank_t size, RankMain const& rank_main,
                                  collx::transport::settings const& chosen) {
@@ -48,9 +63,7 @@ collx::bootstrap::exit_codes run(rank_t size, RankMain const& rank_main,
   watched::limit_of_parent const limit;
   auto const main_of = [&](collx::communicator<As>& world) {
     watched::rank_of_process const here(world);
-    return rank_main(world, [&, rank = world.rank()](collx::transport::settings const& how) {
-      return join<As>(where, rank, size, how);
-    });
+    return rank_main(world, joining<As>{where, world.rank(), size});
   };
   return collx::bootstrap::detail::fork_ranks(
       size, [&](rank_t rank) { return join<As>(where, rank, size, chosen); }, main_of, [] {});

@@ -2,11 +2,14 @@
 // A test of transport::ucx: ucx_ranks SCENARIO RANKS starts so many processes. Ends with 0 if all was as it
 // should be in each.
 #include <cstdio>
+#include <new>
 #include <string_view>
 
 #include <signal.h>
 
+#include "scarce_memory.hpp"
 #include "transport/matched_scenarios.hpp"
+#include "transport/unable.hpp"
 #include "ucx/start.hpp"
 
 using collx::rank_t;
@@ -48,6 +51,33 @@ void refused(Join const& join, char const* variable, char const* value, std::str
   }
   require(how == status::bad_argument, variable);
   unsetenv(variable);
+}
+
+// Rank 1 has no memory for its part, and lives on: it gives back what it had taken, and the others are told.
+template <class Join>
+void no_memory_to_join(collx::communicator<ucx>& world, Join const& join) {
+  settings chosen = settings::from_environment();
+  chosen.timeout_us = long_us;
+  bool heard = false;
+  if (world.rank() == 1) {
+    bool refused = false;
+    long const taken = scarce_memory::in_use;
+    try {
+      (void)join.template as<unable<ucx>>(chosen);
+    } catch (std::bad_alloc const&) {
+      refused = true;
+    }
+    require(refused, "it has joined");
+    require(scarce_memory::in_use == taken, "not all is given back");
+  } else {
+    collx::communicator<ucx> one = join(chosen);
+    std::uint64_t const begun_us = collx::now_us();
+    status const how = collx::try_barrier(one);
+    require(how == status::aborted || how == status::peer_lost, "a rank that has not joined is not noticed");
+    require(collx::now_us() - begun_us < long_us / 2, "it is noticed by the deadline only");
+    heard = how == status::aborted && one.failure().reported_by == 1;
+  }
+  require_heard(world, heard, "nobody heard that rank 1 has not joined");
 }
 
 // Who has done its part may end its communicator while others are not there yet.
@@ -146,8 +176,11 @@ template <class Join>
 void perform(std::string_view scenario, collx::communicator<ucx>& world, Join const& join_with) {
   auto const join = [&] { return join_with(settings::from_environment()); };
   if (scenario == "matrix") matrix(world);
-  else if (scenario == "groups") different_settings(world.rank(), join_with), groups(world);
-  else if (scenario == "mismatch") mismatch(world, join);
+  else if (scenario == "groups") {
+    different_settings(world.rank(), join_with);
+    no_memory_to_join(world, join_with);
+    groups(world);
+  } else if (scenario == "mismatch") mismatch(world, join);
   else if (scenario == "aborted") aborted(world, join);
   else if (scenario == "no_secret") {
     refused(join_with, "UCX_NET_DEVICES", "eth0", "COLLX_SECRET_FILE");

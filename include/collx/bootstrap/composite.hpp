@@ -36,6 +36,7 @@ struct start_of<transport::composite<transport::shm, transport::tcp>> {
     try {
       far = start_of<transport::tcp>::join_far(all, here, sized);
     } catch (...) {
+      near->abort(status::aborted, all.rank, no_rank);  // ranks of this host must not wait for this one
       near->drop();
       throw;
     }

@@ -12,19 +12,18 @@ class mailbox_ranks {
  public:
   mailbox_ranks(rank_t size, std::uint64_t seed, transport::settings const& chosen = {},
                 std::uint64_t depth = 2)
-      : world_(new transport::mailbox_world(size, seed, chosen, depth)),
-        members_(static_cast<std::size_t>(size)) {
-    auto* const everybody = world_->open(size);
-    for (rank_t r = 0; r < size; ++r) {
-      world_->keep();
-      members_[static_cast<std::size_t>(r)] =
-          new communicator<Transport>(world_, Transport::membership::join_world(*world_, *everybody, r));
-    }
+      : mailbox_ranks() {
+    // It exists since the other constructor has ended: where memory ends, it is destroyed.
+    world_ = new transport::mailbox_world(size, seed, chosen, depth);
+    members_ = array<communicator<Transport>*>(static_cast<std::size_t>(size));
+    auto& everybody = *world_->open(size);
+    for (rank_t r = 0; r < size; ++r)
+      members_[static_cast<std::size_t>(r)] = new communicator<Transport>(join(everybody, r));
   }
   mailbox_ranks(mailbox_ranks const&) = delete;
   ~mailbox_ranks() {
     for (communicator<Transport>* member : members_) delete member;
-    world_->drop();
+    if (world_ != nullptr) world_->drop();
   }
 
   [[nodiscard]] communicator<Transport>& operator[](rank_t rank) noexcept {
@@ -52,7 +51,15 @@ class mailbox_ranks {
   }
 
  private:
-  transport::mailbox_world* world_;
+  mailbox_ranks() = default;
+
+  [[nodiscard]] communicator<Transport> join(transport::mailbox_detail::group& everybody, rank_t rank) {
+    auto* const engine = Transport::membership::join_world(*world_, everybody, rank);
+    world_->keep();
+    return {world_, engine};
+  }
+
+  transport::mailbox_world* world_ = nullptr;
   array<communicator<Transport>*> members_;
 };
 

@@ -54,10 +54,10 @@ inline void stream_bytes_min(std::size_t value) noexcept { detail::stream_thresh
 inline constexpr std::size_t line_bytes = 64;
 inline constexpr std::size_t spread_group_bytes = 4 * line_bytes;
 
-// So many neighbouring pages are copied at a time, a line of each in turn, where a processor fetches ahead within
-// a page only: several have more of their lines under way. On an Intel Xeon four take 0.79 to 0.82 of the time of
-// one after the other, from 128 KiB to 32 MiB on both cores at once; two 0.87 to 0.90, eight no less than four;
-// halves of pages, or fetching ahead by instructions, gain nothing.
+// So many neighbouring pages are copied at a time, a line of each in turn, where a processor fetches ahead
+// within a page only: several have more of their lines under way. On an Intel Xeon four take 0.79 to 0.82 of
+// the time of one after the other, from 128 KiB to 32 MiB on both cores at once; two 0.87 to 0.90, eight no
+// less than four; halves of pages, or fetching ahead by instructions, gain nothing.
 inline constexpr std::size_t pages_at_a_time = 4, page_bytes = 4096;
 
 #if defined(COLLX_WIDE_VECTORS)

@@ -29,6 +29,8 @@ class engine {
   COLLX_COLD explicit engine(std::uint64_t timeout_us, exec::wakefulness awake, Arguments&&... arguments)
       : endpoint_(static_cast<Arguments&&>(arguments)...), timeout_us_(timeout_us), awake_(awake) {
     for (workspace& work : work_) work = workspace(endpoint_.size());
+    // Last: from now on the world refers to it, until it leaves, and nothing that fails may come after that.
+    if constexpr (requires { endpoint_.enter(); }) endpoint_.enter();
   }
 
   [[nodiscard]] Endpoint& endpoint() noexcept { return endpoint_; }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "collx/transport/combined/membership.hpp"
+#include "collx/transport/of_all.hpp"
 
 namespace collx::inline abi_1::transport {
 
@@ -17,16 +18,25 @@ struct composite {
   using membership_of = combined::membership<As>;
   using membership = membership_of<composite>;
 
-  // A rank that has joined both worlds, one reference on each of which is taken over. `hosts[r]`: equal
-  // numbers for ranks of one host. `As`: the transport itself, or a decorator of it.
+  // A rank that has joined both worlds, one reference on each of which is taken over, also where this
+  // throws (error, or std::bad_alloc). `hosts[r]`: equal numbers for ranks of one host. `As`: the transport
+  // itself, or a decorator of it.
   template <class As = composite>
   [[nodiscard]] static communicator<As> join(typename Near::world* near, typename Far::world* far,
                                              array<std::uint64_t> const& hosts, exec::wakefulness how) {
-    auto* const both = new world(near, far, hosts);
+    world* const both = world_of(near, far, hosts);
+    return of_all<As>(both, [&] { return As::membership::join_world(*both, how); });
+  }
+
+ private:
+  [[nodiscard]] COLLX_COLD static world* world_of(typename Near::world* near, typename Far::world* far,
+                                                  array<std::uint64_t> const& hosts) {
     try {
-      return {both, As::membership::join_world(*both, how)};
-    } catch (error const&) {  // the system has refused something
-      both->drop();
+      return new world(near, far, hosts);
+    } catch (std::bad_alloc const&) {  // it takes nothing over that it is not there for
+      near->abort(status::aborted, far->rank(), no_rank);
+      near->drop();
+      far->drop();
       throw;
     }
   }

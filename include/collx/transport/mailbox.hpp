@@ -166,7 +166,10 @@ class mailbox_world {
   [[nodiscard]] mapped::first_failure first_failure() const noexcept { return alarm_.read(); }
 
  private:
-  ~mailbox_world() = default;
+  // Groups are left that nobody has come to, since a member had no memory for its part.
+  ~mailbox_world() {
+    while (groups_ != nullptr) delete std::exchange(groups_, groups_->next);
+  }
 
   rank_t size_;
   settings chosen_;
@@ -192,7 +195,6 @@ class mailbox_endpoint {
         rank_(rank),
         memory_(static_cast<std::size_t>(lane_count) * per_lane_bytes()),
         rings_(group.size) {
-    ++group.users;
     for (int lane = 0; lane < lane_count; ++lane)
       rings_.attach(lane, of_lane(lane), staging_bytes());
   }
@@ -207,6 +209,7 @@ class mailbox_endpoint {
   [[nodiscard]] std::size_t reserved_bytes() const noexcept { return memory_.size(); }
   [[nodiscard]] mailbox_world& space() const noexcept { return *world_; }
   [[nodiscard]] mailbox_detail::group& group() const noexcept { return *group_; }
+  void enter() noexcept { ++group_->users; }
   void leave() noexcept { world_->close(group_); }
 
   void begin(int, std::byte*, std::size_t = 0) noexcept {}

@@ -14,7 +14,7 @@ struct place {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0, size = 1;
   int ranks_here = 1;
-  int ranks_per_group = 1;  // ranks per host, where every host has so many that follow each other
+  bool follow = false;  // the ranks of this host follow each other
 };
 
 COLLX_COLD inline void require(int code, char const* what) {
@@ -44,7 +44,7 @@ COLLX_COLD inline void require_usable_mpi() {
 }
 
 // Collective over `given`.
-[[nodiscard]] COLLX_COLD inline place look_around(MPI_Comm given, std::size_t staging_bytes) {
+[[nodiscard]] COLLX_COLD inline place look_around(MPI_Comm given) {
   place here;
   require(MPI_Comm_dup(given, &here.comm), "MPI_Comm_dup");
   require(MPI_Comm_set_errhandler(here.comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
@@ -57,18 +57,41 @@ COLLX_COLD inline void require_usable_mpi() {
   require(MPI_Comm_size(host, &here.ranks_here), "MPI_Comm_size");
   require(MPI_Allreduce(MPI_IN_PLACE, first_and_last, 2, MPI_INT, MPI_MAX, host), "MPI_Allreduce");
   require(MPI_Comm_free(&host), "MPI_Comm_free");
-  bool const follow = first_and_last[0] + first_and_last[1] + 1 == here.ranks_here;
+  here.follow = first_and_last[0] + first_and_last[1] + 1 == here.ranks_here;
+  return here;
+}
+
+// What all ranks know of all of them.
+struct agreement {
+  int ranks_per_group = 1;  // ranks per host, where every host has so many that follow each other
+  bool same_staging = true;
+  int without_memory = no_rank;  // the last rank that lacks memory for its part
+};
+
+// Collective over the ranks of a place.
+[[nodiscard]] COLLX_COLD inline agreement compare(place const& here, std::size_t staging_bytes,
+                                                  bool has_memory) {
   int const staging = static_cast<int>(staging_bytes);  // at most 1 GiB
-  int most_and_least[4] = {follow ? here.ranks_here : here.size + 1, -here.ranks_here, staging, -staging};
-  require(MPI_Allreduce(MPI_IN_PLACE, most_and_least, 4, MPI_INT, MPI_MAX, here.comm), "MPI_Allreduce");
+  int most_and_least[5] = {here.follow ? here.ranks_here : here.size + 1, -here.ranks_here, staging, -staging,
+                           has_memory ? static_cast<int>(no_rank) : here.rank};
+  require(MPI_Allreduce(MPI_IN_PLACE, most_and_least, 5, MPI_INT, MPI_MAX, here.comm), "MPI_Allreduce");
+  agreement all;
+  all.same_staging = most_and_least[2] == -most_and_least[3];
+  all.without_memory = most_and_least[4];
+  if (most_and_least[0] == -most_and_least[1] && most_and_least[0] < here.size)
+    all.ranks_per_group = most_and_least[0];
+  return all;
+}
+
+[[noreturn]] COLLX_COLD inline void throw_refusal(agreement const& all, place const& here) {
   // Receives have room for the longest message of a sender with the same settings.
-  if (most_and_least[2] != -most_and_least[3])
+  if (!all.same_staging)
     throw error(
         status::bad_argument,
         "transport::mpi: COLLX_STAGING_BYTES is not the same on all ranks; set it to one value everywhere");
-  if (most_and_least[0] == -most_and_least[1] && most_and_least[0] < here.size)
-    here.ranks_per_group = most_and_least[0];
-  return here;
+  throw_error(status::out_of_memory,
+              "transport::mpi: rank %d of %d: rank %d has no memory left for its part; free some there",
+              here.rank, here.size, all.without_memory);
 }
 
 }  // namespace mpi_parts
@@ -84,17 +107,35 @@ struct mpi {
   // The ranks of `comm` (no intercommunicator), which is duplicated: collective over it, and what the caller
   // does with it later is his. The calling thread is the one that uses the communicator, and all that are
   // split from it; with less than MPI_THREAD_SERIALIZED it is the one that initialised MPI. All end before
-  // MPI_Finalize. Throws error: bad_argument, system_failure. `As`: the transport itself, or a decorator of
-  // it.
+  // MPI_Finalize. Throws error: bad_argument and out_of_memory, on all ranks or none, and system_failure.
+  // `As`: the transport itself, or a decorator of it.
   template <class As = mpi>
   [[nodiscard]] COLLX_COLD static communicator<As> join(
       MPI_Comm comm, settings const& chosen = settings::from_environment()) {
+    using engine_type = exec::engine<typename As::endpoint>;
     mpi_parts::require_usable_mpi();
-    mpi_parts::place const here = mpi_parts::look_around(comm, chosen.staging_bytes);
-    auto* const world = new mpi_world(here.comm, here.rank, here.size, here.ranks_here, chosen);
-    communicator<As> all{world, As::membership::join_world(*world)};
-    if (here.ranks_per_group > 1) all.ranks_per_group(here.ranks_per_group);
-    return all;
+    mpi_parts::place here = mpi_parts::look_around(comm);
+    mpi_world* world = nullptr;
+    engine_type* engine = nullptr;
+    try {
+      world = new mpi_world(here.comm, here.rank, here.size, here.ranks_here, chosen);
+      engine = As::membership::join_world(*world);
+    } catch (std::bad_alloc const&) {  // the others are told below
+    } catch (error const&) {           // the same: it is out_of_memory
+    }
+    mpi_parts::agreement const all = mpi_parts::compare(here, chosen.staging_bytes, engine != nullptr);
+    if (!all.same_staging || all.without_memory != no_rank) {
+      // Freeing the duplicate is for all ranks together, so that one which cannot join could not free it
+      // alone. That is why each takes its memory before they compare: here all know that all do the same.
+      // Where MPI itself fails, on this rank perhaps and no other, the duplicate is left to MPI.
+      if (engine != nullptr) communicator<As>{world, engine};
+      else if (world != nullptr) world->drop();
+      else (void)MPI_Comm_free(&here.comm);
+      mpi_parts::throw_refusal(all, here);
+    }
+    communicator<As> joined{world, engine};
+    if (all.ranks_per_group > 1) joined.ranks_per_group(all.ranks_per_group);
+    return joined;
   }
 };
 

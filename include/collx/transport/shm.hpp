@@ -6,6 +6,7 @@
 
 #include "collx/transport/mapped/membership.hpp"
 #include "collx/transport/mapped/retired_blocks.hpp"
+#include "collx/transport/of_all.hpp"
 #include "collx/transport/shared_memory/heap.hpp"
 #include "collx/transport/shared_memory/peer_memory.hpp"
 #include "collx/transport/shared_memory/process.hpp"
@@ -345,11 +346,11 @@ struct shm {
   using membership = membership_of<shm>;
 
   // Rank `rank` of the segment behind `fd`, which stays the caller's and may be closed afterwards.
-  // `As`: the transport itself, or a decorator of it.
+  // `As`: the transport itself, or a decorator of it. Throws error, or std::bad_alloc.
   template <class As = shm>
   [[nodiscard]] static communicator<As> join(int fd, rank_t rank) {
     auto* const world = new shm_world(fd, rank);
-    return {world, As::membership::join_world(*world, rank)};
+    return of_all<As>(world, [&] { return As::membership::join_world(*world, rank); });
   }
 };
 

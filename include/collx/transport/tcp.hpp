@@ -16,20 +16,22 @@ struct tcp {
   using membership = membership_of<tcp>;
 
   // Rank `rank` of `size`, which talks to the others over what `connector` brings; takes it over. `As`: the
-  // transport itself, or a decorator of it. Throws error when the system refuses memory or descriptors.
+  // transport itself, or a decorator of it. Throws error when the system refuses memory or descriptors, or
+  // std::bad_alloc.
   template <class As = tcp>
   [[nodiscard]] static communicator<As> join(rank_t rank, rank_t size, tcp_settings const& chosen,
-                                             rank_t ranks_here, sockets::connector* connector) {
-    return of_all<As>(new tcp_world(rank, size, chosen, ranks_here, connector));
+                                             rank_t ranks_here, sockets::owned_connector connector) {
+    return of_all<As>(new tcp_world(rank, size, chosen, ranks_here,
+                                    static_cast<sockets::owned_connector&&>(connector)));
   }
 
-  // The communicator of everybody in a world that nobody else refers to: takes it over, also where the system
-  // refuses something and this throws error.
+  // The communicator of everybody in a world that nobody else refers to: takes it over, also where this
+  // throws.
   template <class As = tcp>
   [[nodiscard]] static communicator<As> of_all(tcp_world* world) {
     try {
       return {world, As::membership::join_world(*world)};
-    } catch (error const&) {
+    } catch (...) {
       world->drop();  // or its gate would stay open, and peers would wait for this rank
       throw;
     }

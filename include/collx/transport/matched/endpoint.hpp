@@ -30,7 +30,6 @@ class endpoint {
                  staging_bytes() / 2),
         rings_(traffic_.size()) {
     for (int lane = 0; lane < lane_count; ++lane) rings_.attach(lane, of_lane(lane), staging_bytes());
-    world.enter(traffic_, number);
   }
   endpoint(endpoint const&) = delete;
   ~endpoint() {
@@ -46,6 +45,7 @@ class endpoint {
     return memory_.size() + traffic_.reserved_bytes();
   }
   [[nodiscard]] World& space() const noexcept { return *world_; }
+  COLLX_COLD void enter() noexcept { world_->enter(traffic_, number_); }
   COLLX_COLD void leave() noexcept { world_->leave(traffic_, number_); }
 
   void begin(int, std::byte*, std::size_t = 0) noexcept {}

@@ -3,6 +3,8 @@
 // over when they stand and both sides know whom they talk to.
 #pragma once
 
+#include <utility>
+
 #include "collx/core/status.hpp"
 #include "collx/core/types.hpp"
 #include "collx/net/fd.hpp"
@@ -47,6 +49,20 @@ class connector {
   [[nodiscard]] virtual flows::distance distance_to(rank_t) const noexcept { return flows::distance::host; }
   // ok, or why waiting for the first connection with that peer is pointless.
   [[nodiscard]] virtual status outlook(rank_t peer) noexcept = 0;
+};
+
+// The one who has it deletes it. Made of a new one as it is, so that none is lost on its way to a world.
+class owned_connector {
+ public:
+  owned_connector(connector* one) noexcept : one_(one) {}
+  owned_connector(owned_connector&& other) noexcept : one_(std::exchange(other.one_, nullptr)) {}
+  owned_connector& operator=(owned_connector&&) = delete;
+  ~owned_connector() { delete one_; }
+  [[nodiscard]] connector* operator->() const noexcept { return one_; }
+  [[nodiscard]] connector& operator*() const noexcept { return *one_; }
+
+ private:
+  connector* one_;
 };
 
 }  // namespace collx::inline abi_1::transport::sockets

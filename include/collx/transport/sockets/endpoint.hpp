@@ -44,7 +44,6 @@ class tcp_endpoint {
       rings_.attach(lane, of_lane(lane), staging_bytes());
       group_.limit(lane, world.all_chosen(), "");
     }
-    world.enter(group_);
   }
 
   [[nodiscard]] rank_t rank() const noexcept { return group_.rank(); }
@@ -57,6 +56,7 @@ class tcp_endpoint {
   }
   [[nodiscard]] tcp_world& space() const noexcept { return *world_; }
   [[nodiscard]] COLLX_COLD bool is_copy() const noexcept { return world_->is_copy(); }
+  COLLX_COLD void enter() noexcept { world_->enter(group_); }
   COLLX_COLD void leave() noexcept { world_->leave(group_); }
 
   void begin(int, std::byte*, std::size_t = 0) noexcept {}

@@ -21,27 +21,23 @@ class switchboard {
  public:
   // Takes over `connector`. A ring of connections for control is begun, so that what one rank knows of a
   // failure reaches all, round a lost one as well; everything else is connected when it is needed.
-  COLLX_COLD switchboard(rank_t rank, rank_t size, tcp_settings const& chosen, connector* connector)
+  COLLX_COLD switchboard(rank_t rank, rank_t size, tcp_settings const& chosen, owned_connector connector)
       : rank_(rank),
         limits_(chosen.limits),
         checks_(chosen.checks),
         patience_us_(chosen.common.timeout_us),
-        connector_(connector),
+        connector_(static_cast<owned_connector&&>(connector)),
         links_(static_cast<std::size_t>(size)),
         epoll_(epoll_create1(EPOLL_CLOEXEC)) {
-    if (!epoll_ || !watch(connector_->fd(), connector_mark, EPOLLIN, EPOLL_CTL_ADD)) {
-      bool const is_unwatched = static_cast<bool>(epoll_);
-      delete connector_;
-      if (is_unwatched) net::throw_unwatched_gate();
+    if (!epoll_)
       throw error(status::system_failure, "epoll_create1 failed; raise the limit on descriptors");
-    }
+    if (!watch(connector_->fd(), connector_mark, EPOLLIN, EPOLL_CTL_ADD)) net::throw_unwatched_gate();
     if (rank + 1 < size) dial(rank + 1, 1);
     if (rank == 0 && size > 2) dial(size - 1, 1);
   }
   switchboard(switchboard const&) = delete;
   ~switchboard() {
     for (link* l : links_) delete l;
-    delete connector_;
   }
 
   [[nodiscard]] rank_t size() const noexcept { return static_cast<rank_t>(links_.size()); }
@@ -317,7 +313,7 @@ class switchboard {
   flows::flow_limits limits_;
   bool checks_;
   std::uint64_t patience_us_;  // with a silent connection
-  connector* connector_;
+  owned_connector connector_;
   array<link*> links_;
   net::owned_fd epoll_;
   link* pending_ = nullptr;    // those with something to write

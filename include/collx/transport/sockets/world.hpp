@@ -25,14 +25,14 @@ class tcp_world {
   using channel_group = sockets::channel_group;
   using link = sockets::link;
 
-  // Takes over `connector`, which it deletes. `ranks_here`: on this host. Throws error, also for settings
-  // that do not go together.
+  // Takes over `connector`. `ranks_here`: on this host. Throws error, also for settings that do not go
+  // together, or std::bad_alloc.
   COLLX_COLD tcp_world(rank_t rank, rank_t size, tcp_settings const& chosen, rank_t ranks_here,
-                       sockets::connector* connector)
+                       sockets::owned_connector connector)
       : rank_(rank),
         ranks_here_(ranks_here),
         chosen_(chosen.for_ranks(size)),
-        board_(rank, size, chosen_, connector),
+        board_(rank, size, chosen_, static_cast<sockets::owned_connector&&>(connector)),
         left_(chosen_.common.staging_bytes / 2),
         losses_(size, chosen_.common.timeout_us) {
     chosen_.require_window(size);

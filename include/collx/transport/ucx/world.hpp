@@ -39,7 +39,10 @@ class ucx_world : public matched::world<ucx_world, ucx_parts::traffic> {
 
   // Only some ranks have an endpoint for each other, so who hears of it tells those it knows.
   COLLX_COLD void tell_all(mapped::first_failure const& first) noexcept { links_.tell_alarm(first); }
-  [[nodiscard]] bool has_told() const noexcept { return links_.has_told(); }
+  [[nodiscard]] bool has_told() noexcept {
+    links_.progress();  // who has no communicator yet does not look otherwise
+    return links_.has_told();
+  }
 
   // A large message that is arriving ends only with its endpoint.
   COLLX_COLD void give_up() noexcept {
