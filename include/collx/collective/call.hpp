@@ -39,19 +39,19 @@ template <class Chosen, class Contract, class T, class Op>
           exec::detail::prepare_for<typename S::contract, T, Op>(), algorithm_name<Chosen>()};
 }
 
-// What the engine calls to have a call done without an executor. One that stages may be at memory that a peer
-// has lent: peers lend what is large enough, whatever this rank does. Letters lie in this rank's own block.
+// Does what it can of a call without an executor, and says how far it came. One that stages may be at memory
+// that a peer has lent: peers lend what is large enough, whatever this rank does. Letters lie in this rank's
+// own block.
 template <schedule S, bool Stages, class Contract, class T, class Op, class Endpoint>
-[[nodiscard]] COLLX_ALWAYS_INLINE auto do_shortly(exec::engine<Endpoint>& engine,
-                                                  invocation<Contract, T, Op> const& args) noexcept {
-  return [&](std::uint32_t looks) noexcept {
-    exec::short_call<S, T, Op, Endpoint> call(engine.endpoint(), engine.work(0), args.at.where, args.input,
-                                              args.output, args.count * sizeof(T), args.op, looks, Stages);
-    if constexpr (Stages)
-      return exec::at_peers(
-          engine.endpoint(), [&]() noexcept { return call.run(); }, exec::stopped_at{});
-    else return call.run();
-  };
+[[nodiscard]] COLLX_ALWAYS_INLINE exec::stopped_at do_shortly(
+    exec::engine<Endpoint>& engine, invocation<Contract, T, Op> const& args) noexcept {
+  exec::short_call<S, T, Op, Endpoint> call(engine.endpoint(), engine.work(0), args.at.where, args.input,
+                                            args.output, args.count * sizeof(T), args.op, engine.looks(),
+                                            Stages);
+  if constexpr (Stages)
+    return exec::at_peers(
+        engine.endpoint(), [&]() noexcept { return call.run(); }, exec::stopped_at{});
+  else return call.run();
 }
 
 template <class Algorithm>
