@@ -28,7 +28,7 @@ class engine {
   template <class... Arguments>
   COLLX_COLD explicit engine(std::uint64_t timeout_us, exec::wakefulness awake, Arguments&&... arguments)
       : endpoint_(static_cast<Arguments&&>(arguments)...), timeout_us_(timeout_us), awake_(awake) {
-    for (workspace& work : work_) work = workspace(endpoint_.size());
+    for (workspace& work : work_) work.reserve(endpoint_.size());
   }
 
   [[nodiscard]] Endpoint& endpoint() noexcept { return endpoint_; }

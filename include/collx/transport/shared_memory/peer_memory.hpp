@@ -60,7 +60,7 @@ struct page_copy {
 [[nodiscard]] COLLX_COLD inline page_copy time_page_copy_once() {
   constexpr std::size_t page_bytes = 4096, pages = 16;
   constexpr int times = 6;
-  array<std::byte> from(pages * page_bytes), to(pages * page_bytes);
+  array<std::uint64_t> from(pages * page_bytes / 8), to(pages * page_bytes / 8);
   auto const own = reinterpret_cast<std::uintptr_t>(from.data());
   // The library's: compilers put in copies of their own, some of them slow, where they see a call.
   void* (*volatile const copy)(void*, void const*, std::size_t) = std::memcpy;
@@ -73,7 +73,7 @@ struct page_copy {
       std::size_t const bytes = all == 0 ? page_bytes : pages * page_bytes;
       std::uint64_t const begin = now_ns();
       // A refusal takes no time, and is met again when peers are asked.
-      if (by_system != 0) (void)read_memory_of(getpid(), own, to.data(), bytes);
+      if (by_system != 0) (void)read_memory_of(getpid(), own, reinterpret_cast<std::byte*>(to.data()), bytes);
       else copy(to.data(), from.data(), bytes);
       std::uint64_t const took = now_ns() - begin;
       least[all] = took < least[all] ? took : least[all];
