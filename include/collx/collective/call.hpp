@@ -190,23 +190,23 @@ template <class Contract, class T, class Op>
 template <class Contract, class T, class Op>
 [[nodiscard]] COLLX_NEVER_INLINE exec::scheduled_call scheduled(
     choice const& how, invocation<Contract, T, Op> const& args) noexcept {
-  exec::scheduled_call made;
-  made.schedule = how.schedule;
-  made.contract = &exec::erased_contract_of<Contract>;
-  made.combine = how.combine;
-  made.prepare = how.prepare;
-  made.op = &args.op;
-  made.input = reinterpret_cast<std::byte*>(const_cast<T*>(args.input));
-  made.output = reinterpret_cast<std::byte*>(args.output);
-  made.element_bytes = element_bytes_of<T>(args.op);
-  made.count = args.count * sizeof(T) / made.element_bytes;
-  made.in_place = args.in_place;
+  std::size_t const element_bytes = element_bytes_of<T>(args.op);
+  exec::scheduled_call made{.schedule = how.schedule,
+                            .contract = &exec::erased_contract_of<Contract>,
+                            .combine = how.combine,
+                            .prepare = how.prepare,
+                            .op = &args.op,
+                            .input = reinterpret_cast<std::byte*>(const_cast<T*>(args.input)),
+                            .output = reinterpret_cast<std::byte*>(args.output),
+                            .count = args.count * sizeof(T) / element_bytes,
+                            .element_bytes = element_bytes,
+                            .in_place = args.in_place,
+                            .what = describe(args, how.name)};
   if constexpr (is_apart<Contract>) made.block_pitch = args.tables.pitch;
   if constexpr (is_uneven<Contract>) {
     made.tables = args.tables;
     made.skips_empty = Contract::counts == known_counts::pairwise;
   }
-  made.what = describe(args, how.name);
   return made;
 }
 

@@ -181,9 +181,10 @@ class engine {
 
   // Keeps a failure, if it is the first, tells the other ranks, and takes all buffers back.
   // `lends`: peers may still be at this rank's buffers.
-  COLLX_COLD void record(status outcome, failure_report report, cursor const& at,
+  COLLX_COLD void record(status outcome, failure_report const& begun, cursor const& at,
                          bool lends = true) noexcept {
     if (failure_.code != status::ok && reclaimed_) return;
+    failure_report report = begun;
     say_where(report, outcome, at);
     report.rank = endpoint_.rank();
     if (outcome == status::aborted) {
