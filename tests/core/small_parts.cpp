@@ -29,6 +29,20 @@ TEST_CASE("array: value-initialised, sized once, moved but not copied") {
   static_assert(!std::is_copy_constructible_v<collx::array<int>>);
 }
 
+TEST_CASE("array: has new elements after a reset, and destroys those that it had") {
+  auto const shared = std::make_shared<int>(1);
+  collx::array<std::shared_ptr<int>> a;
+  a.reset(2);
+  a[0] = a[1] = shared;
+  CHECK(shared.use_count() == 3);
+  a.reset(3);
+  CHECK(shared.use_count() == 1);
+  CHECK(a.size() == 3);
+  for (auto const& each : a) CHECK(each == nullptr);
+  a.reset(0);
+  CHECK(a.data() == nullptr);
+}
+
 TEST_CASE("array: destroys what it holds") {
   auto const shared = std::make_shared<int>(1);
   {

@@ -39,19 +39,19 @@ template <class Chosen, class Contract, class T, class Op>
           exec::detail::prepare_for<typename S::contract, T, Op>(), algorithm_name<Chosen>()};
 }
 
-// What the engine calls to have a call done without an executor. One that stages may be at memory that a peer
-// has lent: peers lend what is large enough, whatever this rank does. Letters lie in this rank's own block.
+// Does what it can of a call without an executor, and says how far it came. One that stages may be at memory
+// that a peer has lent: peers lend what is large enough, whatever this rank does. Letters lie in this rank's
+// own block.
 template <schedule S, bool Stages, class Contract, class T, class Op, class Endpoint>
-[[nodiscard]] COLLX_ALWAYS_INLINE auto do_shortly(exec::engine<Endpoint>& engine,
-                                                  invocation<Contract, T, Op> const& args) noexcept {
-  return [&](std::uint32_t looks) noexcept {
-    exec::short_call<S, T, Op, Endpoint> call(engine.endpoint(), engine.work(0), args.at.where, args.input,
-                                              args.output, args.count * sizeof(T), args.op, looks, Stages);
-    if constexpr (Stages)
-      return exec::at_peers(
-          engine.endpoint(), [&]() noexcept { return call.run(); }, exec::stopped_at{});
-    else return call.run();
-  };
+[[nodiscard]] COLLX_ALWAYS_INLINE exec::stopped_at do_shortly(
+    exec::engine<Endpoint>& engine, invocation<Contract, T, Op> const& args) noexcept {
+  exec::short_call<S, T, Op, Endpoint> call(engine.endpoint(), engine.work(0), args.at.where, args.input,
+                                            args.output, args.count * sizeof(T), args.op, engine.looks(),
+                                            Stages);
+  if constexpr (Stages)
+    return exec::at_peers(
+        engine.endpoint(), [&]() noexcept { return call.run(); }, exec::stopped_at{});
+  else return call.run();
 }
 
 template <class Algorithm>
@@ -190,23 +190,23 @@ template <class Contract, class T, class Op>
 template <class Contract, class T, class Op>
 [[nodiscard]] COLLX_NEVER_INLINE exec::scheduled_call scheduled(
     choice const& how, invocation<Contract, T, Op> const& args) noexcept {
-  exec::scheduled_call made;
-  made.schedule = how.schedule;
-  made.contract = &exec::erased_contract_of<Contract>;
-  made.combine = how.combine;
-  made.prepare = how.prepare;
-  made.op = &args.op;
-  made.input = reinterpret_cast<std::byte*>(const_cast<T*>(args.input));
-  made.output = reinterpret_cast<std::byte*>(args.output);
-  made.element_bytes = element_bytes_of<T>(args.op);
-  made.count = args.count * sizeof(T) / made.element_bytes;
-  made.in_place = args.in_place;
+  std::size_t const element_bytes = element_bytes_of<T>(args.op);
+  exec::scheduled_call made{.schedule = how.schedule,
+                            .contract = &exec::erased_contract_of<Contract>,
+                            .combine = how.combine,
+                            .prepare = how.prepare,
+                            .op = &args.op,
+                            .input = reinterpret_cast<std::byte*>(const_cast<T*>(args.input)),
+                            .output = reinterpret_cast<std::byte*>(args.output),
+                            .count = args.count * sizeof(T) / element_bytes,
+                            .element_bytes = element_bytes,
+                            .in_place = args.in_place,
+                            .what = describe(args, how.name)};
   if constexpr (is_apart<Contract>) made.block_pitch = args.tables.pitch;
   if constexpr (is_uneven<Contract>) {
     made.tables = args.tables;
     made.skips_empty = Contract::counts == known_counts::pairwise;
   }
-  made.what = describe(args, how.name);
   return made;
 }
 

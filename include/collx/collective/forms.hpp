@@ -116,9 +116,11 @@ template <class Contract, class T, class Op, class Endpoint, class Algorithm>
 template <class S, bool Stages>
 status compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run_shortly(
     engine_type& engine, detail::choice const& how, arguments const& args) noexcept {
-  return engine.run_shortly(detail::do_shortly<S, Stages>(engine, args), [&](exec::stopped_at at) noexcept {
-    return run_executor(engine, how, args, at);
-  });
+  if (COLLX_UNLIKELY(engine.failure().code != status::ok)) return run_executor(engine, how, args, {});
+  exec::stopped_at const at = detail::do_shortly<S, Stages>(engine, args);
+  if (COLLX_UNLIKELY(at.step != exec::stopped_at::at_the_end)) return run_executor(engine, how, args, at);
+  engine.count_one();
+  return status::ok;
 }
 
 template <class Contract, class T, class Op, class Endpoint, class Algorithm>

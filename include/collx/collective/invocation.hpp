@@ -188,9 +188,9 @@ struct invocation {
   return {comm.rank(), comm.size(), 0};
 }
 
-// Bound arguments, and whose call they are of.
+// Bound arguments, until the end of the statement, and whose call they are of.
 template <class Invocation>
-[[nodiscard]] COLLX_ALWAYS_INLINE Invocation called_on(auto& comm, Invocation args) noexcept {
+[[nodiscard]] COLLX_ALWAYS_INLINE Invocation const& called_on(auto& comm, Invocation&& args) noexcept {
   args.at = comm.standing();
   args.at.where.root = args.root;
   return args;

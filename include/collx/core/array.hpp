@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A heap array whose size is fixed at construction: what communicators are made of. <memory> and
+// A heap array whose size is fixed when it is made: what communicators are made of. <memory> and
 // the growing part of <vector> would cost every user compile time for nothing.
 #pragma once
 
@@ -31,6 +31,14 @@ class array {
   array(array const&) = delete;
   array& operator=(array const&) = delete;
   ~array() { delete[] data_; }
+
+  // Of so many new elements from now on. Less to compile than to assign another array.
+  void reset(std::size_t count) {
+    T* const made = count == 0 ? nullptr : new T[count]();
+    delete[] data_;
+    data_ = made;
+    size_ = count;
+  }
 
   [[nodiscard]] T& operator[](std::size_t i) noexcept { return data_[i]; }
   [[nodiscard]] T const& operator[](std::size_t i) const noexcept { return data_[i]; }

@@ -28,7 +28,7 @@ class engine {
   template <class... Arguments>
   COLLX_COLD explicit engine(std::uint64_t timeout_us, exec::wakefulness awake, Arguments&&... arguments)
       : endpoint_(static_cast<Arguments&&>(arguments)...), timeout_us_(timeout_us), awake_(awake) {
-    for (workspace& work : work_) work = workspace(endpoint_.size());
+    for (workspace& work : work_) work.reserve(endpoint_.size());
     // Last: from now on the world refers to it, until it leaves, and nothing that fails may come after that.
     if constexpr (requires { endpoint_.enter(); }) endpoint_.enter();
   }
@@ -67,31 +67,16 @@ class engine {
     return outcome;
   }
 
-  // The same for one that may be done at once: `shortly(looks)` does what it can do without an executor,
-  // looking that often for each message, and returns how far it came (short_call.hpp); `otherwise(at)` runs
-  // the rest.
-  template <class Shortly, class Otherwise>
-  [[nodiscard]] COLLX_ALWAYS_INLINE status run_shortly(Shortly const& shortly,
-                                                       Otherwise const& otherwise) noexcept {
-    if (COLLX_UNLIKELY(failure_.code != status::ok)) return otherwise(stopped_at{});
-    stopped_at const at = shortly(alone() ? looks_at_first : 1);
-    if (COLLX_UNLIKELY(at.step != stopped_at::at_the_end)) return otherwise(at);
-    ++sequence_;
-    return status::ok;
-  }
+  // How often one that may be done at once, without an executor, looks for each message (short_call.hpp). If
+  // it is done, count_one(); else run() does the rest.
+  [[nodiscard]] std::uint32_t looks() const noexcept { return alone() ? looks_at_first : 1; }
 
   // The same for what a collective needs beforehand: it reports under that collective's number.
   template <class Describe, class Make>
   [[nodiscard]] status run_uncounted(Describe const& describe, Make const& make) noexcept {
     if (COLLX_UNLIKELY(failure_.code != status::ok)) return failure_.code;
     auto executor = make(0);
-    if constexpr (Endpoint::is_mapped) {
-      if (COLLX_LIKELY(alone())) executor.looks(looks_at_first);
-      executor.in_company(in_flight_ != 0);
-    }
-    status outcome = at_peers(endpoint_, [&]() noexcept { return executor.advance(); });
-    if (COLLX_UNLIKELY(outcome == status::pending))
-      outcome = wait_for(executor, &advance_as<decltype(executor), Endpoint>);
+    status const outcome = run_to_end(executor);
     if (COLLX_UNLIKELY(outcome != status::ok)) fail(outcome, describe(), executor.where());
     return outcome;
   }
@@ -99,12 +84,12 @@ class engine {
   // The same of a schedule.
   [[nodiscard]] COLLX_NEVER_INLINE status run_uncounted(scheduled_call const& call,
                                                         stopped_at at = {}) noexcept {
-    return run_uncounted([&]() noexcept { return call.what; },
-                         [&](int lane) noexcept {
-                           host_executor<Endpoint> executor(endpoint_, lane, work_[lane], call);
-                           executor.go_on_from(at);
-                           return executor;
-                         });
+    if (COLLX_UNLIKELY(failure_.code != status::ok)) return failure_.code;
+    host_executor<Endpoint> executor(endpoint_, 0, work_[0], call);
+    executor.go_on_from(at);
+    status const outcome = run_to_end(executor);
+    if (COLLX_UNLIKELY(outcome != status::ok)) fail(outcome, call.what, executor.where());
+    return outcome;
   }
 
   // A collective that needed no messages is one all the same.
@@ -198,9 +183,10 @@ class engine {
 
   // Keeps a failure, if it is the first, tells the other ranks, and takes all buffers back.
   // `lends`: peers may still be at this rank's buffers.
-  COLLX_COLD void record(status outcome, failure_report report, cursor const& at,
+  COLLX_COLD void record(status outcome, failure_report const& begun, cursor const& at,
                          bool lends = true) noexcept {
     if (failure_.code != status::ok && reclaimed_) return;
+    failure_report report = begun;
     say_where(report, outcome, at);
     report.rank = endpoint_.rank();
     if (outcome == status::aborted) {
@@ -224,6 +210,17 @@ class engine {
  private:
   // Nothing else to move along, and a processor to wait on.
   [[nodiscard]] bool alone() const noexcept { return in_flight_ == 0 && awake_.spins >= looks_at_first; }
+
+  template <class Executor>
+  [[nodiscard]] status run_to_end(Executor& executor) noexcept {
+    if constexpr (Endpoint::is_mapped) {
+      if (COLLX_LIKELY(alone())) executor.looks(looks_at_first);
+      executor.in_company(in_flight_ != 0);
+    }
+    status const outcome = at_peers(endpoint_, [&]() noexcept { return executor.advance(); });
+    if (COLLX_LIKELY(outcome != status::pending)) return outcome;
+    return wait_for(executor, &advance_as<Executor, Endpoint>);
+  }
 
   COLLX_COLD void fail(status outcome, call const& what, cursor const& at) noexcept {
     failure_report report = report_for(what);

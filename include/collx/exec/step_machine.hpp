@@ -180,14 +180,16 @@ class step_machine : public sending<Endpoint> {
       plan = plan_forward(step, target);
       if (plan.stages && !stage(target.bytes)) return status::pending;
     }
-    if (Endpoint::fetches && COLLX_UNLIKELY(fetches_)) {
-      auto const piecewise = [&](auto... at) noexcept { combine_piece(step, at..., plan, op); };
-      status const outcome =
-          fetch([&](auto& from) noexcept { return from.combine(work_, step, operand, target, piecewise); });
-      if (outcome != status::ok) return outcome;
-    } else {
-      combine(step, operand, target, plan, op);
-    }
+    bool const fetches = Endpoint::fetches && COLLX_UNLIKELY(fetches_);
+    if constexpr (Endpoint::fetches)
+      if (fetches) {
+        auto const piecewise = [&](std::byte* to, std::size_t at, std::size_t bytes) noexcept {
+          combine_piece(step, to, at, bytes, plan, op);
+        };
+        status const outcome = fetcher().combine(work_, step, operand, target, piecewise);
+        if (outcome != status::ok) return outcome;
+      }
+    if (!fetches) combine(step, operand, target, plan, op);
     for (std::int32_t k = 0; k < step.from.count; ++k) {
       rank_t const peer = step.from.member(k, size());
       if (peer != rank()) endpoint_.consume(lane_, peer);
@@ -221,12 +223,13 @@ class step_machine : public sending<Endpoint> {
       if (!may_send_to_all(step.to, target.bytes)) return status::pending;
       forward_plan const plan = plan_forward(step, target);
       if (plan.stages && !stage(target.bytes)) return status::pending;
-      if (Endpoint::fetches && COLLX_UNLIKELY(message.data == nullptr)) {
-        std::byte* const to = plan.stages ? staged_ : target.data;
-        status const outcome = fetch([&](auto& from) noexcept { return from.take(peer, step, target, to); });
-        if (outcome != status::ok) return outcome;
-        message.data = to;
-      }
+      if constexpr (Endpoint::fetches)
+        if (COLLX_UNLIKELY(message.data == nullptr)) {
+          std::byte* const to = plan.stages ? staged_ : target.data;
+          status const outcome = fetcher().take(peer, step, target, to);
+          if (outcome != status::ok) return outcome;
+          message.data = to;
+        }
       if (plan.stages && target.bytes != 0 && message.data != staged_)
         std::memcpy(staged_, message.data, target.bytes);
       // A message that was pushed, or received straight into place, already lies there.
@@ -257,10 +260,14 @@ class step_machine : public sending<Endpoint> {
       return status::mismatch;
     }
     lent_part const part = blocks_.part(memory_, fragment_, target, bytes, !shares_turns());
-    auto const take = [&](auto& from) noexcept { return from.fetch(peer, part.at, part.to); };
-    if (message.data != nullptr)
+    if (message.data != nullptr) {
       device::copy(part.to.data, message.data + part.at, part.to.bytes, memory_.streams());
-    else if (status const outcome = fetch(take); outcome != status::ok) return outcome;
+    } else if constexpr (Endpoint::fetches) {
+      status const outcome = fetcher().fetch(peer, part.at, part.to);
+      if (outcome != status::ok) return outcome;
+    } else {
+      return status::not_supported;
+    }
     if (blocks_.took(step.from, k_, part, bytes)) endpoint_.consume(lane_, peer);
     return status::ok;
   }
@@ -294,14 +301,9 @@ class step_machine : public sending<Endpoint> {
     return memory_.moves_blocks() ? 0 : blocks_.lent_bytes(endpoint_, lane_, peer);
   }
 
-  // Does something with messages without data: `what(fetching)`.
-  template <class What>
-  status fetch(What const& what) noexcept {
-    if constexpr (Endpoint::fetches) {
-      fetching<Endpoint> from(endpoint_, lane_, memory_, fragment_, waits_for_, bytes_);
-      return what(from);
-    }
-    return status::not_supported;
+  // For messages without data.
+  [[nodiscard]] fetching<Endpoint> fetcher() noexcept {
+    return {endpoint_, lane_, memory_, fragment_, waits_for_, bytes_};
   }
 
   void combine(primitive const& step, run const& operand, run const& target, forward_plan const& plan,

@@ -29,11 +29,15 @@ struct kept_map {
 
 struct workspace {
   workspace() = default;
-  explicit workspace(rank_t size)
-      : sources(static_cast<std::size_t>(size)),
-        destinations(static_cast<std::size_t>(size) + 2),
-        input_offsets(static_cast<std::size_t>(size)),
-        output_offsets(static_cast<std::size_t>(size)) {}
+  explicit workspace(rank_t size) { reserve(size); }
+  // For steps among so many ranks; before its first use.
+  COLLX_COLD void reserve(rank_t size) {
+    auto const peers = static_cast<std::size_t>(size);
+    sources.reset(peers);
+    destinations.reset(peers + 2);
+    input_offsets.reset(peers);
+    output_offsets.reset(peers);
+  }
 
   array<std::byte const*> sources;
   array<std::byte*> destinations;
@@ -48,7 +52,7 @@ struct workspace {
   array<chain_state> chains;
 
   void reserve_chains() {
-    if (chains.size() == 0) chains = array<chain_state>(2 * sources.size());
+    if (chains.size() == 0) chains.reset(2 * sources.size());
   }
 };
 

@@ -47,15 +47,15 @@ struct settings {
   // Throws error (bad_argument) naming the variable that is wrong.
   [[nodiscard]] COLLX_COLD static settings from_environment() {
     settings chosen;
-    auto const read = [](char const* variable, auto& value, std::int64_t low, std::int64_t high) {
-      value = static_cast<std::remove_reference_t<decltype(value)>>(
-          environment::number(variable, static_cast<std::int64_t>(value), low, high));
+    auto const read = [](char const* variable, std::uint64_t otherwise, std::int64_t low, std::int64_t high) {
+      return static_cast<std::uint64_t>(
+          environment::number(variable, static_cast<std::int64_t>(otherwise), low, high));
     };
-    read("COLLX_TIMEOUT_US", chosen.timeout_us, 1, std::int64_t{1} << 50);
-    read("COLLX_STAGING_BYTES", chosen.staging_bytes, 1 << 16, std::int64_t{1} << 30);
-    read("COLLX_HEAP_BYTES", chosen.heap_bytes, 1 << 20, std::int64_t{1} << 44);
-    read("COLLX_YIELD_US", chosen.yield_us, 0, 1'000'000'000);
-    read("COLLX_HUGE_PAGES", chosen.huge_pages, 0, 1);
+    chosen.timeout_us = read("COLLX_TIMEOUT_US", chosen.timeout_us, 1, std::int64_t{1} << 50);
+    chosen.staging_bytes = read("COLLX_STAGING_BYTES", chosen.staging_bytes, 1 << 16, std::int64_t{1} << 30);
+    chosen.heap_bytes = read("COLLX_HEAP_BYTES", chosen.heap_bytes, 1 << 20, std::int64_t{1} << 44);
+    chosen.yield_us = static_cast<std::uint32_t>(read("COLLX_YIELD_US", chosen.yield_us, 0, 1'000'000'000));
+    chosen.huge_pages = read("COLLX_HUGE_PAGES", 1, 0, 1) != 0;
     std::int64_t const single = environment::number("COLLX_SINGLE_COPY_BYTES", -1, 0, std::int64_t{1} << 50);
     if (single >= 0) chosen.single_copy_bytes = static_cast<std::size_t>(single);
     chosen.staging_bytes = (chosen.staging_bytes + 4095) / 4096 * 4096;

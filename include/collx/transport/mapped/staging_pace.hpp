@@ -120,7 +120,8 @@ class staging_pace {
 class staging_paces {
  public:
   COLLX_COLD void start(system_page page, std::size_t ring_bytes) noexcept {
-    for (copying const how : {copying::by_receivers, copying::by_both}) of(how).start(how, page, ring_bytes);
+    of(copying::by_receivers).start(copying::by_receivers, page, ring_bytes);
+    of(copying::by_both).start(copying::by_both, page, ring_bytes);
     ring_bytes_ = ring_bytes;
     has_started_ = true;
   }

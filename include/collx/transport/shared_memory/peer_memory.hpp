@@ -60,27 +60,28 @@ struct page_copy {
 [[nodiscard]] COLLX_COLD inline page_copy time_page_copy_once() {
   constexpr std::size_t page_bytes = 4096, pages = 16;
   constexpr int times = 6;
-  array<std::byte> from(pages * page_bytes), to(pages * page_bytes);
-  // How much longer all pages take than one.
-  auto const more_pages_ns = [](auto const& move) {
-    std::uint64_t least[2] = {~std::uint64_t{0}, ~std::uint64_t{0}};
-    for (int i = 0; i < times; ++i)
-      for (int const all : {0, 1}) {
-        std::uint64_t const begin = now_ns();
-        move(all == 0 ? page_bytes : pages * page_bytes);
-        std::uint64_t const took = now_ns() - begin;
-        least[all] = took < least[all] ? took : least[all];
-      }
-    return static_cast<double>(least[1] > least[0] ? least[1] - least[0] : 1) / (pages - 1);
-  };
+  array<std::uint64_t> from(pages * page_bytes / 8), to(pages * page_bytes / 8);
   auto const own = reinterpret_cast<std::uintptr_t>(from.data());
-  // A refusal takes no time, and is met again when peers are asked.
-  double const by_system = more_pages_ns(
-      [&](std::size_t bytes) { (void)read_memory_of(getpid(), own, to.data(), bytes); });
   // The library's: compilers put in copies of their own, some of them slow, where they see a call.
   void* (*volatile const copy)(void*, void const*, std::size_t) = std::memcpy;
-  double const by_hand = more_pages_ns([&](std::size_t bytes) { copy(to.data(), from.data(), bytes); });
-  return {by_system, by_system / by_hand};
+  // How much longer all pages take than one.
+  double more_pages_ns[2];
+  for (int by_system = 0; by_system < 2; ++by_system) {
+    std::uint64_t least[2] = {~std::uint64_t{0}, ~std::uint64_t{0}};
+    for (int i = 0; i < 2 * times; ++i) {
+      int const all = i % 2;
+      std::size_t const bytes = all == 0 ? page_bytes : pages * page_bytes;
+      std::uint64_t const begin = now_ns();
+      // A refusal takes no time, and is met again when peers are asked.
+      if (by_system != 0) (void)read_memory_of(getpid(), own, reinterpret_cast<std::byte*>(to.data()), bytes);
+      else copy(to.data(), from.data(), bytes);
+      std::uint64_t const took = now_ns() - begin;
+      least[all] = took < least[all] ? took : least[all];
+    }
+    std::uint64_t const more = least[1] > least[0] ? least[1] - least[0] : 1;
+    more_pages_ns[by_system] = static_cast<double>(more) / (pages - 1);
+  }
+  return {more_pages_ns[1], more_pages_ns[1] / more_pages_ns[0]};
 }
 // Of some attempts the shortest time, and the highest cost: a busy thread of the same core slows down a copy
 // within the cache more than a call.

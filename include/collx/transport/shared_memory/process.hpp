@@ -13,7 +13,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <utility>
 
 #include "collx/core/types.hpp"
 
@@ -91,7 +90,10 @@ class process_watch {
     // there is none, because a sandbox refuses the call: /proc tells of a process that has been waited for.
     std::uint64_t const found = is_gone ? 0 : start_time(process);
     gone_ = is_gone || (found != started && found != not_told && started != not_told);
-    if (fd_ >= 0 && (gone_ || found == not_told)) close(std::exchange(fd_, -1));
+    if (fd_ >= 0 && (gone_ || found == not_told)) {
+      close(fd_);
+      fd_ = -1;
+    }
     return fd_ >= 0;
   }
 

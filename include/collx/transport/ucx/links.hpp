@@ -5,6 +5,8 @@
 
 #include <sched.h>
 
+#include <utility>
+
 #include "collx/core/clock.hpp"
 #include "collx/transport/mapped/alarm.hpp"
 #include "collx/transport/shared_memory/process.hpp"
