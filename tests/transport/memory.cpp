@@ -37,6 +37,16 @@ TEST_CASE("a communicator reserves at most 4 MiB per rank, and as much as is doc
   }
 }
 
+TEST_CASE("what fewer ranks need of a block that was taken for more fits it, and as much is given back") {
+  for (rank_t taken_for = 1; taken_for <= 70; ++taken_for)
+    for (rank_t size = 1; size <= taken_for; ++size) {
+      block_layout const whole{taken_for, settings{}.staging_bytes};
+      block_layout const part{size, settings{}.staging_bytes, taken_for};
+      REQUIRE(part.block_bytes() <= whole.block_bytes());
+      REQUIRE(part.bytes_taken() == whole.block_bytes());
+    }
+}
+
 TEST_CASE("the parts of a block do not overlap and fill it") {
   for (rank_t const size : {1, 3, 64})
     for (std::size_t const staging_bytes : {std::size_t{64} << 10, std::size_t{1} << 20}) {

@@ -84,6 +84,16 @@
 #define COLLX_UNLIKELY(condition) (condition)
 #endif
 
+// Whether a sanitizer looks at each access to memory.
+#if defined(__has_feature)
+#define COLLX_SANITIZED \
+  (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer))
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define COLLX_SANITIZED true
+#else
+#define COLLX_SANITIZED false
+#endif
+
 // Compiles a function for processors with 512-bit vectors; call it only where cpu::wide_vectors says
 // so (device/cpu.hpp). What it inlines is compiled for them too. Not with the address sanitizer of GCC
 // before 14: detect_stack_use_after_return then misaligns their locals (GCC bug 110027), and they crash.

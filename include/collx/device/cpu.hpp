@@ -28,6 +28,10 @@ inline bool const wants_help_fetching = [] {
   unsigned const base_family = a >> 8 & 0xf, extended_family = a >> 20 & 0xff;
   return base_family + extended_family < 26;
 }();
+
+// Whether a C library's memcpy has the processor copy strings (rep movsb) where vectors would be quicker:
+// GNU's does so on AMD from 4 KiB on (seen with version 2.36).
+inline bool const copies_strings_slowly = wide_vectors && __builtin_cpu_is("amd");
 #endif
 
 }  // namespace collx::inline abi_1::device::cpu

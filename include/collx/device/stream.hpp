@@ -125,9 +125,8 @@ COLLX_NEVER_INLINE inline void spread_streamed(std::byte* const* to, std::int32_
 #endif
 
 #if defined(COLLX_WIDE_VECTORS)
-// Some C libraries have the processor copy strings from 4 KiB on (2.36 of GNU's does on AMD), which for what
-// stays in the caches takes up to twice as long as lines do (docs/decisions.md). Below 2 KiB there is nothing to
-// gain.
+// Copies of these sizes, which stay in the caches, are made by lines on processors that are slow at strings
+// (docs/decisions.md). Not under sanitizers, which do not see what is stored so.
 inline constexpr std::size_t lines_bytes_min = 2048, lines_bytes_max = 8192;
 // From here on lines are fetched for writing so far ahead: a peer has read them, and may be far away.
 inline constexpr std::size_t lines_fetched_bytes_min = 4096 + line_bytes;
@@ -154,7 +153,8 @@ inline void copy(std::byte* to, std::byte const* from, std::size_t bytes, bool s
 #if defined(COLLX_WIDE_VECTORS)
   if (streamed && cpu::wide_vectors && bytes >= 16 * line_bytes)
     return copy_streamed(to, from, bytes, cpu::wants_help_fetching);
-  if (bytes - lines_bytes_min <= lines_bytes_max - lines_bytes_min && cpu::wide_vectors)
+  if (bytes - lines_bytes_min <= lines_bytes_max - lines_bytes_min && cpu::copies_strings_slowly &&
+      !COLLX_SANITIZED)
     return copy_lines(to, from, bytes);
 #else
   (void)streamed;

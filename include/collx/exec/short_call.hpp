@@ -157,8 +157,9 @@ class short_call {
   }
 
   // How large a payload must be to be lent, if it can be: an executor, which does that, takes longer than a
-  // copy of 1 KiB (docs/decisions.md). Where others only take, or only send, calls that follow each other overlap,
-  // and a root that lends waits for its readers: one copy for all costs less, and one for each of them up to here.
+  // copy of 1 KiB (docs/decisions.md). Where others only take, or only send, calls that follow each other
+  // overlap, and a root that lends waits for its readers: one copy for all costs less, and one for each of
+  // them up to here.
   [[nodiscard]] static constexpr std::size_t lent_from(primitive const& step) noexcept {
     if constexpr (!contract::rooted) return 2 * lend_bytes_min;
     else return step.operand.per_peer == 0 ? short_staged_bytes + 1 : 4 * lend_bytes_min;

@@ -20,7 +20,7 @@ COLLX_COLD inline void require_size(char const* who, rank_t size) {
 struct settings {
   std::uint64_t timeout_us = 30'000'000;   // COLLX_TIMEOUT_US: the longest wait before status::timeout
   std::size_t staging_bytes = 1 << 19;     // COLLX_STAGING_BYTES: per rank and lane, used when touched
-  std::size_t heap_bytes = heap_default;   // COLLX_HEAP_BYTES: symmetric memory reserved per rank (shm)
+  std::size_t heap_bytes = heap_default;   // COLLX_HEAP_BYTES: for symmetric memory, per rank (shm)
   std::uint32_t yield_us = 200;            // COLLX_YIELD_US: a rank that waits sleeps after it; 0: at once
   // COLLX_SINGLE_COPY_BYTES: private payloads from this size on may be copied once, by their receivers,
   // where the system lets processes read each other's memory; 0: never (shm). By default from 64 KiB on;
@@ -55,7 +55,8 @@ struct settings {
     chosen.staging_bytes = read("COLLX_STAGING_BYTES", chosen.staging_bytes, 1 << 16, std::int64_t{1} << 30);
     chosen.heap_bytes = read("COLLX_HEAP_BYTES", chosen.heap_bytes, 1 << 20, std::int64_t{1} << 44);
     chosen.yield_us = static_cast<std::uint32_t>(read("COLLX_YIELD_US", chosen.yield_us, 0, 1'000'000'000));
-    chosen.huge_pages = read("COLLX_HUGE_PAGES", 1, 0, 1) != 0;
+    auto const huge_pages = static_cast<std::uint64_t>(chosen.huge_pages);
+    chosen.huge_pages = read("COLLX_HUGE_PAGES", huge_pages, 0, 1) != 0;
     std::int64_t const single = environment::number("COLLX_SINGLE_COPY_BYTES", -1, 0, std::int64_t{1} << 50);
     if (single >= 0) chosen.single_copy_bytes = static_cast<std::size_t>(single);
     chosen.staging_bytes = (chosen.staging_bytes + 4095) / 4096 * 4096;

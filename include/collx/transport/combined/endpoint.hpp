@@ -73,7 +73,9 @@ class composite_endpoint {
   {
     return far_.is_copy();
   }
-  COLLX_COLD void enter() noexcept { far_.enter(); }
+  COLLX_COLD void enter() noexcept {
+    if constexpr (requires { far_.enter(); }) far_.enter();
+  }
   COLLX_COLD void leave() noexcept {
     far_.leave();
     near_.leave();

@@ -60,7 +60,7 @@ struct membership {
       blocks[static_cast<std::size_t>(count++)] = world.near().at((tokens[r] >> number_bits) * line_bytes);
     }
     mapped::block_layout layout = layout_for(world, count);
-    layout.taken_bytes = layout_for(world, world.near().size()).block_bytes();
+    layout.taken_for = world.near().size();
     std::uint64_t const id = static_cast<std::uint64_t>(members[0]) << 32 | (tokens[0] & number_mask);
     return new engine_type(parent.timeout_us(), parent.wakefulness(), world, id,
                            static_cast<array<rank_t>&&>(members), my_rank, static_cast<array<rank_t>&&>(here),

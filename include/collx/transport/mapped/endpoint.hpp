@@ -80,7 +80,7 @@ class endpoint {
   }
   [[nodiscard]] std::size_t staging_bytes() const noexcept { return layout_.staging_bytes; }
   [[nodiscard]] std::uint64_t depth() const noexcept { return mapped::depth; }
-  [[nodiscard]] std::size_t reserved_bytes() const noexcept { return layout_.block_bytes(); }
+  [[nodiscard]] std::size_t reserved_bytes() const noexcept { return layout_.bytes_taken(); }
   [[nodiscard]] Space& space() const noexcept { return *space_; }
   [[nodiscard]] block_layout const& layout() const noexcept { return layout_; }
 
@@ -352,8 +352,8 @@ class endpoint {
     pair& with = at(lane, peer);
     std::byte* const theirs = blocks[peer];
     with.block = theirs;
-    with.inbox = ring_place(own_block_ + layout_.inbox(lane, peer), lines_in(lane, layout_.size));
-    with.outbox = ring_place(theirs + layout_.inbox(lane, rank_), lines_in(lane, layout_.size));
+    with.inbox = ring_place(own_block_ + layout_.inbox(lane, peer), layout_.lines(lane));
+    with.outbox = ring_place(theirs + layout_.inbox(lane, rank_), layout_.lines(lane));
     with.bell = &space_->bell(world_rank(peer));
     with.receipts = reinterpret_cast<acknowledgement*>(own_block_ + layout_.acknowledgement_of(lane, peer));
     with.returned =

@@ -23,8 +23,9 @@ inline constexpr std::size_t short_bytes = inline_bytes + further_lines * furthe
 
 // An inbox is a ring of lines, in which letters lie one behind the other. Schedules declare how many letters
 // they need in flight; the rest pays for acknowledging small letters in batches (an acknowledgement costs
-// both sides a cache miss). In lane 0 there is room for 16 letters of three lines and more, up to some 200 KiB for
-// those of all ranks: a root is that far ahead, and ranks that share processors change places less often.
+// both sides a cache miss). In lane 0 there is room for 16 letters of three lines and more, as long as those
+// of all ranks take some 200 KiB: a root is that far ahead, and ranks that share processors change places
+// less often.
 [[nodiscard]] constexpr std::uint64_t lines_in(int lane, rank_t size) {
   return lane != 0 ? 16 : size <= 16 ? 192 : size <= 32 ? 96 : 48;
 }
@@ -44,7 +45,8 @@ inline constexpr std::size_t short_bytes = inline_bytes + further_lines * furthe
 }
 // What a schedule may rely on.
 inline constexpr std::uint64_t depth = depth_of(1, 16);
-static_assert(depth == 9 && depth_of(0, 48) >= depth && depth_of(0, 96) >= depth && depth_of(0, 192) >= depth);
+static_assert(depth == 9);
+static_assert(depth_of(0, 48) >= depth && depth_of(0, 96) >= depth && depth_of(0, 192) >= depth);
 
 // What is to be combined with other data is fetched piece by piece: as much of each of that many ranks'
 // data as stays in a second-level cache together.
@@ -124,7 +126,7 @@ struct alignas(line_bytes) farewell {
 struct block_layout {
   rank_t size = 1;
   std::size_t staging_bytes = 0;  // what vectors are cut by; a multiple of the page
-  std::size_t taken_bytes = 0;    // of a block that was taken for more ranks than there are; else 0
+  rank_t taken_for = 0;           // ranks, of a block that was taken for more than there are; else 0
 
   [[nodiscard]] constexpr std::size_t inbox(int lane, rank_t sender) const {
     std::size_t const before =
@@ -132,7 +134,7 @@ struct block_layout {
     return before * static_cast<std::size_t>(size) + static_cast<std::size_t>(sender) * mail_bytes(lane);
   }
   [[nodiscard]] constexpr std::size_t acknowledgement_of(int lane, rank_t sender) const {
-    return inbox(lane, sender) + lines_in(lane, size) * line_bytes;
+    return inbox(lane, sender) + lines(lane) * line_bytes;
   }
   [[nodiscard]] constexpr std::size_t end_of_use() const { return inbox(lane_count, 0); }
   [[nodiscard]] constexpr std::size_t presence() const { return end_of_use() + sizeof(farewell); }
@@ -153,11 +155,15 @@ struct block_layout {
   [[nodiscard]] constexpr std::size_t block_bytes() const { return landing() + landing_bytes; }
   // Letters from one rank, and the receipts of letters to it.
   [[nodiscard]] constexpr std::size_t mail_bytes(int lane) const {
-    return (lines_in(lane, size) + 1) * line_bytes;
+    return (lines(lane) + 1) * line_bytes;
+  }
+  // Of an inbox. Those of all ranks that a block was taken for fit it; for fewer they could be longer.
+  [[nodiscard]] constexpr std::uint64_t lines(int lane) const {
+    return lines_in(lane, taken_for != 0 ? taken_for : size);
   }
   // What is given back.
   [[nodiscard]] constexpr std::size_t bytes_taken() const {
-    return taken_bytes != 0 ? taken_bytes : block_bytes();
+    return taken_for != 0 ? block_layout{taken_for, staging_bytes}.block_bytes() : block_bytes();
   }
 };
 
