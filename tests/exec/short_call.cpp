@@ -207,7 +207,7 @@ TEST_CASE("short calls: no staging memory stops a fan-out") {
   CHECK(same(run_staged<schedule>(*group.ends[0], {0, 3, 0}, values, values, 250), {0, 0}));
 }
 
-// Ranks are threads, so that all memory is; below 1 KiB a copy is cheaper.
+// Ranks are threads, so that all memory is; below 2 KiB a copy is cheaper.
 TEST_CASE(
     "short calls: memory that peers can read stops a fan-out, but a root's only if it copies for each") {
   three_ends group;
@@ -218,7 +218,11 @@ TEST_CASE(
     REQUIRE((at.step == stopped_at::at_the_end || same(at, {0, 0})));
     return at.step != stopped_at::at_the_end;
   };
-  CHECK(stops.operator()<direct::all_gather>(256));
+  CHECK(stops.operator()<direct::all_gather>(512));
+  // Sends, and stops at what it waits for.
+  three_ends others;
+  CHECK(same(run_staged<direct::all_gather>(*others.ends[1], {1, 3}, values.data(), values.data() + 2048, 511),
+             {1, 0}));
   CHECK_FALSE(stops.operator()<direct::broadcast>(2048));
   CHECK_FALSE(stops.operator()<direct::scatter>(1023));
   CHECK(stops.operator()<direct::scatter>(1024));

@@ -196,6 +196,14 @@ template <class Invocation>
   return args;
 }
 
+// A barrier has none, so that its copy is of constants: 13 instructions less.
+template <class T, class Op>
+[[nodiscard]] COLLX_ALWAYS_INLINE invocation<contract::barrier, T, Op> called_on(
+    auto& comm, invocation<contract::barrier, T, Op> args) noexcept {
+  args.at = comm.standing();
+  return args;
+}
+
 // Bound arguments, of a call that no communicator's executor makes: whose it is.
 template <class Invocation>
 [[nodiscard]] Invocation called_by(problem const& p, Invocation args) noexcept {
