@@ -221,8 +221,8 @@ TEST_CASE(
   CHECK(stops.operator()<direct::all_gather>(512));
   // Sends, and stops at what it waits for.
   three_ends others;
-  CHECK(same(run_staged<direct::all_gather>(*others.ends[1], {1, 3}, values.data(), values.data() + 2048, 511),
-             {1, 0}));
+  float* const apart = values.data() + 2048;
+  CHECK(same(run_staged<direct::all_gather>(*others.ends[1], {1, 3}, values.data(), apart, 511), {1, 0}));
   CHECK_FALSE(stops.operator()<direct::broadcast>(2048));
   CHECK_FALSE(stops.operator()<direct::scatter>(1023));
   CHECK(stops.operator()<direct::scatter>(1024));
