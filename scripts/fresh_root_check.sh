@@ -23,7 +23,7 @@ chmod 755 "$root"  # apt drops privileges and must still get in
 clean_up() {
   local mounted
   # The last first; some are the tests' own (ip netns).
-  awk -v root="$root/" 'index($2, root) == 1 { print $2 }' /proc/mounts | tac |
+  awk -v root="$root" '$2 == root || index($2, root "/") == 1 { print $2 }' /proc/mounts | tac |
     while read -r mounted; do umount "$mounted"; done
   rm -rf --one-file-system "$root" "$root.log"
 }
@@ -50,6 +50,8 @@ debootstrap --variant=minbase bookworm "$root" "$(mirror)" >"$root.log" 2>&1 ||
   { tail -n 20 "$root.log"; rm -f "$root.log"; exit 1; }
 rm -f "$root.log"
 take_apt_settings
+# A mount point, as a machine's root is: without, tests between network namespaces skip themselves.
+mount --bind "$root" "$root"
 mount -t proc none "$root/proc"
 mount --bind /dev "$root/dev"
 mount -t tmpfs none "$root/dev/shm"

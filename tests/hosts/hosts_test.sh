@@ -44,6 +44,8 @@ make_hosts() {
   # Where mounting is not permitted, root itself may not.
   try "no privilege to make network namespaces" "Operation not permitted|Permission denied" \
     ip netns add "$name-switch"
+  # To enter one, ip makes the mounts below / its own.
+  try "the root directory is no mount point, as in a chroot" "make-rslave" ip netns exec "$name-switch" true
   try "no bridges in this kernel" "Unknown device type|not supported|not permitted" \
     ip -n "$name-switch" link add bridge type bridge
   ip -n "$name-switch" link set bridge up || fail "the bridge stays down"
