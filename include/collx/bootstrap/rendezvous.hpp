@@ -148,20 +148,19 @@ class host {
     if (::recv(guest, &from, sizeof from, MSG_DONTWAIT) != static_cast<ssize_t>(sizeof from)) return false;
     hello const expected{};
     if (from.magic != expected.magic) return false;
-    verdict const say = from.version != expected.version                          ? verdict::wrong_version
-                        : from.size != size_                                      ? verdict::wrong_size
-                        : from.rank < 1 || from.rank >= size_                     ? verdict::rank_taken
-                        : seen_[static_cast<std::size_t>(from.rank)] == from.rank ? verdict::rank_taken
-                                                                                  : verdict::welcome;
+    verdict const say = from.version != expected.version             ? verdict::wrong_version
+                        : from.size != size_                         ? verdict::wrong_size
+                        : from.rank < 1 || from.rank >= size_        ? verdict::rank_taken
+                        : seen_[static_cast<std::size_t>(from.rank)] ? verdict::rank_taken
+                                                                     : verdict::welcome;
     if (!send_verdict(guest, say, say == verdict::welcome ? segment_fd : -1) || say != verdict::welcome)
       return false;
-    seen_[static_cast<std::size_t>(from.rank)] = from.rank;
-    return true;
+    return seen_[static_cast<std::size_t>(from.rank)] = true;
   }
 
   [[noreturn]] void give_up() {
     rank_t missing = 1;
-    while (seen_[static_cast<std::size_t>(missing)] == missing) ++missing;
+    while (seen_[static_cast<std::size_t>(missing)]) ++missing;
     throw_error(status::timeout,
                 "rendezvous at %.120s, rank 0 of %d: rank %d never came; start all %d ranks %s", path_, size_,
                 missing, size_, how_to_meet(path_));
@@ -171,7 +170,7 @@ class host {
   rank_t size_;
   std::uint64_t deadline_us_;
   owned_fd socket_;
-  array<rank_t> seen_;  // itself at the place of each that was welcomed
+  array<bool> seen_;
 };
 
 // Whoever may write to the folder could listen there, and give this rank memory that he goes on writing to.

@@ -85,12 +85,14 @@
 #endif
 
 // Whether a sanitizer looks at each access to memory.
-#if defined(__has_feature)
-#define COLLX_SANITIZED \
-  (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer))
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define COLLX_SANITIZED true
-#else
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define COLLX_SANITIZED true
+#endif
+#endif
+#if !defined(COLLX_SANITIZED)
 #define COLLX_SANITIZED false
 #endif
 

@@ -122,9 +122,7 @@ COLLX_NEVER_INLINE inline void spread_streamed(std::byte* const* to, std::int32_
   spread_lines(to, count, from, head, end);
   fence_streams();
 }
-#endif
 
-#if defined(COLLX_WIDE_VECTORS)
 // Copies of these sizes, which stay in the caches, are made by lines on processors that are slow at strings
 // (docs/decisions.md). Not under sanitizers, which do not see what is stored so.
 inline constexpr std::size_t lines_bytes_min = 2048, lines_bytes_max = 8192;

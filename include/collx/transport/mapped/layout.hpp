@@ -44,9 +44,10 @@ inline constexpr std::size_t short_bytes = inline_bytes + further_lines * furthe
   return (lines_taken_max(lane, lines) - (lines_per_receipt(lane, lines) - 1)) / longest_letter(lane) + 1;
 }
 // What a schedule may rely on.
-inline constexpr std::uint64_t depth = depth_of(1, 16);
+inline constexpr std::uint64_t depth = depth_of(1, lines_in(1, 1));
 static_assert(depth == 9);
-static_assert(depth_of(0, 48) >= depth && depth_of(0, 96) >= depth && depth_of(0, 192) >= depth);
+static_assert(depth_of(0, lines_in(0, 16)) >= depth && depth_of(0, lines_in(0, 32)) >= depth &&
+              depth_of(0, lines_in(0, 33)) >= depth);
 
 // What is to be combined with other data is fetched piece by piece: as much of each of that many ranks'
 // data as stays in a second-level cache together.
