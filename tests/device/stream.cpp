@@ -77,6 +77,8 @@ TEST_CASE("copy: sizes around several pages at a time, helped to fetch ahead or 
         expected = to;
         std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(source), bytes,
                     expected.begin() + static_cast<std::ptrdiff_t>(shift));
+        collx::device::copy(to.data() + shift, from.data() + source, bytes, true);
+        REQUIRE(to == expected);
         for (bool const helped : {false, true}) {
           std::fill(to.begin(), to.end(), std::byte{0x5A});
           if (copies_streamed(to.data() + shift, from.data() + source, bytes, helped))

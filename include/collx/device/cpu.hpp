@@ -20,8 +20,9 @@ inline bool const wide_vectors = [] {
 }();
 
 // Whether streams want help with what they read next: several pages walked at a time, or lines asked for by
-// instructions. Intel's Xeons (fourth generation) and AMD's Zen 4 take 0.8 of the time with it, Zen 5 (family
-// 26), which fetches ahead across pages by itself, up to 1.6 times as long (docs/decisions.md).
+// instructions. Intel's Xeons (fourth generation) take 0.8 of the time with it, AMD's Zen 5 (family 26),
+// which fetches ahead across pages by itself, up to 1.6 times as long; others were not timed with and
+// without (docs/decisions.md).
 inline bool const wants_help_fetching = [] {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (!__builtin_cpu_is("amd") || __get_cpuid(1, &a, &b, &c, &d) == 0) return true;
