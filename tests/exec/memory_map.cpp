@@ -10,24 +10,33 @@
 
 namespace {
 
-using schedule = collx::algo::direct_one_shot::all_reduce;
-using arguments = collx::detail::invocation<collx::contract::all_reduce, std::byte, collx::sum_t>;
+using direct = collx::algo::direct_one_shot;
 
-// A rank of two that calls again and again. Nothing is read or written.
+// A rank that calls again and again. Nothing is read or written.
+template <class Schedule>
 struct caller {
+  using arguments = collx::detail::invocation<typename Schedule::contract, std::byte, collx::sum_t>;
+
   collx::exec::workspace work{2};
 
-  bool streams(std::byte* output, std::size_t bytes, bool in_place = false) {
+  // `bytes`: of a block.
+  bool streams(std::byte* output, std::size_t bytes, bool in_place = false, collx::rank_t size = 2) {
     arguments args;
     args.output = output;
     args.count = bytes;
     args.in_place = in_place;
-    collx::problem const where{0, 2, 0};
+    collx::problem const where{0, size, 0};
     args.at.where = where;
-    collx::detail::choice const how{&collx::exec::erased_schedule_of<schedule>, nullptr, nullptr, ""};
+    collx::detail::choice const how{&collx::exec::erased_schedule_of<Schedule>, nullptr, nullptr, ""};
     return collx::exec::map_memory(collx::detail::scheduled(how, args), work, nullptr, std::size_t{1} << 19)
         .streams();
   }
+};
+
+// What a test says of the caches is forgotten when it ends.
+struct caches {
+  ~caches() { collx::device::result_cache(before); }
+  collx::device::cpu::shared_cache const before = collx::device::result_cache();
 };
 
 }  // namespace
@@ -39,7 +48,9 @@ TEST_CASE("results that the caches hold are stored to them") {
   std::vector<std::byte> memory(2);
   std::byte *const here = memory.data(), *const there = here + 1;
 
-  caller rank;
+  caches const unchanged;
+  collx::device::result_cache({});
+  caller<direct::all_reduce> rank;
   CHECK(rank.streams(there, small + 1));
   CHECK_FALSE(rank.streams(here, collx::device::remembered_bytes_min() - 1));
   CHECK(rank.streams(here, small + 1));  // small calls are not remembered
@@ -51,6 +62,33 @@ TEST_CASE("results that the caches hold are stored to them") {
   CHECK_FALSE(rank.streams(there, hot));
   CHECK(rank.streams(here, hot));
   CHECK_FALSE(rank.streams(there, hot, true));
+}
+
+TEST_CASE("results that fit a part of a cache which takes stores well are stored to it") {
+  caches const unchanged;
+  std::size_t const least = collx::device::stream_bytes_min();
+  std::size_t const cache = 1024 * least;
+  collx::device::result_cache({cache, 4});
+  std::vector<std::byte> memory(2);
+  std::byte *const here = memory.data(), *const there = here + 1;
+
+  // Copies: one block given and two taken, of two ranks.
+  std::size_t const quarter = cache / 4 / 2 / 3;
+  caller<direct::all_gather> rank;
+  CHECK_FALSE(rank.streams(here, quarter));
+  CHECK(rank.streams(there, quarter + 1));
+  CHECK_FALSE(rank.streams(there, 3 * quarter));
+  CHECK(rank.streams(there, 3 * quarter + 3));
+  // Of more ranks there are more blocks, but only as many share the cache as processors do.
+  CHECK_FALSE(rank.streams(here, cache / 4 / 4 / 9, false, 8));
+  CHECK(rank.streams(there, cache / 4 / 4 / 9 + 1, false, 8));
+
+  // What is combined only where it is used again.
+  caller<direct::all_reduce> sum;
+  std::size_t const eighth = cache / 8 / 2 / 2;
+  CHECK(sum.streams(here, least + 1));
+  CHECK_FALSE(sum.streams(here, eighth - 1));
+  CHECK(sum.streams(here, eighth));
 }
 
 TEST_CASE("a map that is kept serves calls that differ in their buffers, and no others") {

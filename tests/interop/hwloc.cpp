@@ -2,12 +2,12 @@
 // hwloc's figures against those that the kernel gives in /sys.
 #include "collx/interop/hwloc.hpp"
 
-#include <doctest/doctest.h>
-#include <sched.h>
-
 #include <filesystem>
 #include <fstream>
 #include <string>
+
+#include <doctest/doctest.h>
+#include <sched.h>
 
 #include "collx/core/processors.hpp"
 
@@ -97,4 +97,19 @@ TEST_CASE("hwloc: the size from which results are streamed follows the cache") {
   collx::interop::fit_caches(small);
   CHECK(collx::device::stream_bytes_min() == 16 * 1024);
   collx::device::stream_bytes_min(before);
+}
+
+TEST_CASE("hwloc: a cache that keeps results is as large as the machine says, if there is one") {
+  auto const before = collx::device::result_cache();
+  collx::interop::machine large;
+  large.l3_bytes = 64 << 20;
+  large.l3_processors = 16;
+  collx::device::result_cache({});
+  collx::interop::fit_caches(large);
+  CHECK(collx::device::result_cache().bytes == 0);  // not on this processor
+  collx::device::result_cache({32 << 20, 8});
+  collx::interop::fit_caches(large);
+  CHECK(collx::device::result_cache().bytes == 64 << 20);
+  CHECK(collx::device::result_cache().processors == 16);
+  collx::device::result_cache(before);
 }

@@ -8,7 +8,15 @@
 #include <cpuid.h>
 #endif
 
+#include <cstddef>
+
 namespace collx::inline abi_1::device::cpu {
+
+// The cache that processors share: of how many bytes, and by how many of them.
+struct shared_cache {
+  std::size_t bytes = 0;
+  std::size_t processors = 1;
+};
 
 // 512-bit vectors: a store of a whole cache line need not fetch the line first, which halves the
 // traffic of a reduction that runs in the second-level cache.
@@ -30,9 +38,24 @@ inline bool const wants_help_fetching = [] {
   return base_family + extended_family < 26;
 }();
 
+// The cache that processors share, where results are better stored to it than past it; else nothing. So it is
+// on AMD's Zen 5, with a third-level cache of 32 MiB for each eight cores, and not on Intel's Xeons (fourth
+// generation); others were not timed (docs/decisions.md).
+[[nodiscard]] inline shared_cache find_shared_cache() noexcept {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (wants_help_fetching || __get_cpuid_count(0x8000001d, 3, &a, &b, &c, &d) == 0 || (a & 0x1f) == 0)
+    return {};
+  // AMD64 Architecture Programmer's Manual, volume 3, appendix E: each field is one less than it says.
+  std::size_t const line_bytes = (b & 0xfff) + 1, partitions = (b >> 12 & 0x3ff) + 1, ways = (b >> 22) + 1;
+  return {line_bytes * partitions * ways * (std::size_t{c} + 1), (a >> 14 & 0xfff) + 1};
+}
+
 // Whether a C library's memcpy has the processor copy strings (rep movsb) where vectors would be quicker:
 // GNU's does so on AMD from 4 KiB on (seen with version 2.36).
 inline bool const copies_strings_slowly = wide_vectors && __builtin_cpu_is("amd");
+#else
+inline constexpr bool wants_help_fetching = true;
+[[nodiscard]] inline shared_cache find_shared_cache() noexcept { return {}; }
 #endif
 
 }  // namespace collx::inline abi_1::device::cpu

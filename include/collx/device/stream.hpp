@@ -30,6 +30,11 @@ namespace detail {
   return threshold;
 }
 
+[[nodiscard]] inline cpu::shared_cache& result_cache_setting() noexcept {
+  static cpu::shared_cache cache = cpu::find_shared_cache();
+  return cache;
+}
+
 }  // namespace detail
 
 // Vectors larger than this are streamed: a thirty-second of the second-level cache. A result larger
@@ -43,6 +48,19 @@ inline void stream_bytes_min(std::size_t value) noexcept { detail::stream_thresh
 // Buffers of a call, input and output together, that are still in the caches when the next call uses them
 // again: three quarters of a second-level cache.
 [[nodiscard]] inline std::size_t hot_bytes_max() noexcept { return 24 * stream_bytes_min(); }
+
+// The cache that processors share, where results are better kept there than stored past it; else of no bytes.
+[[nodiscard]] inline cpu::shared_cache result_cache() noexcept { return detail::result_cache_setting(); }
+// As stream_bytes_min(value).
+inline void result_cache(cpu::shared_cache const& value) noexcept { detail::result_cache_setting() = value; }
+
+// Whether a call's buffers, of so many bytes in each of so many ranks, fit so many sixteenths of it.
+[[nodiscard]] inline bool fits_result_cache(std::size_t bytes, std::size_t ranks,
+                                            std::size_t sixteenths) noexcept {
+  cpu::shared_cache const& cache = detail::result_cache_setting();
+  std::size_t const sharing = ranks < cache.processors ? ranks : cache.processors;
+  return bytes < cache.bytes / 16 / sharing * sixteenths;
+}
 
 // What a call must have at least for its buffers to be remembered.
 [[nodiscard]] inline std::size_t remembered_bytes_min() noexcept { return stream_bytes_min() / 4; }

@@ -111,7 +111,11 @@ class memory_map : public chunk_map {
   [[nodiscard]] COLLX_NEVER_INLINE bool is_hot() const noexcept {
     std::int32_t const in = user_.input_window.count, out = user_.output_window.count;
     std::int32_t const blocks = !user_.in_place ? in + out : in > out ? in : out;
-    return user_.output_again && static_cast<std::size_t>(blocks) * block_bytes_ <= device::hot_bytes_max();
+    std::size_t const bytes = static_cast<std::size_t>(blocks) * block_bytes_;
+    if (user_.output_again && bytes <= device::hot_bytes_max()) return true;
+    // What is combined has more streams to read, and is better past the caches unless it is used again.
+    std::size_t const sixteenths = user_.output_again ? (user_.combines ? 2 : 12) : (user_.combines ? 0 : 4);
+    return device::fits_result_cache(bytes, static_cast<std::size_t>(problem_.size), sixteenths);
   }
 
   static constexpr rank_t lending_ranks_max = 64;  // of which step machines remember something in a word

@@ -90,10 +90,12 @@ inline void keep_smaller(std::size_t& least, hwloc_uint64_t bytes) noexcept {
   return found;
 }
 
-// Has results stored past the caches from that size on which fits these caches. Per process; to be called
+// Has results stored past the caches from those sizes on which fit these caches. Per process; to be called
 // before collectives run, since they read it without a lock.
 inline void fit_caches(machine const& m) noexcept {
   if (m.l2_bytes != 0) device::stream_bytes_min(m.l2_bytes / device::stream_divisor);
+  if (device::result_cache().bytes != 0 && m.l3_bytes != 0 && m.l3_processors > 0)
+    device::result_cache({m.l3_bytes, static_cast<std::size_t>(m.l3_processors)});
 }
 
 }  // namespace collx::inline abi_1::interop
