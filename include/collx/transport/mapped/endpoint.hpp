@@ -35,7 +35,6 @@ class endpoint {
     else return "mapped";
   }();
   static constexpr std::size_t inline_bytes = mapped::inline_bytes;
-  static constexpr std::size_t short_bytes = mapped::short_bytes;
   static constexpr rank_t fetched_ranks_max = mapped::fetched_ranks_max;
   static constexpr bool fetches = [] {
     if constexpr (requires { Space::fetches; }) return Space::fetches;
@@ -64,6 +63,8 @@ class endpoint {
         layout_(layout),
         members_(static_cast<array<rank_t>&&>(members)),
         peers_(static_cast<std::size_t>(lane_count) * static_cast<std::size_t>(layout.size)),
+        wholes_(static_cast<std::size_t>(layout.size)),
+        short_bytes_(layout.short_bytes()),
         own_block_(blocks[rank]),
         sleeper_(space.bell(members_[static_cast<std::size_t>(rank)]), space.fenced()),
         rings_(layout.size) {
@@ -79,6 +80,7 @@ class endpoint {
     return members_[static_cast<std::size_t>(member)];
   }
   [[nodiscard]] std::size_t staging_bytes() const noexcept { return layout_.staging_bytes; }
+  [[nodiscard]] std::size_t short_bytes() const noexcept { return short_bytes_; }
   [[nodiscard]] std::uint64_t depth() const noexcept { return mapped::depth; }
   [[nodiscard]] std::size_t reserved_bytes() const noexcept { return layout_.bytes_taken(); }
   [[nodiscard]] Space& space() const noexcept { return *space_; }
@@ -253,7 +255,7 @@ class endpoint {
     bool const unanswered = to.acknowledged == to.received;
     if (COLLX_LIKELY(bytes <= inline_bytes && how < handover::pushed))
       write_letter(to, payload, bytes, bytes);
-    else if (lane == 0 && bytes <= short_bytes && how < handover::pushed) write_lines(to, payload, bytes);
+    else if (lane == 0 && bytes <= short_bytes_ && how < handover::pushed) write_lines(to, payload, bytes);
     else return send_where_it_lies(lane, peer, payload, bytes, how);
     to.bell->ring_if_asleep();
     // One of a stream: the next follows before this one has arrived, and need not wait for its line. Where
@@ -342,16 +344,21 @@ class endpoint {
   // Measured for one writer and one reader: demoting lines pays up to 512 bytes, fetching the
   // next payload's lines early as long as they do not push out what is in use.
   static constexpr std::size_t demoted_bytes_max = 512;
-  static constexpr std::size_t hinted_bytes_max = 16384;
+  static inline std::size_t const hinted_bytes_max = device::cpu::wants_help_fetching ? 16384 : 8192;
 
   struct alignas(line_bytes) small_line {
     std::byte bytes[line_bytes];
+  };
+  // Aligned as in a letter, and better, since it is read as elements.
+  struct alignas(line_bytes) whole_letter {
+    std::byte bytes[mapped::short_bytes];
   };
 
   void attach(int lane, rank_t peer, std::byte* const* blocks) noexcept {
     pair& with = at(lane, peer);
     std::byte* const theirs = blocks[peer];
     with.block = theirs;
+    if (lane == 0) with.whole = wholes_[static_cast<std::size_t>(peer)].bytes;
     with.inbox = ring_place(own_block_ + layout_.inbox(lane, peer), layout_.lines(lane));
     with.outbox = ring_place(theirs + layout_.inbox(lane, rank_), layout_.lines(lane));
     with.bell = &space_->bell(world_rank(peer));
@@ -382,6 +389,8 @@ class endpoint {
   block_layout layout_;
   array<rank_t> members_;
   array<pair> peers_;
+  array<whole_letter> wholes_;
+  std::size_t short_bytes_;
   std::byte* own_block_;
   sleeper sleeper_;
   staging_rings<lane_count> rings_;

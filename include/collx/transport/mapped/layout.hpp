@@ -15,33 +15,38 @@ inline constexpr std::size_t line_bytes = 64;
 // Independent streams per pair of ranks: lane 0 for blocking calls, the others for started requests.
 inline constexpr int lane_count = 4;
 inline constexpr std::size_t inline_bytes = 32;
-// Letters of blocking calls go on in further lines, which hold so much each: 40 to 144 bytes take 0.6 to 0.8
-// of the time that they take by way of staging. (A third line would gain less than it takes of memory.)
-inline constexpr std::size_t further_bytes = 56;
-inline constexpr std::size_t further_lines = 2;
+// Letters of blocking calls go on in further lines, which hold so much each: 40 to 256 bytes take 0.6 to 0.8
+// of the time that they take by way of staging, where a receiver waits for a letter, and then for what it
+// refers to. 512 bytes would take 1.1 to 1.5.
+inline constexpr std::size_t further_bytes = 48;
+inline constexpr std::size_t further_lines = 5;
 inline constexpr std::size_t short_bytes = inline_bytes + further_lines * further_bytes;
 
 // An inbox is a ring of lines, in which letters lie one behind the other. Schedules declare how many letters
 // they need in flight; the rest pays for acknowledging small letters in batches (an acknowledgement costs
-// both sides a cache miss). In lane 0 there is room for 16 letters of three lines and more, as long as those
+// both sides a cache miss). In lane 0 there is room for 16 of the longest letters, as long as those
 // of all ranks take some 200 KiB: a root is that far ahead, and ranks that share processors change places
 // less often.
 [[nodiscard]] constexpr std::uint64_t lines_in(int lane, rank_t size) {
   return lane != 0 ? 16 : size <= 16 ? 192 : size <= 32 ? 96 : 48;
 }
-[[nodiscard]] constexpr std::uint64_t longest_letter(int lane) { return lane == 0 ? 1 + further_lines : 1; }
+// In lines, of an inbox of so many.
+[[nodiscard]] constexpr std::uint64_t longest_letter(int lane, std::uint64_t lines) {
+  return lane != 0 ? 1 : lines >= 96 ? 1 + further_lines : 3;
+}
 // Of an inbox of so many lines: those in flight with which one more letter may be sent, however long it is,
 [[nodiscard]] constexpr std::uint64_t lines_taken_max(int lane, std::uint64_t lines) {
-  return lines - longest_letter(lane);
+  return lines - longest_letter(lane, lines);
 }
 // and those that are consumed before a receipt says so.
 [[nodiscard]] constexpr std::uint64_t lines_per_receipt(int lane, std::uint64_t lines) {
-  return lines / 2 - (longest_letter(lane) - 1);
+  return lines / 2 - (longest_letter(lane, lines) - 1);
 }
 // Letters of the longest kind that may be in flight before the first is acknowledged: as many lines as make
 // no receipt are perhaps read, and taken all the same.
 [[nodiscard]] constexpr std::uint64_t depth_of(int lane, std::uint64_t lines) {
-  return (lines_taken_max(lane, lines) - (lines_per_receipt(lane, lines) - 1)) / longest_letter(lane) + 1;
+  std::uint64_t const unread = lines_taken_max(lane, lines) - (lines_per_receipt(lane, lines) - 1);
+  return unread / longest_letter(lane, lines) + 1;
 }
 // What a schedule may rely on.
 inline constexpr std::uint64_t depth = depth_of(1, lines_in(1, 1));
@@ -63,7 +68,7 @@ inline constexpr std::uint64_t in_receiver = std::uint64_t{1} << 62;
 [[nodiscard]] constexpr std::uint64_t lines_for(std::size_t bytes) {
   return bytes <= inline_bytes ? 1 : 1 + (bytes - inline_bytes + further_bytes - 1) / further_bytes;
 }
-static_assert(lines_for(short_bytes) == longest_letter(0));
+static_assert(lines_for(short_bytes) == longest_letter(0, lines_in(0, 2)));
 
 // One message from one rank to another: a single cache line, written by the sender, read by the
 // receiver, who owns the memory. Small payloads travel in the line itself.
@@ -96,9 +101,12 @@ struct alignas(line_bytes) letter {
 static_assert(sizeof(letter) == line_bytes);
 
 // What of a small payload does not fit its letter: the lines behind it. Each tells by itself that it is
-// there: all of them travel at once, and none is waited for before the next is written.
+// there: all of them travel at once, and none is waited for before the next is written. Its bytes begin where
+// those of vectors do: what is put together of them is read again at once, by loads that must not wait for
+// two stores.
 struct alignas(line_bytes) further_line {
   atomic_word<std::uint64_t> sequence;  // as of a letter
+  std::uint64_t unused;
   std::byte inlined[further_bytes];
 };
 static_assert(sizeof(further_line) == line_bytes);
@@ -161,6 +169,10 @@ struct block_layout {
   // Of an inbox. Those of all ranks that a block was taken for fit it; for fewer they could be longer.
   [[nodiscard]] constexpr std::uint64_t lines(int lane) const {
     return lines_in(lane, taken_for != 0 ? taken_for : size);
+  }
+  // The longest payload of a letter of lane 0.
+  [[nodiscard]] constexpr std::size_t short_bytes() const {
+    return inline_bytes + (longest_letter(0, lines(0)) - 1) * further_bytes;
   }
   // What is given back.
   [[nodiscard]] constexpr std::size_t bytes_taken() const {

@@ -52,8 +52,7 @@ struct alignas(line_bytes) pair {
   std::uint64_t push_collective = 0;
   std::byte* block = nullptr;  // the peer's
   std::size_t push_room = 0;   // bytes at push_target
-  // Of lane 0: the letter being read, put together; aligned as in a letter, since it is read as elements.
-  alignas(inline_bytes) std::byte whole[short_bytes];
+  std::byte* whole = nullptr;  // of lane 0: the letter being read, put together; of short_bytes
 };
 
 // A letter says how many lines of ours its sender had consumed: of those in flight, so that 32 bits will do.
@@ -113,8 +112,8 @@ COLLX_NEVER_INLINE inline void write_lines(pair& to, std::byte const* payload, s
   write_letter(to, payload, inline_bytes, bytes);
   for (std::size_t at = inline_bytes; at < bytes; at += further_bytes) {
     further_line& line = to.outbox.further();
-    device::copy_below_64(line.inlined, payload + at,
-                          bytes - at < further_bytes ? bytes - at : further_bytes);
+    if (bytes - at >= further_bytes) std::memcpy(line.inlined, payload + at, further_bytes);
+    else device::copy_below_64(line.inlined, payload + at, bytes - at);
     // Release: as of the letter's line.
     line.sequence.store(++to.sent, std::memory_order_release);
     device::demote(line.inlined, 1);
@@ -125,13 +124,13 @@ COLLX_NEVER_INLINE inline void write_lines(pair& to, std::byte const* payload, s
 // Whether all lines of the letter that is here are, too; if so, they are put together.
 [[nodiscard]] COLLX_NEVER_INLINE inline bool further_arrived(pair& with, arrival& what) noexcept {
   ring_place line = with.inbox;
-  device::copy_below_64(with.whole, line->inlined, inline_bytes);
+  std::memcpy(with.whole, line->inlined, inline_bytes);
   std::uint64_t number = with.received + 1;
   for (std::size_t at = inline_bytes; at < what.bytes; at += further_bytes) {
     line.advance();
     // Acquire: pairs with the release in write_lines().
     if (line.further().sequence.load(std::memory_order_acquire) != ++number) return false;
-    device::copy_below_64(with.whole + at, line.further().inlined, further_bytes);
+    std::memcpy(with.whole + at, line.further().inlined, further_bytes);
   }
   what.data = with.whole;
   return true;
