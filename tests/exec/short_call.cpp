@@ -44,6 +44,11 @@ struct three_ends {
     ends[from]->send(0, to, reinterpret_cast<std::byte const*>(values), count_bytes, handover::staged);
   }
 
+  void send(rank_t from, rank_t to, std::vector<float> const& values) {
+    ends[from]->send(0, to, reinterpret_cast<std::byte const*>(values.data()), values.size() * sizeof(float),
+                     handover::staged);
+  }
+
   threads_world& world;
   endpoint* ends[3];
 };
@@ -53,7 +58,7 @@ stopped_at run(endpoint& end, problem where, float const* input, float* output) 
   collx::exec::workspace work(3);
   collx::sum_t const sum;
   using call = collx::exec::short_call<S, float, collx::sum_t, endpoint>;
-  return call(end, work, where, input, output, bytes, sum, 1, false).run();
+  return call(end, work, where, input, output, bytes, sum, 1, false, input == output).run();
 }
 
 // Of `count` floats each, by way of staging.
@@ -62,7 +67,7 @@ stopped_at run_staged(endpoint& end, problem where, float const* input, float* o
   collx::exec::workspace work(3);
   collx::sum_t const sum;
   using call = collx::exec::short_call<S, float, collx::sum_t, endpoint>;
-  return call(end, work, where, input, output, count * sizeof(float), sum, 1, true).run();
+  return call(end, work, where, input, output, count * sizeof(float), sum, 1, true, input == output).run();
 }
 
 // By way of rank 0, which sends each of the others a copy of its own of nearly everything: more chunks in one
@@ -207,25 +212,58 @@ TEST_CASE("short calls: no staging memory stops a fan-out") {
   CHECK(same(run_staged<schedule>(*group.ends[0], {0, 3, 0}, values, values, 250), {0, 0}));
 }
 
-// Ranks are threads, so that all memory is; below 2 KiB a copy is cheaper.
-TEST_CASE(
-    "short calls: memory that peers can read stops a fan-out, but a root's only if it copies for each") {
+// Ranks are threads, so that peers can read all memory; below 4 KiB a copy is cheaper.
+TEST_CASE("short calls: blocks of 4 KiB are lent, and the call ends when they have been read") {
+  using schedule = collx::algo::direct_one_shot::all_gather;
+  std::vector<float> values(4 * 1024);
+  float* const result = values.data() + 1024;
+  auto const sent = [&](std::size_t count) {
+    three_ends group;
+    stopped_at const at = run_staged<schedule>(*group.ends[1], {1, 3}, values.data(), result, count);
+    CHECK(same(at, {1, 0}));  // waits for the others'
+    collx::transport::arrival message;
+    REQUIRE(group.ends[0]->arrived(0, 1, message));
+    bool const lent = message.data == reinterpret_cast<std::byte const*>(values.data());
+    CHECK(at.lent == lent);
+    return lent;
+  };
+  CHECK_FALSE(sent(1023));
+  CHECK(sent(1024));
+
   three_ends group;
+  std::vector<float> theirs(1024, 1.0f);
+  group.send(0, 1, theirs);
+  group.send(2, 1, theirs);
+  stopped_at const at = run_staged<schedule>(*group.ends[1], {1, 3}, values.data(), result, 1024);
+  CHECK(same(at, {2, 0}));  // behind its last step
+  CHECK(at.lent);
+  CHECK(result[0] == 1.0f);
+  CHECK(result[3 * 1024 - 1] == 1.0f);
+}
+
+TEST_CASE("short calls: a root lends from 4 KiB on, and only what is another block for each") {
   using direct = collx::algo::direct_one_shot;
   std::vector<float> values(4 * 1024);
-  auto const stops = [&]<class S>(std::size_t count) {
+  auto const lends = [&]<class S>(std::size_t count) {
+    three_ends group;
     auto const at = run_staged<S>(*group.ends[1], {1, 3, 1}, values.data(), values.data(), count);
-    REQUIRE((at.step == stopped_at::at_the_end || same(at, {0, 0})));
-    return at.step != stopped_at::at_the_end;
+    CHECK((at.step == stopped_at::at_the_end) != at.lent);
+    return at.lent;
   };
-  CHECK(stops.operator()<direct::all_gather>(512));
-  // Sends, and stops at what it waits for.
-  three_ends others;
-  float* const apart = values.data() + 2048;
-  CHECK(same(run_staged<direct::all_gather>(*others.ends[1], {1, 3}, values.data(), apart, 511), {1, 0}));
-  CHECK_FALSE(stops.operator()<direct::broadcast>(2048));
-  CHECK_FALSE(stops.operator()<direct::scatter>(1023));
-  CHECK(stops.operator()<direct::scatter>(1024));
+  CHECK_FALSE(lends.operator()<direct::broadcast>(2048));
+  CHECK_FALSE(lends.operator()<direct::scatter>(1023));
+  CHECK(lends.operator()<direct::scatter>(1024));
+}
+
+TEST_CASE("short calls: what a later step overwrites is staged") {
+  using schedule = collx::algo::direct_one_shot::all_reduce;
+  three_ends group;
+  std::vector<float> values(1024), apart(1024);
+  for (float* const input : {values.data(), apart.data()}) {
+    stopped_at const at = run_staged<schedule>(*group.ends[1], {1, 3}, input, values.data(), 1024);
+    CHECK(same(at, {1, 0}));
+    CHECK(at.lent == (input != values.data()));
+  }
 }
 
 TEST_CASE("short calls: a fan-in of staged messages") {

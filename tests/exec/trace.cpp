@@ -40,10 +40,11 @@ void run_on_threads(traced::entry const& called) {
   }
 }
 
-// Nothing, letters of one line, the longest ones, the shortest blocks that are staged, and the longest.
-constexpr std::size_t short_counts[] = {0, 1, 4, 5, 18, 19, 1024};
-static_assert(18 * sizeof(oracle::element) == traced::noting_endpoint::short_bytes);
-static_assert(1024 * sizeof(oracle::element) == collx::exec::short_staged_bytes);
+// Nothing, letters of one line, the longest ones, the shortest blocks that are staged, the longest that are
+// not lent where they could be, the shortest that are, and the longest.
+constexpr std::size_t short_counts[] = {0, 1, 4, 5, 34, 35, 511, 512, 2048};
+static_assert(34 * sizeof(oracle::element) == collx::transport::mapped::short_bytes);
+static_assert(2048 * sizeof(oracle::element) == collx::exec::short_staged_bytes);
 
 void run_shortly(traced::short_world& world, traced::short_entry const& what, rank_t size) {
   for (rank_t const root : cases::roots(*what.called.collective, size))
@@ -83,10 +84,12 @@ TEST_CASE("short calls: what is taken, combined, stored and sent is what the pro
     traced::short_world world(size);
     for (traced::short_entry const& each : all) {
       if (!each.called.supports(size)) continue;
-      run_shortly(world, each, size);
-      if (size > 3) continue;
-      run_partly(world, each, size, 1);
-      run_partly(world, each, size, 19);
+      for (bool const lends : {false, true}) {
+        world.lends(lends);
+        run_shortly(world, each, size);
+        if (size > 3) continue;
+        for (std::size_t const count : {1, 35, 512}) run_partly(world, each, size, count);
+      }
     }
   }
 }

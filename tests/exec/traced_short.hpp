@@ -153,7 +153,7 @@ class played_proof {
 };
 
 // All ranks are in one thread: who waits for one that has not begun has it begin. Memory is as if private to
-// processes, so that blocks of every length are staged, and not lent.
+// processes, so that blocks of every length are staged; or, if it `lends`, not, so that long ones are lent.
 class noting_endpoint : public collx::transport::threads::endpoint {
   using base = collx::transport::threads::endpoint;
 
@@ -171,7 +171,7 @@ class noting_endpoint : public collx::transport::threads::endpoint {
   [[nodiscard]] std::byte* stage(int lane, std::size_t bytes) noexcept {
     return is_refused() ? nullptr : base::stage(lane, bytes);
   }
-  [[nodiscard]] static bool reachable(std::byte const*, std::size_t) noexcept { return false; }
+  [[nodiscard]] bool reachable(std::byte const*, std::size_t) const noexcept { return lends; }
 
   void consume(int lane, rank_t peer) noexcept {
     deeds.push_back({takes_from, peer, {}, memory->all});
@@ -186,6 +186,7 @@ class noting_endpoint : public collx::transport::threads::endpoint {
   }
 
   static constexpr int never = -1;
+  bool lends = false;
   rank_memory* memory = nullptr;
   std::vector<deed> deeds;
   std::function<void(rank_t)> begin_at;
@@ -200,16 +201,18 @@ class noting_endpoint : public collx::transport::threads::endpoint {
 struct short_entry {
   entry called;
   collx::exec::stopped_at (*perform)(noting_endpoint&, collx::exec::workspace&, collx::problem const&,
-                                     oracle::element const* in, oracle::element* out, std::size_t count);
+                                     oracle::element const* in, oracle::element* out, std::size_t count,
+                                     bool in_place);
 };
 
 template <class Schedule>
 collx::exec::stopped_at perform_shortly(noting_endpoint& endpoint, collx::exec::workspace& work,
                                         collx::problem const& where, oracle::element const* in,
-                                        oracle::element* out, std::size_t count) {
+                                        oracle::element* out, std::size_t count, bool in_place) {
   using call = collx::exec::short_call<Schedule, oracle::element, in_order_t, noting_endpoint>;
   std::size_t const bytes = count * sizeof(oracle::element);
-  return call(endpoint, work, where, in, out, bytes, in_order, 1, bytes > noting_endpoint::short_bytes).run();
+  bool const stages = bytes > endpoint.short_bytes();
+  return call(endpoint, work, where, in, out, bytes, in_order, 1, stages, in_place).run();
 }
 
 template <class Algorithms>
@@ -234,6 +237,7 @@ class short_world {
           std::make_unique<noting_endpoint>(world_, r, std::move(members), world_.blocks(), world_.layout()));
       work_.emplace_back(size);
     }
+    late_.resize(ends_.size());
   }
   short_world(short_world const&) = delete;
   ~short_world() {
@@ -243,7 +247,8 @@ class short_world {
   }
 
   // Whether a short call came to its end on every rank but `refused`, if there is one: there it was told no
-  // at its `ask`-th question, and an executor went on. Results and deeds are those of the proof.
+  // at its `ask`-th question, and an executor went on. So it did where what was lent had not been read by
+  // all: those who come first cannot wait for it here. Results and deeds are those of the proof.
   void run(short_entry const& what, oracle::setting const& how, rank_t refused = collx::no_rank,
            int ask = noting_endpoint::never) {
     std::vector<rank_memory> memory;
@@ -266,6 +271,10 @@ class short_world {
       end.deeds.clear();
     }
     for (rank_t r = 0; r < how.size; ++r) begin_at(r);
+    for (std::size_t i = 0; i < late_.size(); ++i) {
+      if (late_[i] != nullptr && !done[i]) done[i] = late_[i]->advance() == collx::status::ok;
+      late_[i].reset();
+    }
     for (rank_t r = 0; r < how.size; ++r) {
       auto const i = static_cast<std::size_t>(r);
       CAPTURE(r);
@@ -275,11 +284,17 @@ class short_world {
     }
   }
 
+  // Whether memory can be lent.
+  void lends(bool value) {
+    for (auto const& each : ends_) each->lends = value;
+  }
   [[nodiscard]] noting_endpoint& at(rank_t r) { return *ends_[static_cast<std::size_t>(r)]; }
 
  private:
-  // In which blocks of 8 KiB stay whole.
-  static constexpr collx::transport::settings roomy{.staging_bytes = 256 * 1024};
+  using executor_type = collx::exec::host_executor<noting_endpoint>;
+
+  // In which blocks of 16 KiB stay whole.
+  static constexpr collx::transport::settings roomy{.staging_bytes = 512 * 1024};
 
   bool perform(short_entry const& what, oracle::setting const& how, rank_t r, rank_memory& memory,
                bool may_stop) {
@@ -287,9 +302,9 @@ class short_world {
     oracle::element* const out = memory.all.data() + memory.output_at;
     collx::problem const where{r, how.size, how.root};
     collx::exec::workspace& work = work_[static_cast<std::size_t>(r)];
-    auto const stopped = what.perform(at(r), work, where, in, out, how.count);
+    auto const stopped = what.perform(at(r), work, where, in, out, how.count, how.in_place);
     if (stopped.step == collx::exec::stopped_at::at_the_end) return true;
-    if (!may_stop) return false;
+    if (!may_stop && !stopped.lent) return false;
     collx::exec::scheduled_call call;
     call.schedule = what.called.schedule;
     call.contract = what.called.contract;
@@ -301,14 +316,16 @@ class short_world {
     call.element_bytes = sizeof(oracle::element);
     call.in_place = how.in_place;
     call.what.at.where = where;
-    collx::exec::host_executor<noting_endpoint> executor(at(r), 0, work, call);
-    executor.go_on_from(stopped);
-    return executor.advance() == collx::status::ok;
+    auto& executor = late_[static_cast<std::size_t>(r)];
+    executor = std::make_unique<executor_type>(at(r), 0, work, call);
+    executor->go_on_from(stopped);
+    return executor->advance() == collx::status::ok;
   }
 
   collx::transport::threads_world& world_;
   std::vector<std::unique_ptr<noting_endpoint>> ends_;
   std::deque<collx::exec::workspace> work_;
+  std::vector<std::unique_ptr<executor_type>> late_;  // of each rank, if it has one
 };
 
 }  // namespace traced

@@ -47,7 +47,7 @@ template <schedule S, bool Stages, class Contract, class T, class Op, class Endp
     exec::engine<Endpoint>& engine, invocation<Contract, T, Op> const& args) noexcept {
   exec::short_call<S, T, Op, Endpoint> call(engine.endpoint(), engine.work(0), args.at.where, args.input,
                                             args.output, args.count * sizeof(T), args.op, engine.looks(),
-                                            Stages);
+                                            Stages, args.in_place);
   if constexpr (Stages)
     return exec::at_peers(
         engine.endpoint(), [&]() noexcept { return call.run(); }, exec::stopped_at{});

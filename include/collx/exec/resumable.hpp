@@ -25,11 +25,13 @@ struct cursor {
   }
 };
 
-// How far a call came before it got an executor: the first `peers` of step `step` are done.
+// How far a call came before it got an executor: the first `peers` of step `step` are done. `lent`: peers may
+// still read what it sent from where that lies.
 struct stopped_at {
   static constexpr std::int32_t at_the_end = -1;
   std::int32_t step = 0;
   std::int32_t peers = 0;
+  bool lent = false;
 };
 
 // Below this a copy is cheaper than to wait until the receivers have read the original.

@@ -13,6 +13,12 @@ template <class Endpoint>
 class sending : public resumable<Endpoint> {
   using base = resumable<Endpoint>;
 
+ public:
+  void go_on_from(stopped_at const& at) noexcept {
+    base::go_on_from(at);
+    lent_ = at.lent;
+  }
+
  protected:
   template <class Map>
   sending(Endpoint& endpoint, int lane, Map const& map) noexcept

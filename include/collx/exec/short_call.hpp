@@ -61,9 +61,9 @@ template <schedule S, class T, class Op, class Endpoint>
 inline constexpr bool may_be_short = Endpoint::is_mapped&& detail::is_short<S>() &&
                                      !(S::contract::from_all && prepares<Op, T>);
 
-// Messages beyond a letter that short calls stage: up to there an executor takes longer to make than they
-// take to move.
-inline constexpr std::size_t short_staged_bytes = 8192;
+// Messages beyond a letter that short calls stage or lend: up to there it shows that an executor takes longer
+// to make.
+inline constexpr std::size_t short_staged_bytes = 16384;
 
 // Whether nobody's executor would cut blocks of so many bytes in fragments, which one rank's short call does
 // not, and another one's executor would: what geometry finds of any schedule that stages no more than a chunk
@@ -73,7 +73,7 @@ template <class Endpoint>
   return (block_bytes + 128) * static_cast<std::size_t>(size) <= endpoint.staging_bytes() / 2;
 }
 
-// One call. `block_bytes`: of each of the contract's blocks, Endpoint::short_bytes at most; or, if it
+// One call. `block_bytes`: of each of the contract's blocks, endpoint.short_bytes() at most; or, if it
 // `stages`, more than that, and at most short_staged_bytes. Of both, such that stays_whole(). Whether it
 // stages is known when compiling, and is an argument all the same: without optimisation, both kinds are then
 // compiled once.
@@ -83,7 +83,7 @@ class short_call {
 
  public:
   short_call(Endpoint& endpoint, workspace& work, problem const& where, T const* input, T* output,
-             std::size_t block_bytes, Op const& op, std::uint32_t looks, bool stages) noexcept
+             std::size_t block_bytes, Op const& op, std::uint32_t looks, bool stages, bool in_place) noexcept
       : endpoint_(endpoint),
         work_(work),
         where_(where),
@@ -92,7 +92,8 @@ class short_call {
         block_bytes_(block_bytes),
         op_(op),
         looks_(looks),
-        stages_(stages) {}
+        stages_(stages),
+        in_place_(in_place) {}
 
   // Everything inlined: a primitive of which all is known but the ranks never exists in memory.
   [[nodiscard]] COLLX_ALWAYS_INLINE stopped_at run() noexcept {
@@ -105,10 +106,15 @@ class short_call {
     // Nobody is told where the output is: whoever stores there has an executor.
     if (stages_) endpoint_.begin(lane, nullptr);
     if (count > 0)
-      if (std::int32_t const peers = perform<0>(); COLLX_UNLIKELY(peers != all_peers)) return {0, peers};
+      if (std::int32_t const peers = perform<0>(); COLLX_UNLIKELY(peers != all_peers))
+        return {0, peers, lent_};
     if (count > 1)
-      if (std::int32_t const peers = perform<1>(); COLLX_UNLIKELY(peers != all_peers)) return {1, peers};
-    if (stages_) endpoint_.end_fragment(lane);
+      if (std::int32_t const peers = perform<1>(); COLLX_UNLIKELY(peers != all_peers))
+        return {1, peers, lent_};
+    if (stages_) {
+      if (lent_ && COLLX_UNLIKELY(!drained())) return {count, 0, true};
+      endpoint_.end_fragment(lane);
+    }
     return {stopped_at::at_the_end, 0};
   }
 
@@ -151,39 +157,54 @@ class short_call {
       if (COLLX_UNLIKELY(!endpoint_.can_send(lane, peer))) return k;
       std::byte const* const payload = find(step.operand, k);
       if (!stages_) endpoint_.send(lane, peer, payload, block_bytes_, transport::handover::in_place);
-      else if (!send_staged(peer, payload, lent_from(step))) return k;
+      else if (!send_elsewhere(peer, payload, step)) return k;
     }
     return all_peers;
   }
 
-  // How large a payload must be to be lent, if it can be: an executor, which does that, takes longer than a
-  // copy of 1 KiB (docs/decisions.md). Where others only take, or only send, calls that follow each other
-  // overlap, and a root that lends waits for its readers: one copy for all costs less, and one for each of
-  // them up to here.
+  // How large a payload must be to be lent, if it can be: a copy of 2 KiB takes less than to wait for who
+  // reads it (docs/decisions.md). Where others only take, or only send, calls that follow each other overlap,
+  // and a root that lends waits for its readers: one copy for all costs less, however long.
   [[nodiscard]] static constexpr std::size_t lent_from(primitive const& step) noexcept {
-    if constexpr (!contract::rooted) return 2 * lend_bytes_min;
-    else return step.operand.per_peer == 0 ? short_staged_bytes + 1 : 4 * lend_bytes_min;
+    bool const copies_once = contract::rooted && step.operand.per_peer == 0;
+    return copies_once ? short_staged_bytes + 1 : 4 * lend_bytes_min;
   }
 
-  // What peers can read, or fetch, where it lies is worth waiting for them, which an executor does.
-  [[nodiscard]] COLLX_ALWAYS_INLINE bool may_be_read(std::byte const* payload,
-                                                     std::size_t lent_from_bytes) const noexcept {
-    if constexpr (Endpoint::fetches)
-      if (endpoint_.fetchable(payload, block_bytes_, block_bytes_)) return true;
-    return block_bytes_ >= lent_from_bytes && endpoint_.reachable(payload, block_bytes_);
+  // As the machine's direct().
+  [[nodiscard]] COLLX_ALWAYS_INLINE bool may_be_lent(std::byte const* payload,
+                                                     primitive const& step) const noexcept {
+    bool const stays = !step.copy || (step.operand.where == place::input && !in_place_);
+    return stays && block_bytes_ >= lent_from(step) && endpoint_.reachable(payload, block_bytes_);
   }
 
-  // Inlined, as may_be_read(): a call would let `this` escape, and then stages_ is no constant any more.
-  [[nodiscard]] COLLX_ALWAYS_INLINE bool send_staged(rank_t peer, std::byte const* payload,
-                                                     std::size_t lent_from_bytes) noexcept {
+  // What peers fetch is worth an executor.
+  [[nodiscard]] COLLX_ALWAYS_INLINE bool may_be_fetched(std::byte const* payload) const noexcept {
+    if constexpr (Endpoint::fetches) return endpoint_.fetchable(payload, block_bytes_, block_bytes_);
+    else return false;
+  }
+
+  // Inlined, as what it calls: a call would let `this` escape, and then stages_ is no constant any more.
+  [[nodiscard]] COLLX_ALWAYS_INLINE bool send_elsewhere(rank_t peer, std::byte const* payload,
+                                                        primitive const& step) noexcept {
     if (payload != staged_from_) {
-      if (may_be_read(payload, lent_from_bytes)) return false;
+      if (may_be_lent(payload, step)) {
+        endpoint_.send(lane, peer, payload, block_bytes_, transport::handover::in_place);
+        return lent_ = true;
+      }
+      if (may_be_fetched(payload)) return false;
       staged_ = endpoint_.stage(lane, block_bytes_);
       if (staged_ == nullptr) return false;
       device::copy(staged_, payload, block_bytes_, false);
       staged_from_ = payload;
     }
     endpoint_.send(lane, peer, staged_, block_bytes_, transport::handover::staged);
+    return true;
+  }
+
+  // Whether everybody has read what was lent.
+  [[nodiscard]] COLLX_ALWAYS_INLINE bool drained() noexcept {
+    for (std::uint32_t looks = looks_; endpoint_.unread_by(lane) != no_rank;)
+      if (COLLX_UNLIKELY(--looks == 0)) return false;
     return true;
   }
 
@@ -307,6 +328,8 @@ class short_call {
   Op const& op_;
   std::uint32_t looks_;
   bool stages_;
+  bool in_place_;
+  bool lent_ = false;
   std::byte const* staged_from_ = nullptr;  // what lies at staged_
   std::byte* staged_ = nullptr;
 };
