@@ -87,7 +87,7 @@ void write_frame(input& in, int to, std::uint32_t from) {
   frame f = next_frame(in, from);
   std::vector<std::byte> slice(f.slice_bytes, std::byte{0x5a});
   // Who knows how to make a checksum makes the right one.
-  if ((f.flags & frame::is_checked) != 0) f.checksum = transport::sockets::crc32c(slice.data(), slice.size());
+  if ((f.flags & frame::is_checked) != 0) f.checksum = transport::sockets::checksum_of(f, slice.data());
   std::byte head[transport::sockets::frame_bytes];
   encode(f, head);
   if (in.byte() == 255) head[in.byte() % sizeof head] = static_cast<std::byte>(in.byte());

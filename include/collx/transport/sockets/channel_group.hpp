@@ -190,8 +190,7 @@ class channel_group {
   }
 
   [[nodiscard]] bool end(frame const& what, std::byte const* slice) noexcept {
-    if ((what.flags & frame::is_checked) != 0 && crc32c(slice, what.slice_bytes) != what.checksum)
-      return false;
+    if ((what.flags & frame::is_checked) != 0 && checksum_of(what, slice) != what.checksum) return false;
     channel& c = at(what.lane, static_cast<rank_t>(what.from));
     if (!c.order.arrive(what.sequence, (what.flags & frame::ends_message) != 0)) return false;
     ring_if_asleep();
