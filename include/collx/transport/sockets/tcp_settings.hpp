@@ -57,7 +57,9 @@ struct tcp_settings {
   }
 
   [[nodiscard]] net::protection protection() const noexcept {
-    return tls ? net::protection::tls : net::protection::none;
+    using net::protection;
+    if (tls) return checks ? protection::tls_and_checksums : protection::tls;
+    return checks ? protection::checksums : protection::none;
   }
 
   // A receiver remembers so many slices of a channel that came out of order, and takes a rank that sends more
