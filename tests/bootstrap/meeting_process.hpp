@@ -200,7 +200,7 @@ class process {
       for (std::uint64_t const host : all.hosts) require(host == all.hosts[0], "hosts differ");
       if (all.size > 1) shake_hands(all, chosen);
       // The tree's connections are closed where nobody else could use them.
-      bool const kept = its.protects == net::protection::none;
+      bool const kept = !net::encrypts(its.protects);
       require(kept || !all.parent, "an encrypted connection was kept");
       require(!kept || sum_up_the_tree(all) == all.size * (all.size - 1) / 2 || all.rank != 0, "another sum");
       text = std::to_string(all.rank) + " of " + std::to_string(all.size) + " knows " +

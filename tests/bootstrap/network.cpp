@@ -204,22 +204,29 @@ TEST_CASE("meet_over_network: who does not belong is told why, and the job goes 
   check_met(met, {0, 1, 2}, 3);
 }
 
-TEST_CASE("meet_over_network: whether to encrypt is agreed on when ranks meet") {
+void check_agreed_on(net::protection protects, char const* advice) {
   std::string const place = free_place();
   std::vector<process> ranks;
   for (rank_t const r : {0, 1}) {
     plan its = ordinary(r, 3, place);
-    its.protects = net::protection::tls;
+    its.protects = protects;
     ranks.emplace_back(its);
   }
   std::string const said = process(ordinary(2, 3, place)).said();
   CHECK_MESSAGE(holds(said, "rank 0 at 127.0.0.1:"), said);
-  CHECK_MESSAGE(
-      holds(said, "one of the two encrypts and the other does not; give all ranks the same COLLX_TLS"), said);
+  CHECK_MESSAGE(holds(said, advice), said);
   plan right = ordinary(2, 3, place);
-  right.protects = net::protection::tls;
+  right.protects = protects;
   ranks.emplace_back(right);
   check_met(ranks, {0, 1, 2}, 3);
+}
+
+TEST_CASE("meet_over_network: whether to encrypt, and to send checksums, is agreed on when ranks meet") {
+  check_agreed_on(net::protection::tls,
+                  "one of the two encrypts and the other does not; give all ranks the same COLLX_TLS");
+  check_agreed_on(
+      net::protection::checksums,
+      "one of the two sends checksums and the other does not; give all ranks the same COLLX_TCP_CHECK");
 }
 
 TEST_CASE("meet_over_network: nobody encrypts without a secret") {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // libFuzzer: a peer that says anything at all. A rank reads it from real sockets, one for control and some
 // for data, which come in any order and may be knocks, while it expects and consumes messages; whatever
-// comes, nothing is stored outside of where messages belong.
+// comes, nothing is stored outside of where messages belong, nor there once they have been consumed.
 #include <deque>
+#include <span>
 #include <vector>
 
 #include <sys/eventfd.h>
@@ -58,9 +59,10 @@ class played_network : public transport::sockets::connector {
 };
 
 // A frame that is mostly in order, so that what is wrong in it gets far.
-frame next_frame(input& in, std::uint32_t from) {
+frame next_frame(input& in, std::uint32_t from, bool& holds_back) {
   frame f;
   std::uint32_t const shape = in.byte();
+  holds_back = (shape & 0x20) != 0;
   f.kind = static_cast<frame_kind>(1 + shape % 7);
   if ((shape & 0x80) == 0) f.kind = frame_kind::data;
   f.lane = static_cast<std::uint8_t>(in.byte() % 5);
@@ -73,7 +75,11 @@ frame next_frame(input& in, std::uint32_t from) {
     f.message_bytes = in.word() * (in.byte() == 3 ? 65536u : 1u);
     f.offset = in.word();
     f.slice_bytes = in.word() % 300;
-    f.flags = static_cast<std::uint8_t>(in.byte() % 4);
+    std::uint32_t const said = in.byte();
+    f.flags = said & frame::is_checked;
+    // Mostly right, too.
+    bool const ends = f.offset + f.slice_bytes == f.message_bytes;
+    if (ends != (said % 64 >= 60)) f.flags |= frame::ends_message;
   }
   if ((shape & 0x40) != 0) {  // larger numbers: beyond the window of slices, and below 0
     f.sequence = (f.sequence | in.word() << 8) & transport::flows::sequence_mask;
@@ -81,18 +87,6 @@ frame next_frame(input& in, std::uint32_t from) {
     f.consumed += static_cast<std::uint32_t>(static_cast<std::int8_t>(in.byte()));
   }
   return f;
-}
-
-void write_frame(input& in, int to, std::uint32_t from) {
-  frame f = next_frame(in, from);
-  std::vector<std::byte> slice(f.slice_bytes, std::byte{0x5a});
-  // Who knows how to make a checksum makes the right one.
-  if ((f.flags & frame::is_checked) != 0) f.checksum = transport::sockets::crc32c(slice.data(), slice.size());
-  std::byte head[transport::sockets::frame_bytes];
-  encode(f, head);
-  if (in.byte() == 255) head[in.byte() % sizeof head] = static_cast<std::byte>(in.byte());
-  (void)!::send(to, head, sizeof head, MSG_DONTWAIT | MSG_NOSIGNAL);
-  if (!slice.empty()) (void)!::send(to, slice.data(), slice.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 // The peer, and the rank that listens to it.
@@ -118,9 +112,8 @@ class scene {
     transport::arrival here;
     switch (what % 8) {
       case 0: {
-        auto& buffer = wanted_.emplace_back(in.word() % 400);
+        auto& buffer = wanted_[lane].emplace_back(in.word() % 400);
         endpoint.expect(lane, who_.peer, buffer.empty() ? nullptr : buffer.data(), buffer.size());
-        ++expected_[lane];
         break;
       }
       case 1:
@@ -129,9 +122,10 @@ class scene {
           if (here.bytes != 0) last = here.data[here.bytes - 1];
           (void)last;
           // None is consumed that was not expected, be it as late as now.
-          if (expected_[lane] == 0) endpoint.expect(lane, who_.peer, nullptr, here.bytes);
-          else --expected_[lane];
+          if (wanted_[lane].empty()) endpoint.expect(lane, who_.peer, nullptr, here.bytes);
           endpoint.consume(lane, who_.peer);
+          // The caller's again, who frees it.
+          if (!wanted_[lane].empty()) wanted_[lane].pop_front();
         }
         break;
       case 2:
@@ -139,10 +133,8 @@ class scene {
           endpoint.send(lane, who_.peer, payload, sizes[what >> 6], transport::handover::in_place);
         break;
       case 3: attend(endpoint, what >> 4); break;
-      case 4: write_frame(in, theirs_[0].get(), peer_number()); break;
-      default:
-        write_frame(in, theirs_[1 + static_cast<int>(what >> 4) % flows_].get(), peer_number());
-        break;
+      case 4: say(in, 0); break;
+      default: say(in, 1 + static_cast<int>(what >> 4) % flows_); break;
     }
     endpoint.progress();
   }
@@ -162,10 +154,33 @@ class scene {
     chosen.limits.slice_bytes = 1024;
     return chosen;
   }
-  std::uint32_t peer_number() const { return static_cast<std::uint32_t>(who_.peer); }
 
   // A new one takes the place of the one before: that one ends.
-  void connect(int flow, bool is_knock) { theirs_[flow] = network_->connect(flow, is_knock); }
+  void connect(int flow, bool is_knock) {
+    theirs_[flow] = network_->connect(flow, is_knock);
+    held_back_[flow].clear();
+  }
+
+  // A frame; of some, the slice follows when more is said on that connection.
+  void say(input& in, int flow) {
+    bool holds_back = false;
+    frame f = next_frame(in, static_cast<std::uint32_t>(who_.peer), holds_back);
+    std::vector<std::byte> slice(f.slice_bytes, std::byte{0x5a});
+    // Who knows how to make a checksum makes the right one.
+    if ((f.flags & frame::is_checked) != 0) f.checksum = transport::sockets::checksum_of(f, slice.data());
+    std::byte head[transport::sockets::frame_bytes];
+    encode(f, head);
+    if (in.byte() == 255) head[in.byte() % sizeof head] = static_cast<std::byte>(in.byte());
+    write(flow, held_back_[flow]);
+    write(flow, head);
+    held_back_[flow].clear();
+    if (holds_back) held_back_[flow] = std::move(slice);
+    else write(flow, slice);
+  }
+  void write(int flow, std::span<std::byte const> what) {
+    if (what.empty()) return;
+    (void)!::send(theirs_[flow].get(), what.data(), what.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
 
   // What the rank has said.
   void hear() {
@@ -184,18 +199,22 @@ class scene {
         break;
       case 1: connect(flow, false); break;
       case 2: connect(0, true); break;
-      default: theirs_[flow].reset(); break;
+      default:
+        theirs_[flow].reset();
+        held_back_[flow].clear();
+        break;
     }
   }
 
   roles who_;
   int flows_;
-  // Apart from each other, so that the sanitizer sees what leaves one.
-  std::vector<std::vector<std::byte>> wanted_;
-  int expected_[transport::tcp::endpoint::lane_count] = {};  // of which none has been consumed
+  // Of messages that have not been consumed. Apart from each other, so that the sanitizer sees what leaves
+  // one.
+  std::deque<std::vector<std::byte>> wanted_[transport::tcp::endpoint::lane_count];
   played_network* network_;  // the world's
   communicator<transport::tcp> comm_;
   net::owned_fd theirs_[1 + flows_max];
+  std::vector<std::byte> held_back_[1 + flows_max];
 };
 
 }  // namespace

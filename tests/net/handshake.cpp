@@ -172,18 +172,23 @@ TEST_CASE("who knows the secret but is not expected is told why, by a listener t
     CHECK(refused([&](exchange& t) { t.who.what = static_cast<purpose>(what); }) == verdict::wrong_purpose);
 }
 
-TEST_CASE("whether connections are encrypted must be the same on both sides, and nobody can change it") {
-  for (protection const one : {protection::none, protection::tls})
-    for (protection const other : {protection::none, protection::tls}) {
+TEST_CASE("what protects connections must be the same on both sides, and nobody can change it") {
+  protection const all[] = {protection::none, protection::tls, protection::checksums,
+                            protection::tls_and_checksums};
+  for (protection const one : all)
+    for (protection const other : all) {
       exchange talk;
       talk.who.protects = one;
       talk.whom.protects = other;
       talk.run();
-      verdict const right = one == other ? verdict::welcome : verdict::wrong_protection;
+      verdict const right = one == other                       ? verdict::welcome
+                            : encrypts(one) != encrypts(other) ? verdict::wrong_protection
+                                                               : verdict::wrong_checksums;
       CHECK(talk.at_dialler == right);
       CHECK(talk.at_listener == right);
     }
   CHECK(std::string(advice(verdict::wrong_protection)).find("COLLX_TLS") != std::string::npos);
+  CHECK(std::string(advice(verdict::wrong_checksums)).find("COLLX_TCP_CHECK") != std::string::npos);
   // Somebody on the way who asks for none in the name of the dialler.
   exchange lowered;
   lowered.who.protects = protection::tls;

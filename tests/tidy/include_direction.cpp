@@ -119,6 +119,24 @@ TEST_CASE("the concept of a transport stands on core alone") {
   }
 }
 
+// For queue pairs it would do as well: whatever loses nothing, over several ways that keep no order among
+// each other.
+TEST_CASE("spreading messages over flows knows no sockets") {
+  bool found = false;
+  for (tidy::source_file const& file : headers()) {
+    if (!file.path.starts_with("include/collx/transport/flows/")) continue;
+    found = true;
+    for (std::string const& line : file.lines) {
+      std::string_view const header = tidy::included(line);
+      bool const is_of_transport = header.starts_with("collx/transport/");
+      bool const foreign = header.starts_with("collx/net/") || header.starts_with("sys/") ||
+                           (is_of_transport && !header.starts_with("collx/transport/flows/"));
+      CHECK_MESSAGE(!foreign, file.path << ": " << line);
+    }
+  }
+  CHECK(found);
+}
+
 TEST_CASE("schedules and algorithms know neither CUDA nor the operating system") {
   for (tidy::source_file const& file : headers()) {
     if (!file.path.starts_with("include/collx/algo/") && !file.path.starts_with("include/collx/schedule/"))

@@ -226,3 +226,39 @@ TEST_CASE("the checksum is CRC-32C, with and without the processor's instruction
   for (std::size_t length = 0; length <= 32; ++length)
     CHECK(crc32c(bytes, length) == ~detail::crc32c_anywhere(0xffffffffu, bytes, length));
 }
+
+TEST_CASE("a checksum goes on where another ended") {
+  std::byte bytes[32] = {};
+  for (unsigned i = 0; i < 32; ++i) bytes[i] = static_cast<std::byte>(i);
+  for (std::size_t cut = 0; cut <= 32; ++cut)
+    CHECK(crc32c(bytes + cut, 32 - cut, crc32c(bytes, cut)) == 0x46dd794e);
+}
+
+TEST_CASE("a slice's checksum tells every bit of it and of its head, but for those of the checksum itself") {
+  collx::replayable_random random(3);
+  frame f = random_frame(random);
+  while (f.kind != frame_kind::data) f = random_frame(random);
+  f.message_bytes = 1000, f.offset = 960, f.slice_bytes = 40,
+  f.flags = frame::ends_message | frame::is_checked;
+  std::byte slice[64] = {};
+  std::uint32_t const right = checksum_of(f, slice);
+  constexpr std::size_t checksum_at = 40, checksum_end = 44;
+  int told = 0;
+  for (std::size_t bit = 0; bit < 8 * frame_bytes; ++bit) {
+    CAPTURE(bit);
+    std::byte head[frame_bytes];
+    encode(f, head);
+    head[bit / 8] ^= std::byte{1} << bit % 8;
+    frame other;
+    if (!decode(head, other) || other.slice_bytes > sizeof slice) continue;
+    ++told;
+    bool const is_of_checksum = bit / 8 >= checksum_at && bit / 8 < checksum_end;
+    CHECK((checksum_of(other, slice) == right) == is_of_checksum);
+  }
+  CHECK(told > 200);
+  for (std::size_t bit = 0; bit < 8 * f.slice_bytes; ++bit) {
+    slice[bit / 8] ^= std::byte{1} << bit % 8;
+    CHECK(checksum_of(f, slice) != right);
+    slice[bit / 8] ^= std::byte{1} << bit % 8;
+  }
+}

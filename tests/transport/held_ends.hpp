@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both connections of a rank with another one that a test plays: pairs of sockets, of which it holds one end.
+// The connections of a rank with another one that a test plays: pairs of sockets, of which it holds one end.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -10,8 +10,9 @@
 // A rank that talks to this test, which holds the other end of each of its connections.
 class held_ends : public held_connector {
  public:
-  explicit held_ends(int (&theirs)[2]) {
-    for (int f = 0; f < 2; ++f) {
+  template <int connections>
+  explicit held_ends(int (&theirs)[connections]) : held_connector(connections) {
+    for (int f = 0; f < connections; ++f) {
       int both[2];
       REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, both) == 0);
       int const little = 64 * 1024;  // whatever this system gives to all

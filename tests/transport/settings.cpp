@@ -78,6 +78,20 @@ TEST_CASE("numbers in the environment that make no sense are refused by name") {
   }
 }
 
+TEST_CASE("tcp: ranks compare when they meet whether they encrypt, and whether they send checksums") {
+  using collx::net::protection;
+  auto const compared = [](bool tls, bool checks) {
+    collx::transport::tcp_settings chosen;
+    chosen.tls = tls;
+    chosen.checks = checks;
+    return chosen.protection();
+  };
+  CHECK(compared(false, false) == protection::none);
+  CHECK(compared(true, false) == protection::tls);
+  CHECK(compared(false, true) == protection::checksums);
+  CHECK(compared(true, true) == protection::tls_and_checksums);
+}
+
 TEST_CASE("tcp: slices so small that a receiver could not remember all of them are refused by name") {
   setenv("COLLX_TCP_FLOWS", "3", 1);
   setenv("COLLX_TCP_SLICE_BYTES", "16384", 1);

@@ -9,7 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "collx/collx.hpp"
-#include "transport/held_ends.hpp"
+#include "transport/played_peer.hpp"
 #include "transport/wired.hpp"
 
 namespace {
@@ -19,30 +19,16 @@ using collx::transport::handover;
 constexpr std::uint32_t most = channel::depth, most_large = channel::large_depth;
 constexpr std::size_t small_bytes = channel::small_bytes_max, large_bytes = small_bytes + 1;
 
-// Rank 0 of two; this test plays rank 1.
-struct scene {
-  explicit scene(bool checks = false) {
-    settings.common.staging_bytes = 1 << 20;
-    settings.checks = checks;
-    comm.emplace(collx::transport::tcp::join(0, 2, settings, 2, new held_ends(theirs)));
-    look();
+struct scene : played_peer<> {
+  explicit scene(bool checks = false) : played_peer(checks) {
     send(1);
     frame const first = hear(1);
     REQUIRE(first.kind == frame_kind::data);
+    REQUIRE(first.communicator == 1);
     REQUIRE(first.flags == (frame::ends_message | (checks ? frame::is_checked : 0)));
-    id = first.communicator;
     tell_consumed(1);
   }
-  ~scene() {
-    comm->abort();
-    comm.reset();
-    for (int const fd : theirs) close(fd);
-  }
 
-  auto& end() { return comm->engine().endpoint(); }
-  void look() {
-    for (int i = 0; i < 100; ++i) end().progress();
-  }
   void send(std::size_t bytes) { end().send(0, 1, payload.data(), bytes, handover::in_place); }
   // How many messages of that size it sends before it waits; at most 1000.
   std::uint32_t send_while_it_can(std::size_t bytes) {
@@ -59,57 +45,31 @@ struct scene {
     look();
     while (recv(theirs[1], heard.data(), heard.size(), MSG_DONTWAIT) > 0) look();
   }
-  frame hear(int connection) {
-    std::byte head[frame_bytes];
-    frame what;
-    REQUIRE(recv(theirs[connection], head, sizeof head, MSG_DONTWAIT) == ssize_t{sizeof head});
-    REQUIRE(decode(head, what));
-    return what;
-  }
-  bool hears_nothing(int connection) {
-    look();
-    std::byte one[1];
-    return recv(theirs[connection], one, 1, MSG_DONTWAIT | MSG_PEEK) < 0;
-  }
-  void tell(int connection, frame what, std::size_t slice_bytes = 0) {
-    write(connection, what, slice_bytes);
-    look();
-  }
-  void write(int connection, frame what, std::size_t slice_bytes) {
-    what.communicator = id;
-    what.from = 1;
-    std::vector<std::byte> bytes(frame_bytes + slice_bytes);
-    encode(what, bytes.data());
-    REQUIRE(::send(theirs[connection], bytes.data(), bytes.size(), MSG_NOSIGNAL) == ssize_t(bytes.size()));
-  }
   void tell_consumed(std::uint32_t messages) {
     frame what;
     what.kind = frame_kind::credit;
     what.consumed = messages;
     tell(0, what);
   }
-  // The next whole message, of zeros; with a checksum, if it is given.
-  void tell_message(std::size_t bytes, std::optional<std::uint32_t> checksum = {}) {
-    tell(1, next_message(bytes, checksum), bytes);
+  // The next whole message, of zeros; `change`s to its checksum, if it has one.
+  void tell_message(std::size_t bytes, std::optional<std::uint32_t> change = {}) {
+    tell(1, next_message(bytes, change), bytes);
   }
-  frame next_message(std::size_t bytes, std::optional<std::uint32_t> checksum = {}) {
+  frame next_message(std::size_t bytes, std::optional<std::uint32_t> change = {}) {
     frame what;
     what.flags = frame::ends_message;
-    if (checksum) what.flags |= frame::is_checked;
-    what.checksum = checksum.value_or(0);
     what.sequence = what.message = told++;
     what.message_bytes = what.slice_bytes = static_cast<std::uint32_t>(bytes);
     what.consumed = 1;
+    if (change) {
+      what.flags |= frame::is_checked;
+      what.checksum = checksum_of(mine(what), std::vector<std::byte>(bytes).data()) ^ *change;
+    }
     return what;
   }
-  bool is_broken() { return end().interrupted(1) != collx::status::ok; }
 
-  int theirs[2];
-  collx::transport::tcp_settings settings;
   std::vector<std::byte> payload = std::vector<std::byte>(large_bytes), heard = payload;
-  std::uint64_t id = 0;
   std::uint32_t told = 0;
-  std::optional<collx::communicator<collx::transport::tcp>> comm;
 };
 
 }  // namespace
@@ -197,7 +157,7 @@ TEST_CASE("tcp: slices go with their checksums, if these are asked for") {
     frame const said = s.hear(1);
     CHECK(said.slice_bytes == bytes);
     CHECK(said.flags == (frame::ends_message | frame::is_checked));
-    CHECK(said.checksum == crc32c(s.payload.data(), bytes));
+    CHECK(said.checksum == checksum_of(said, s.payload.data()));
   }
 }
 
@@ -208,14 +168,51 @@ TEST_CASE("tcp: a slice that its checksum does not fit is not believed, whether 
       CAPTURE(checks);
       CAPTURE(bytes);
       scene s(checks);
-      std::uint32_t const right = crc32c(std::vector<std::byte>(bytes).data(), bytes);
-      s.tell_message(bytes, right);
+      s.tell_message(bytes, 0);
       CHECK_FALSE(s.is_broken());
-      collx::transport::arrival message;
-      CHECK(s.end().arrived(0, 1, message));
-      s.tell_message(bytes, right ^ 1);
+      CHECK(s.has_arrived());
+      s.tell_message(bytes, 1);
       CHECK(s.is_broken());
     }
+}
+
+TEST_CASE("tcp: a slice without a checksum is not believed where these are asked for") {
+  watchdog dog;
+  for (bool const checks : {false, true})
+    for (std::size_t const bytes : {std::size_t{0}, small_bytes}) {
+      CAPTURE(checks);
+      CAPTURE(bytes);
+      scene s(checks);
+      s.tell_message(bytes);
+      CHECK(s.is_broken() == checks);
+    }
+}
+
+TEST_CASE("tcp: a sound slice whose head says another place, or that it is not checked, is not believed") {
+  watchdog dog;
+  constexpr std::uint32_t half = 512;
+  auto const with_first_as = [&](auto const& change) {
+    scene s(true);
+    std::vector<std::byte> const slice(half);
+    frame first = s.next_message(2 * half);
+    first.flags = frame::is_checked;
+    first.slice_bytes = half;
+    frame second = first;
+    second.flags |= frame::ends_message;
+    second.sequence = 1;
+    second.offset = half;
+    first.checksum = checksum_of(s.mine(first), slice.data());
+    second.checksum = checksum_of(s.mine(second), slice.data());
+    change(first);
+    s.tell(1, first, half);
+    s.tell(1, second, half);
+    CHECK(s.has_arrived() == !s.is_broken());
+    return !s.is_broken();
+  };
+  CHECK(with_first_as([](frame&) {}));
+  CHECK_FALSE(with_first_as([](frame& what) { what.offset ^= 64; }));
+  CHECK_FALSE(with_first_as([](frame& what) { what.flags = 0; }));
+  CHECK_FALSE(with_first_as([](frame& what) { what.consumed ^= 1; }));
 }
 
 TEST_CASE("tcp: what schedules may count on can be on its way, whatever was read before") {

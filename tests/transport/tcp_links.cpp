@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which connections there are: those that a collective needs, made by the lower rank, and a ring for control.
-// And what is said on that for control does not wait behind data.
+// Which connections there are: those that a collective needs, made by the lower rank, and a ring for control;
+// as many between two ranks as were chosen. And what is said on that for control does not wait behind data.
 // component: tcp
 // thread sanitizer: no, each rank is a process of one thread
+#include <cstring>
+#include <set>
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <netinet/tcp.h>
 
+#include "collx/algo/chain.hpp"
 #include "collx/algo/pairwise.hpp"
 #include "collx/algo/ring.hpp"
 #include "collx/collx.hpp"
@@ -22,31 +26,45 @@ using communicator = collx::communicator<collx::transport::tcp>;
 constexpr rank_t ranks = 8;
 constexpr int of_a_link = 2;  // for control, and for data
 
-struct counted {
-  int dialled = 0, accepted = 0;
+struct connection {
+  int here, there;  // ports
+  std::uint64_t received;
 };
 
-// What this process has open: who has been called has the port that he listens at.
-counted count_connections() {
-  int listens_at = 0;
-  std::vector<int> ports;
-  for (int fd = 3; fd < 300; ++fd) {
-    auto const here = collx::net::local_address(fd);
-    if (here.version != 4) continue;
-    int listens = 0;
-    socklen_t length = sizeof listens;
-    getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length);
-    if (listens != 0) listens_at = here.port;
-    else if (collx::net::peer_address(fd).port != 0) ports.push_back(here.port);
-  }
-  counted now;
-  for (int const port : ports) ++(port == listens_at ? now.accepted : now.dialled);
-  return now;
+// Since it stands, the handshake's bytes included.
+std::uint64_t bytes_received(int fd) {
+  // What the system calls tcpi_bytes_received, which the C library's tcp_info does not have.
+  constexpr std::size_t at = 128;
+  std::byte info[256] = {};
+  socklen_t length = sizeof info;
+  std::uint64_t bytes = 0;
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &length) == 0) std::memcpy(&bytes, info + at, sizeof bytes);
+  return bytes;
 }
 
+// What this process has open: who has been called has the port that he listens at.
+struct connections {
+  connections() {
+    int listens_at = 0;
+    std::vector<connection> all;
+    for (int fd = 3; fd < 300; ++fd) {
+      auto const here = collx::net::local_address(fd);
+      if (here.version != 4) continue;
+      int listens = 0;
+      socklen_t length = sizeof listens;
+      getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length);
+      int const there = collx::net::peer_address(fd).port;
+      if (listens != 0) listens_at = here.port;
+      else if (there != 0) all.push_back({here.port, there, bytes_received(fd)});
+    }
+    for (connection const& each : all) (each.here == listens_at ? accepted : dialled).push_back(each);
+  }
+  std::vector<connection> dialled, accepted;
+};
+
 bool has_links(rank_t higher, rank_t lower) {
-  counted const now = count_connections();
-  return now.dialled == higher * of_a_link && now.accepted == lower * of_a_link;
+  connections const now;
+  return std::ssize(now.dialled) == higher * of_a_link && std::ssize(now.accepted) == lower * of_a_link;
 }
 
 }  // namespace
@@ -80,6 +98,40 @@ TEST_CASE("tcp: a ring connects neighbours, and a collective of all connects all
     return 0;
   };
   for (int const code : watched::on_tcp_processes(ranks, rank_main, patient)) CHECK(code == 0);
+}
+
+TEST_CASE("tcp: two ranks have all connections that they are to have, and a large message goes over each") {
+  constexpr int for_data = collx::transport::flows::flows_max;
+  constexpr std::uint64_t message_bytes = 8 << 20;
+  REQUIRE(setenv("COLLX_TCP_FLOWS", "16", 1) == 0);
+  collx::transport::tcp_settings chosen = collx::transport::tcp_settings::from_environment();
+  unsetenv("COLLX_TCP_FLOWS");
+  REQUIRE(chosen.limits.flows == for_data);
+  std::uint32_t const slice_bytes = chosen.limits.slice_bytes;
+  REQUIRE(slice_bytes * for_data <= message_bytes);
+  chosen.common.staging_bytes = 2 * message_bytes;
+  shared_with_forks<arrivals> const counted_by;
+  auto const rank_main = [&](communicator& comm) {
+    std::vector<std::byte> values(message_bytes, static_cast<std::byte>(comm.rank() == 0));
+    collx::broadcast<collx::algo::chain>(comm, std::span(values), 0);
+    if (values.back() != std::byte{1}) return 2;
+    connections const now;
+    counted_by->come();
+    counted_by->wait_for(2);
+    if (comm.rank() == 0) return now.dialled.size() == 1 + for_data && now.accepted.empty() ? 0 : 3;
+    std::set<int> ports;
+    int carried = 0;
+    std::uint64_t received = 0;
+    for (connection const& each : now.accepted) {
+      ports.insert(each.there);
+      carried += each.received > slice_bytes;
+      received += each.received;
+    }
+    // For control there was next to nothing to say.
+    if (!now.dialled.empty() || ports.size() != 1 + for_data || carried != for_data) return 4;
+    return received > message_bytes && received < 2 * message_bytes ? 0 : 5;
+  };
+  for (int const code : watched::on_tcp_processes(2, rank_main, chosen)) CHECK(code == 0);
 }
 
 TEST_CASE("tcp: a question is answered, and an alarm told, while nobody reads the data") {

@@ -25,7 +25,7 @@ class meeting {
         deadline_us_(now_us() + chosen.timeout_us),
         where_{me_, place_, chosen_.interfaces, chosen_.sockets, has_secret_, deadline_us_} {
     net::require_secret(chosen.protects, has_secret_);
-    if (chosen.protects == net::protection::tls) tls_ = net::tls_context::create();
+    if (net::encrypts(chosen.protects)) tls_ = net::tls_context::create();
   }
   meeting(meeting const&) = delete;
 

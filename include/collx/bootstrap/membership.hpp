@@ -13,7 +13,7 @@ struct network_settings {
   std::uint64_t timeout_us = 30'000'000;  // COLLX_TIMEOUT_US: until everybody has come
   char const* interfaces = nullptr;       // COLLX_INTERFACE: "ib0,eth"; null: the one that leads to rank 0
   std::uint32_t flow_count = 1;  // connections of purpose link that a peer may open: 0 .. flow_count-1
-  net::protection protects = net::protection::none;  // COLLX_TLS; of those, and of the meeting's own
+  net::protection protects = net::protection::none;  // of those; COLLX_TLS of the meeting's, too
   net::socket_settings sockets;
 
   // Throws error (bad_argument) naming the variable that is wrong.

@@ -152,7 +152,7 @@ class gate {
   }
 
   [[nodiscard]] bool let_in(slot& at, guest& out) noexcept {
-    if (expected_.protects != protection::none && !at.talk.session_key(keys_, out.key))
+    if (encrypts(expected_.protects) && !at.talk.session_key(keys_, out.key))
       return dismiss(at, count_.refused), false;
     set_.remove(at.socket.get());
     out.who = at.talk.who();

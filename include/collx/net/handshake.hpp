@@ -45,9 +45,10 @@ enum class verdict : std::uint32_t {
   wrong_secret,
   wrong_job,
   wrong_size,
-  wrong_rank,     // not whom it was meant for, or from a rank that cannot be
-  wrong_purpose,  // or a flow that is not there
-  wrong_protection,
+  wrong_rank,        // not whom it was meant for, or from a rank that cannot be
+  wrong_purpose,     // or a flow that is not there
+  wrong_protection,  // one encrypts
+  wrong_checksums,
 };
 
 // The last part of a sentence: "... refused this process: <this>".
@@ -65,6 +66,8 @@ enum class verdict : std::uint32_t {
       return "it expects another kind of connection; use one version and the same settings";
     case verdict::wrong_protection:
       return "one of the two encrypts and the other does not; give all ranks the same COLLX_TLS";
+    case verdict::wrong_checksums:
+      return "one of the two sends checksums and the other does not; give all ranks the same COLLX_TCP_CHECK";
     default: return "it gave no reason";
   }
 }
@@ -81,7 +84,7 @@ enum class verdict : std::uint32_t {
 class conversation {
  public:
   static constexpr std::uint64_t magic = 0x636f'6c6c'7874'6370ull;  // "collxtcp"
-  static constexpr std::uint32_t version = 4;
+  static constexpr std::uint32_t version = 5;
   static constexpr std::size_t nonce_bytes = 32, proof_at = 120, verdict_at = 152, bytes_count = 188;
 
   // What to send now; empty if it is the other side's turn, or the end.
@@ -209,7 +212,7 @@ class dialling_side : public conversation {
     std::uint32_t const said = get_u32(said_ + verdict_at);
     bool const proven = has_code(verdict_at + 4, mine.listens());
     bool const known = said >= static_cast<std::uint32_t>(verdict::welcome) &&
-                       said <= static_cast<std::uint32_t>(verdict::wrong_protection);
+                       said <= static_cast<std::uint32_t>(verdict::wrong_checksums);
     end(proven && known ? static_cast<verdict>(said) : verdict::wrong_secret);
   }
 };
@@ -278,7 +281,9 @@ class listening_side : public conversation {
     if (what < 1 || what > 3 || (expected_.purposes & mask_of(them.what)) == 0 ||
         them.flow >= expected_.flow_count)
       return verdict::wrong_purpose;
-    return them.protects == expected_.protects ? verdict::welcome : verdict::wrong_protection;
+    if (them.protects == expected_.protects) return verdict::welcome;
+    return encrypts(them.protects) != encrypts(expected_.protects) ? verdict::wrong_protection
+                                                                   : verdict::wrong_checksums;
   }
 
   expectation expected_;

@@ -35,7 +35,8 @@ class slice_window {
     return true;
   }
 
-  // Messages of which every slice is here, and so is every slice of those before them.
+  // Messages of which every slice is here, and so is every slice of those before them; if the sender numbers
+  // them as it should. Who does not trust it counts bytes besides (sockets/channel_group.hpp).
   [[nodiscard]] std::uint64_t messages() const noexcept { return messages_; }
 
  private:

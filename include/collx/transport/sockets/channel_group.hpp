@@ -48,8 +48,13 @@ struct channel {
   struct incoming {
     std::byte* to = nullptr;
     std::uint32_t bytes = 0;
-    bool open = false;       // a slice of it has come
-    std::int8_t place = -1;  // where it landed; -1: where it was wanted
+    std::uint32_t unclaimed = 0;  // of the bytes: by no slice that has begun to come
+    std::uint32_t missing = 0;    // of the bytes: in no slice that is here
+    bool open = false;            // a slice of it has come
+    std::int8_t place = -1;       // where it landed; -1: where it was wanted
+
+    // Every byte has come, and none of its slices is still coming: nothing will be stored there any more.
+    [[nodiscard]] bool is_whole() const noexcept { return open && missing == 0; }
   };
 
   channel_group* group = nullptr;
@@ -69,6 +74,7 @@ struct channel {
   posted posts[depth];
 
   std::uint64_t expected = 0, consumed = 0;
+  std::uint64_t here = 0;                          // messages that are whole, and so are those before them
   std::uint64_t acknowledged = 0;                  // of those consumed, what the sender has been told
   std::uint32_t owed_weight = 0;                   // of the others
   std::uint64_t small_taken = 0, large_taken = 0;  // places for landing, a bit each
@@ -173,6 +179,8 @@ class channel_group {
     if (what.kind != frame_kind::data) return answer::take;
     std::uint32_t const ahead = what.message - static_cast<std::uint32_t>(c.consumed);
     if (ahead >= channel::depth || what.message_bytes > landing_bytes_) return answer::refuse;
+    bool const reaches_end = what.offset + what.slice_bytes == what.message_bytes;
+    if (reaches_end != ends(what)) return answer::refuse;
     std::uint64_t const message = c.consumed + ahead;
     channel::incoming& in = c.slot(message);
     if (!in.open) {
@@ -181,19 +189,26 @@ class channel_group {
       std::int8_t place = -1;
       std::byte* const here = straight ? c.wanted_at : land(c, what.message_bytes, place);
       if (here == nullptr) return answer::refuse;  // more than there may be
-      in = {here, what.message_bytes, true, place};
+      in = {here, what.message_bytes, what.message_bytes, what.message_bytes, true, place};
     } else if (in.bytes != what.message_bytes) {
       return answer::refuse;
     }
+    // Slices together are no longer than their message: so none is left to come when the message is whole,
+    // whose memory may be freed then.
+    if (what.slice_bytes > in.unclaimed) return answer::refuse;
+    in.unclaimed -= what.slice_bytes;
     to = in.to + what.offset;
     return answer::take;
   }
 
   [[nodiscard]] bool end(frame const& what, std::byte const* slice) noexcept {
-    if ((what.flags & frame::is_checked) != 0 && crc32c(slice, what.slice_bytes) != what.checksum)
-      return false;
+    if ((what.flags & frame::is_checked) != 0 && checksum_of(what, slice) != what.checksum) return false;
     channel& c = at(what.lane, static_cast<rank_t>(what.from));
-    if (!c.order.arrive(what.sequence, (what.flags & frame::ends_message) != 0)) return false;
+    c.slot(what.message).missing -= what.slice_bytes;
+    if (!c.order.arrive(what.sequence, ends(what))) return false;
+    // That a message has ended is what numbers of slices say, which are not believed either.
+    for (; c.here != c.order.messages(); ++c.here)
+      if (c.here - c.consumed >= channel::depth || !c.slot(c.here).is_whole()) return false;
     ring_if_asleep();
     return true;
   }
@@ -246,6 +261,9 @@ class channel_group {
   channel_group* next = nullptr;
 
  private:
+  [[nodiscard]] static bool ends(frame const& what) noexcept {
+    return (what.flags & frame::ends_message) != 0;
+  }
   [[nodiscard]] static std::size_t channels_bytes(int lanes) noexcept {
     std::size_t const bytes = static_cast<std::size_t>(lanes) * sizeof(channel);
     return (bytes + 4095) / 4096 * 4096;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// CRC-32C (Castagnoli) of a slice: what TCP's sixteen bits miss, a faulty card or switch between them, this
-// finds. With the processor's own instruction where it has one.
+// CRC-32C (Castagnoli) of a slice and its head: what TCP's sixteen bits miss, a faulty card or switch between
+// them, this finds. With the processor's own instruction where it has one.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
-#include "collx/core/config.hpp"
+#include "collx/transport/sockets/frame.hpp"
 
 namespace collx::inline abi_1::transport::sockets {
 
@@ -47,12 +47,23 @@ inline constexpr crc_table crc_bytes{};
 
 }  // namespace detail
 
-[[nodiscard]] inline std::uint32_t crc32c(std::byte const* from, std::size_t bytes) noexcept {
-  std::uint32_t const begin = 0xffffffffu;
+// `before`: of what stands in front of these bytes, if they go on with something.
+[[nodiscard]] inline std::uint32_t crc32c(std::byte const* from, std::size_t bytes,
+                                          std::uint32_t before = 0) noexcept {
+  std::uint32_t const begin = ~before;
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("sse4.2")) return ~detail::crc32c_sse42(begin, from, bytes);
 #endif
   return ~detail::crc32c_anywhere(begin, from, bytes);
+}
+
+// What a data frame carries, or should: of its head as it travels, with a zero for the checksum itself, and
+// of the slice. Without the head, a sound slice could go to a wrong place.
+[[nodiscard]] inline std::uint32_t checksum_of(frame head, std::byte const* slice) noexcept {
+  head.checksum = 0;
+  std::byte bytes[frame_bytes];
+  encode(head, bytes);
+  return crc32c(slice, head.slice_bytes, crc32c(bytes, frame_bytes));
 }
 
 }  // namespace collx::inline abi_1::transport::sockets

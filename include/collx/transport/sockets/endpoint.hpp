@@ -79,7 +79,7 @@ class tcp_endpoint {
   [[nodiscard]] bool arrived(int lane, rank_t peer, arrival& what) noexcept {
     posix_lock const held(world_->mutex());
     channel& c = group_.at(lane, peer);
-    if (c.order.messages() == c.consumed) {
+    if (c.here == c.consumed) {
       group_.watch(c.with);
       return false;
     }

@@ -27,7 +27,7 @@ inline constexpr std::size_t frame_bytes = 48;
 
 struct frame {
   static constexpr std::uint8_t ends_message = 1;  // flags
-  static constexpr std::uint8_t is_checked = 2;    // `checksum` is that of the slice
+  static constexpr std::uint8_t is_checked = 2;    // `checksum` is that of head and slice
 
   frame_kind kind = frame_kind::data;
   std::uint8_t lane = 0;

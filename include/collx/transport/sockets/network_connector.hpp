@@ -30,7 +30,7 @@ class network_connector : public connector {
         timeout_us_(timeout_us),
         protects_(protects) {
     net::require_secret(protects, mine.has_secret());
-    if (protects == net::protection::tls) prepare_tls();
+    if (net::encrypts(protects)) prepare_tls();
     find_distances();
   }
   ~network_connector() override {

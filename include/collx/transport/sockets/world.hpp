@@ -254,7 +254,7 @@ class tcp_world {
         if (on_control) from.said_goodbye();
         return answer::take;
       }
-      if (is_data == on_control) return answer::refuse;
+      if (is_data == on_control || !from.may_come(what)) return answer::refuse;
       if (what.kind == sockets::frame_kind::alarm) return world.hear_alarm(what);
       if (what.kind == sockets::frame_kind::lost) return world.hear_of_loss(what);
       if (what.kind == sockets::frame_kind::question) {
