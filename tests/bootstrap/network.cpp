@@ -111,13 +111,47 @@ TEST_CASE("meet_over_network: by a file, of which an old one is in nobody's way"
   folder const here;
   check_all_meet("file:" + here.at("meet"), {2, 1, 0}, "");
   CHECK(access(here.at("meet").c_str(), F_OK) != 0);
-  // Somebody else's gate, and nobody's.
-  auto const other = net::listen_at(net::address::loopback(0), {});
-  for (std::string const& old :
-       {"collx 1 " + std::string(net::address_text(net::address::loopback(1)).text) + " 0",
-        std::string("nonsense"), std::string()}) {
+  for (char const* const old : {"collx 1 127.0.0.1:1 0", "nonsense", ""}) {
     std::ofstream(here.at("meet")) << old;
     check_all_meet("file:" + here.at("meet"), {1, 2, 0}, the_secret);
+  }
+}
+
+TEST_CASE("meet_over_network: whoever has the address of an old file now, it is in nobody's way") {
+  enum class owner { nobody, another_job, somebody_silent };
+  for (owner const whose : {owner::nobody, owner::another_job, owner::somebody_silent}) {
+    CAPTURE(static_cast<int>(whose));
+    folder const here;
+    net::owned_fd listening = net::listen_at(net::address::loopback(0), {});
+    std::ofstream(here.at("meet")) << "collx 1 "
+                                   << net::address_text(net::local_address(listening.get())).text
+                                   << " 0123456789abcdef\n";
+    std::vector<process> ranks;
+    ranks.emplace_back(ordinary(1, 2, "file:" + here.at("meet")));
+    // Rank 1 has read it when it dials.
+    REQUIRE(net::ready_before(listening.get(), POLLIN, now_us() + long_us));
+    net::owned_fd taken;
+    net::gate other;
+    net::guest unused;
+    if (whose == owner::another_job) {
+      other = net::gate(std::move(listening), keys().for_job(7), {0, 2, net::mask_of(net::purpose::store)});
+      for (auto const until_us = now_us() + long_us; other.count().refused == 0 && now_us() < until_us;)
+        CHECK_FALSE(other.poll(unused));
+    } else {
+      taken.reset(accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      REQUIRE(taken);
+    }
+    if (whose == owner::nobody) {
+      taken.reset();
+      REQUIRE(shutdown(listening.get(), SHUT_RDWR) == 0);  // rank 1, a fork, has it as well
+    }
+    std::uint64_t const begun_us = now_us();
+    ranks.emplace_back(ordinary(0, 2, "file:" + here.at("meet")));
+    pollfd met{ranks[0].text(), POLLIN, 0};
+    while (poll(&met, 1, 1) == 0 && now_us() < begun_us + long_us / 4)
+      if (whose == owner::another_job) CHECK_FALSE(other.poll(unused));
+    CHECK(now_us() < begun_us + long_us / 4);
+    check_met(ranks, {1, 0}, 2);
   }
 }
 

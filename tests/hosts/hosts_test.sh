@@ -39,6 +39,20 @@ try() {
   fail "$*: $(cat "$scratch/refusal")"
 }
 
+# cable HOST NAME SWITCH ADDRESS: a cable from a host to a bridge.
+cable() {
+  try "no virtual cables in this kernel" "Unknown device type|not supported|not permitted" \
+    ip -n "$name-$1" link add "$2" type veth peer name "$3-$1" netns "$name-switch"
+  ip -n "$name-switch" link set "$3-$1" master "$3" up && ip -n "$name-$1" addr add "$4" dev "$2" &&
+    ip -n "$name-$1" link set "$2" up || fail "host $1 is not connected to $3"
+}
+
+bridge() {
+  try "no bridges in this kernel" "Unknown device type|not supported|not permitted" \
+    ip -n "$name-switch" link add "$1" type bridge
+  ip -n "$name-switch" link set "$1" up || fail "the bridge $1 stays down"
+}
+
 make_hosts() {
   command -v ip >/dev/null || skip "no ip (Debian: iproute2)"
   # Where mounting is not permitted, root itself may not.
@@ -46,17 +60,12 @@ make_hosts() {
     ip netns add "$name-switch"
   # To enter one, ip makes the mounts below / its own.
   try "the root directory is no mount point, as in a chroot" "make-rslave" ip netns exec "$name-switch" true
-  try "no bridges in this kernel" "Unknown device type|not supported|not permitted" \
-    ip -n "$name-switch" link add bridge type bridge
-  ip -n "$name-switch" link set bridge up || fail "the bridge stays down"
+  bridge port
   local h
   for h in $(seq 0 $((hosts - 1))); do
     ip netns add "$name-$h" || fail "no namespace for host $h"
-    try "no virtual cables in this kernel" "Unknown device type|not supported|not permitted" \
-      ip -n "$name-$h" link add v0 type veth peer name "port$h" netns "$name-switch"
-    ip -n "$name-switch" link set "port$h" master bridge up &&
-      ip -n "$name-$h" addr add "10.77.0.$((h + 1))/24" dev v0 &&
-      ip -n "$name-$h" link set v0 up && ip -n "$name-$h" link set lo up || fail "host $h is not connected"
+    cable "$h" v0 port "10.77.0.$((h + 1))/24"
+    ip -n "$name-$h" link set lo up || fail "host $h has no loopback interface"
   done
 }
 
@@ -65,11 +74,12 @@ make_hosts() {
 start() {
   local ranks=$1 per_host=$2 r who
   shift 2
+  rm -f "$scratch"/rank_*
   for r in $(seq 0 $((ranks - 1))); do
     who=(RANK="$r" LOCAL_RANK="$((r % per_host))")
     [ "${COLLX_LAUNCHER:-}" = Kubernetes ] && who=(JOB_COMPLETION_INDEX="$r")
     ip netns exec "$name-$((r / per_host))" env "${who[@]}" WORLD_SIZE="$ranks" \
-      MASTER_ADDR=10.77.0.1 MASTER_PORT=29400 "$@" >"$scratch/rank_$r" 2>&1 &
+      MASTER_ADDR="$master" MASTER_PORT=29400 "$@" >"$scratch/rank_$r" 2>&1 &
   done
 }
 
@@ -111,22 +121,51 @@ run_collectives() {
   grep -q "8 ranks, 2 on each host: all right" "$scratch/rank_0" || fail "rank 0 says something else"
 }
 
-# Runs 8 ranks that send each other words; what is said of them at the cable of the first host goes to `overheard`.
-send_words() {
-  local words="what only these ranks may read; "
-  ip netns exec "$name-switch" "$overhear" port0 "$words" >"$scratch/overheard" 2>&1 &
-  local ear=$! _
+# Whether words can be read at the cable of the first host, and how often, until end_listening: in `overheard`.
+listen_for() {
+  ip netns exec "$name-switch" "$overhear" port-0 "$1" >"$scratch/overheard" 2>&1 &
+  ear=$!
+  local _
   for _ in $(seq 1 6000); do
     grep -q listening "$scratch/overheard" && break
     read -r -t 0.01 <> <(:)
   done
+}
+
+end_listening() {
+  kill -TERM "$ear"
+  wait "$ear" || fail "nobody listened: $(cat "$scratch/overheard")"
+}
+
+# Runs 8 ranks that send each other words.
+send_words() {
+  local words="what only these ranks may read; " pid
+  listen_for "$words"
   start 8 2 "$host_rank" "$transport" words "$words"
   for pid in $(jobs -p); do
     [ "$pid" = "$ear" ] || wait "$pid" || fail "a rank failed"
   done
-  kill -TERM "$ear"
-  wait "$ear" || fail "nobody listened: $(cat "$scratch/overheard")"
+  end_listening
   grep -q "words: all right" "$scratch/rank_0" || fail "rank 0 says something else"
+}
+
+# Bytes that a host has sent by an interface.
+sent_by() { ip netns exec "$name-$1" cat "/sys/class/net/$2/statistics/tx_bytes"; }
+
+# Whether a file holds the secret. It is no argument of grep, where others could read it.
+tells_secret() {
+  grep -qaF -f "$scratch/secret" "$1"
+  local how=$?
+  [ "$how" -le 1 ] || fail "$1 cannot be read"
+  return "$how"
+}
+
+# Fails if the secret is in what ranks have printed.
+require_secret_unprinted() {
+  local file
+  for file in "$scratch"/rank_*; do
+    tells_secret "$file" && fail "$file holds the secret"
+  done
 }
 
 export COLLX_TIMEOUT_US=60000000
@@ -137,6 +176,7 @@ brief_us=8000000
 brief_s=16
 (umask 077 && head -c 32 /dev/urandom | od -A n -t x1 | tr -d ' \n' >"$scratch/secret")
 export COLLX_SECRET_FILE=$scratch/secret
+master=10.77.0.1
 make_hosts
 
 case $scenario in
@@ -201,6 +241,80 @@ case $scenario in
     grep -qE "overheard [1-9][0-9]{5,} bytes, and the words 0 times" "$scratch/overheard" ||
       fail "not encrypted: $(cat "$scratch/overheard")"
     run_collectives
+    ;;
+  interface)
+    # Two networks: ranks meet in the one, and are told to send by the other.
+    bridge fast
+    for h in $(seq 0 $((hosts - 1))); do cable "$h" v1 fast "10.78.0.$((h + 1))/24"; done
+    export COLLX_INTERFACE=v1
+    run_collectives
+    for h in $(seq 0 $((hosts - 1))); do
+      slow=$(sent_by "$h" v0) fast=$(sent_by "$h" v1)
+      [ "$fast" -gt 1000000 ] && [ "$fast" -gt $((100 * slow)) ] || fail "host $h sent $slow bytes by v0, $fast by v1"
+    done
+    ;;
+  ipv6)
+    for h in $(seq 0 $((hosts - 1))); do
+      try "no IPv6 on this machine" "not supported|Permission denied" \
+        ip -n "$name-$h" -6 addr add "fd77::$((h + 1))/64" dev v0 nodad
+      ip -n "$name-$h" -4 addr flush dev v0 || fail "host $h keeps its IPv4 address"
+    done
+    master=fd77::1
+    run_collectives
+    ;;
+  file)
+    # A job on a host that is no more has left its file there.
+    printf 'collx 1 10.77.0.99:29400 0123456789abcdef\n' >"$scratch/meet"
+    export COLLX_RENDEZVOUS=file:$scratch/meet
+    master=10.77.0.98 # nobody's
+    run_collectives
+    [ -e "$scratch/meet" ] && fail "the file is still there"
+    ;;
+  secret)
+    listen_for "$(cat "$scratch/secret")"
+    start 8 2 "$host_rank" "$transport" until_it_fails
+    wait_until_running
+    for r in $(seq 0 7); do
+      for what in cmdline environ; do
+        tells_secret "/proc/$(process_of "$r")/$what" && fail "$what of rank $r holds the secret"
+      done
+    done
+    kill -KILL "$(process_of 5)"
+    for r in 0 1 2 3 4 6 7; do
+      for _ in $(seq 1 6000); do
+        grep -q "^failed" "$scratch/rank_$r" && break
+        read -r -t 0.01 <> <(:)
+      done
+      grep -q "^failed" "$scratch/rank_$r" || fail "rank $r goes on without rank 5"
+    done
+    end_listening
+    grep -qE "overheard [1-9][0-9]+ bytes, and the words 0 times" "$scratch/overheard" ||
+      fail "the secret was sent: $(cat "$scratch/overheard")"
+    require_secret_unprinted
+    wait_for_all
+    # As a variable it can be read where every variable can, which shows that it is found where it is.
+    export COLLX_SECRET
+    COLLX_SECRET=$(cat "$scratch/secret")
+    start 8 2 env -u COLLX_SECRET_FILE "$host_rank" "$transport" until_it_fails
+    wait_until_running
+    tells_secret "/proc/$(process_of 0)/environ" || fail "the variable is not found"
+    for r in $(seq 0 7); do
+      tells_secret "/proc/$(process_of "$r")/cmdline" && fail "the arguments of rank $r hold the secret"
+    done
+    kill -KILL "$(process_of 5)"
+    wait_for_all
+    require_secret_unprinted
+    # And one of another job is told so, without either.
+    start 2 1 env -u COLLX_SECRET_FILE \
+      sh -c '[ "$RANK" = 0 ] || export COLLX_SECRET="not that of the other rank"; exec "$@"' \
+      sh "$host_rank" "$transport" collectives
+    for _ in $(seq 1 6000); do
+      grep -q "^error" "$scratch/rank_1" && break
+      read -r -t 0.01 <> <(:)
+    done
+    grep -q "it has another secret" "$scratch/rank_1" || fail "another secret is not refused"
+    require_secret_unprinted
+    grep -q "not that of the other rank" "$scratch"/rank_* && fail "the other secret was printed"
     ;;
   pmix)
     # Open MPI's launcher, on the first host, takes the others for this one: a wrapper puts its ranks there, and its own

@@ -163,8 +163,7 @@ class meeting {
     mine_.tree_gate = net::local_address(tree_socket_.get());
   }
 
-  // Goes on until rank 0 has let this rank in: its name, its file and its process may all come later than
-  // this rank.
+  // Goes on until rank 0 has let this rank in: its name, file and process may all come later than this one.
   [[nodiscard]] net::line reach_store() {
     char const* why = "";
     std::uint64_t pause_us = 500;
@@ -173,8 +172,7 @@ class meeting {
       net::address_list const found = where_.look(token, why);
       if (found.count != 0) {
         net::caller call(found, to(0, net::purpose::store), keys_for(token), chosen_.sockets, deadline_us_);
-        net::line reached = dial(call, now_us() + (place_.file != nullptr ? 20'000 : 1'000'000));
-        if (reached) return reached;
+        if (net::line reached = dial(call, token)) return reached;
         why = "nobody answers there";
       } else {
         wait_for(readable(-1), readable(-1), now_us() + pause_us);
@@ -188,8 +186,11 @@ class meeting {
     }
   }
 
-  // No connection: by then, nobody has answered, and whoever it is may be elsewhere now.
-  [[nodiscard]] net::line dial(net::caller& call, std::uint64_t look_again_us) {
+  // No connection: nobody has answered, or a file says by now that rank 0 is elsewhere. Whoever takes the
+  // connection and says nothing may be a rank 0 that is busy, or have the port of one that is no more.
+  [[nodiscard]] net::line dial(net::caller& call, std::uint64_t token) {
+    bool const has_file = place_.file != nullptr;
+    std::uint64_t look_again_us = now_us() + (has_file ? 20'000 : 1'000'000);
     for (;;) {
       status const now = call.progress();
       if (now == status::ok) {
@@ -199,14 +200,13 @@ class meeting {
         now_us() >= deadline_us_ ? throw_silent_store() : throw_store();
       }
       // What a file left behind names may be another job's by now.
-      bool const is_stale = place_.file != nullptr && now == status::mismatch && now_us() < deadline_us_;
+      bool const is_stale = has_file && now == status::mismatch && now_us() < deadline_us_;
       if (!is_stale && now != status::pending) throw_call(call, now, 0);
-      if (is_stale) {
-        wait_for(readable(-1), readable(-1), now_us() + 20'000);
-        return {};
-      }
-      if (call.fd() < 0 && now_us() >= look_again_us) return {};
-      wait_for(ready_for(call), readable(-1), call.due_us());
+      if (is_stale) wait_for(readable(-1), readable(-1), now_us() + 20'000);
+      bool const is_due = now_us() >= look_again_us;
+      if (is_stale || (is_due && (call.fd() < 0 || where_.is_elsewhere(token)))) return {};
+      if (is_due) look_again_us = now_us() + 100'000;
+      wait_for(ready_for(call), readable(-1), soonest(call.due_us(), look_again_us));
     }
   }
 

@@ -57,6 +57,13 @@ struct whereabouts {
     return usable;
   }
 
+  // Whether the file says something else than when `token` was read: each meeting draws one of its own.
+  [[nodiscard]] COLLX_COLD bool is_elsewhere(std::uint64_t token) const {
+    net::host_and_port at;
+    std::uint64_t said = token;
+    return place.file != nullptr && read_file(at, said) && said != token;
+  }
+
   // Rank 0's side: a socket at which the others will look. Throws error that says what to do.
   [[nodiscard]] COLLX_COLD net::owned_fd listen() const {
     if (place.file != nullptr || place.board != nullptr)

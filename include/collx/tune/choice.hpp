@@ -100,6 +100,8 @@ struct gpu_table<contract::scan> : gpu_table<contract::all_gather> {};  // a cha
 // that exchange messages keep a connection. So with more than a few ranks, steps that are few for short
 // vectors and bytes that are few for long ones, and no rank that has to do with all others. Measured over
 // TCP, for 2 ranks on 2 cores and 4 that share them; beyond, by the number of steps and bytes.
+// Without a table of their own: all_to_all, of everybody with everybody; gather and scatter, where each rank
+// has to do with the root alone and every block travels once.
 template <class Contract>
 struct message_table { using type = table<row<algo::direct_one_shot>>; };
 template <>
@@ -107,16 +109,22 @@ struct message_table<contract::all_reduce> {
   using type = table<row<algo::direct_one_shot, any_bytes, 2>, row<algo::direct_one_shot, 32768, 4>,
                      row<algo::direct_two_shot, any_bytes, 4>, row<algo::recursive_doubling, 16384>,
                      row<algo::recursive_halving_doubling, 262144>, row<algo::ring>,
-                     row<algo::direct_two_shot>>;
+                     row<algo::direct_two_shot, any_bytes, 8>, row<algo::recursive_halving_doubling>>;
 };
 template <>
 struct message_table<contract::reduce_scatter> {
+  // The last one for operators that need rank order, which no other keeps.
   using type = table<row<algo::direct_one_shot, any_bytes, 8>, row<algo::ring>, row<algo::direct_one_shot>>;
 };
+template <>
+struct message_table<contract::reduce_scatter_v> : message_table<contract::reduce_scatter> {};
 template <>
 struct message_table<contract::all_gather> {
   using type = table<row<algo::direct_one_shot, any_bytes, 8>, row<algo::bruck<2>, 65536>, row<algo::ring>>;
 };
+// By the largest block.
+template <>
+struct message_table<contract::all_gather_v> : message_table<contract::all_gather> {};
 template <>
 struct message_table<contract::broadcast> {
   using type =
@@ -126,6 +134,15 @@ template <>
 struct message_table<contract::reduce> {
   using type =
       table<row<algo::direct_one_shot, any_bytes, 2>, row<algo::binomial_tree, 65536>, row<algo::chain>>;
+};
+template <>
+struct message_table<contract::scan> {
+  using type =
+      table<row<algo::direct_one_shot, any_bytes, 4>, row<algo::recursive_doubling, 65536>, row<algo::chain>>;
+};
+template <>
+struct message_table<contract::exclusive_scan> {
+  using type = table<row<algo::direct_one_shot, any_bytes, 4>, row<algo::recursive_doubling>>;
 };
 template <>
 struct message_table<contract::barrier> {

@@ -3,17 +3,18 @@
 // process with an old number is never taken for the old one.
 #pragma once
 
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-
+#include "collx/core/atomic_word.hpp"
 #include "collx/core/types.hpp"
 
 namespace collx::inline abi_1::transport::shared_memory {
@@ -56,49 +57,64 @@ inline constexpr std::uint64_t not_told = ~std::uint64_t{0};
   return stat("/proc/self/ns/pid", &found) == 0 ? found.st_ino : 0;
 }
 
-// Watches one process.
+// Watches one process. Several threads may ask, of communicators of their own: a descriptor that others can
+// see stays open as long as the watch lives.
 class process_watch {
  public:
   process_watch() = default;
   process_watch(process_watch const&) = delete;
   ~process_watch() {
-    if (fd_ >= 0) close(fd_);
+    // Relaxed: nobody asks any more.
+    if (int const fd = fd_.load(std::memory_order_relaxed); fd >= 0) close(fd);
   }
 
   // True once the process has ended, also while its parent has not yet asked for its exit status.
   [[nodiscard]] bool ended(std::int32_t process, std::uint64_t started) noexcept {
-    if (gone_) return true;
-    if (fd_ < 0 && !open_for(process, started)) return gone_;
-    pollfd ready{fd_, POLLIN, 0};
-    return gone_ = poll(&ready, 1, 0) == 1;
+    // Relaxed, here and below: it is only ever set, and nothing else is learnt from it.
+    if (gone_.load(std::memory_order_relaxed)) return true;
+    int fd = fd_.load(std::memory_order_acquire);
+    if (fd < 0) fd = open_for(process, started);
+    if (fd >= 0 && has_ended(fd)) gone_.store(true, std::memory_order_relaxed);
+    return gone_.load(std::memory_order_relaxed);
   }
 
   // Whether it runs, as far as the kernel can tell, of a process that ended() has been asked about before.
-  // Remembers nothing, so that several threads may ask.
+  // Remembers nothing.
   [[nodiscard]] bool runs() const noexcept {
-    pollfd ready{fd_, POLLIN, 0};
-    return fd_ < 0 || poll(&ready, 1, 0) == 0;
+    int const fd = fd_.load(std::memory_order_acquire);
+    return fd < 0 || !has_ended(fd);
   }
 
  private:
-  // False where there is no such process any more, or the kernel cannot tell now: the next question may be
-  // answered, and the deadline tells in the end.
-  [[nodiscard]] bool open_for(std::int32_t process, std::uint64_t started) noexcept {
-    fd_ = static_cast<int>(syscall(SYS_pidfd_open, process, 0));
-    bool const is_gone = fd_ < 0 && errno == ESRCH;
+  // Readable, and not some trouble with the question.
+  [[nodiscard]] static bool has_ended(int fd) noexcept {
+    pollfd ready{fd, POLLIN, 0};
+    return poll(&ready, 1, 0) == 1 && (ready.revents & POLLIN) != 0;
+  }
+
+  // The descriptor; -1 where there is no such process any more, or the kernel cannot tell now: the next
+  // question may be answered, and the deadline tells in the end.
+  [[nodiscard]] int open_for(std::int32_t process, std::uint64_t started) noexcept {
+    int const fd = static_cast<int>(syscall(SYS_pidfd_open, process, 0));
+    bool const is_gone = fd < 0 && errno == ESRCH;
     // The number may have been given to a new process before the descriptor was opened. Also asked where
     // there is none, because a sandbox refuses the call: /proc tells of a process that has been waited for.
     std::uint64_t const found = is_gone ? 0 : start_time(process);
-    gone_ = is_gone || (found != started && found != not_told && started != not_told);
-    if (fd_ >= 0 && (gone_ || found == not_told)) {
-      close(fd_);
-      fd_ = -1;
-    }
-    return fd_ >= 0;
+    bool const is_other = found != started && found != not_told && started != not_told;
+    if (is_gone || is_other) gone_.store(true, std::memory_order_relaxed);
+    if (fd < 0) return -1;
+    bool const is_right = !is_other && found != not_told;
+    int others = -1;
+    // Release: who sees the number may ask it. Acquire: another thread was here first, and its number counts.
+    if (is_right &&
+        fd_.compare_exchange_strong(others, fd, std::memory_order_release, std::memory_order_acquire))
+      return fd;
+    close(fd);
+    return others;
   }
 
-  int fd_ = -1;
-  bool gone_ = false;
+  atomic_word<int> fd_{-1};
+  atomic_word<bool> gone_{false};
 };
 
 }  // namespace collx::inline abi_1::transport::shared_memory
