@@ -115,7 +115,7 @@ def build_peer(peer, folder):
         compiler, flags, libraries = first_found(CXX_COMPILERS), ["-std=c++20", "-O3"], ["-lgloo", "-pthread"]
     else:
         sources = ["peers/mpi_perf.c"]
-        compiler, flags, libraries = shutil.which(MPI_COMPILERS[peer]), ["-O2"], []
+        compiler, flags, libraries = shutil.which(MPI_COMPILERS[peer]), ["-O3"], []
     name = os.path.splitext(os.path.basename(sources[0]))[0] + f"_{peer}"
     return build_program(os.path.join(folder, name), sources, [compiler, *flags], libraries)
 

@@ -3,7 +3,7 @@
 
 A virtual machine's processors are moved: two of them may be threads of one core now and lie on two dies ten
 seconds later, and everything small takes three times as long, whoever sends it. What a program measured there is
-compared with what another measured here only where nothing else is to be had: it is measured again first.
+measured again, and is never compared with what another measured here.
 """
 import subprocess
 import time
@@ -81,13 +81,18 @@ class Distance:
         return "; ".join(said)
 
 
-def near_only(samples):
-    """samples[name][size]: [(us, ns)] to [us]. Without those measured far apart, where each name has nearer ones."""
-    known = [ns for sizes in samples.values() for found in sizes.values() for _, ns in found if ns]
-    most = FAR * min(known, default=0)
-    kept = {name: {size: [us for us, ns in found if not ns or ns <= most] for size, found in sizes.items()}
-            for name, sizes in samples.items()}
-    if all(found for sizes in kept.values() for found in sizes.values()):
-        return kept
+def alike(samples):
+    """samples[name][size]: [(us, ns)] to [us], and whether they are mixed.
+
+    Like is compared with like: what was measured near, if everybody has that, or else what was measured far,
+    or where nobody asked. Otherwise nothing can be compared: all is kept, as mixed."""
+    asked = [ns for sizes in samples.values() for found in sizes.values() for _, ns in found]
+    near = FAR * min((ns for ns in asked if ns is not None), default=0)
+    for is_one in (lambda ns: ns is not None and ns <= near, lambda ns: ns is not None and ns > near,
+                   lambda ns: ns is None):
+        kept = {name: {size: [us for us, ns in found if is_one(ns)] for size, found in sizes.items()}
+                for name, sizes in samples.items()}
+        if all(found for sizes in kept.values() for found in sizes.values()):
+            return kept, False
     return {name: {size: [us for us, _ in found] for size, found in sizes.items()}
-            for name, sizes in samples.items()}
+            for name, sizes in samples.items()}, True

@@ -31,6 +31,7 @@ def group(asked, peers, collective, ranks, state):
     if collective == "barrier":
         found.bytes, found.memory = [0], asked.memory[:1]
     found.peers = [peer for peer in peers if programs.can(peer, found)]
+    found.absent = [peer for peer in asked.peers if peer not in peers and programs.can(peer, found)]
     return found
 
 
@@ -51,9 +52,9 @@ def key_of(group):
 
 
 def is_covered(group, points):
-    """Whether earlier points answer the whole group."""
+    """Whether earlier points answer the whole group; what is mixed is no answer."""
     there = {(p["bytes"], p["memory"]) for p in points
-             if key(p) == key_of(group) and set(group.peers) <= set(p["peers_us"])}
+             if key(p) == key_of(group) and set(group.peers) <= set(p["peers_us"]) and not p.get("mixed")}
     return all((size, memory) in there for size in group.bytes for memory in group.memory or [None])
 
 

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from xml.sax.saxutils import escape
 
 from comparing.report import human_bytes, title
+from comparing.summary import compared
 
 WIDTH, HEIGHT = 1080, 460
 TOP, BOTTOM = 92, 396
@@ -158,12 +159,12 @@ def time_panel(lines, asked):
 
 
 def speed_panel(points, asked):
-    compared = [p for p in points if p["ratio"]]
-    if not compared:
+    shown = compared(points)
+    if not shown:
         return []
     panel = PANELS["speed"]
     x = size_axis(asked, panel)
-    speeds = [1 / p["ratio"] for p in compared]
+    speeds = [1 / p["ratio"] for p in shown]
     y = Axis(speeds + [1.0], BOTTOM, TOP, 2, snap=True)
     parts = []
     for exponent in range(round(y.from_exponent), round(y.to_exponent) + 1):
@@ -172,7 +173,7 @@ def speed_panel(points, asked):
                        1.4 if strong else 1.0)
     parts += frame(panel, "times faster than the best peer") + size_ticks(asked, x)
     for memory in asked.memory:
-        line = sorted((p["bytes"], 1 / p["ratio"]) for p in compared if p["memory"] == memory)
+        line = sorted((p["bytes"], 1 / p["ratio"]) for p in shown if p["memory"] == memory)
         if not line:
             continue
         parts.append(curve([(x.at(size), y.at(speed)) for size, speed in line], f"collx {memory}", dots=True))

@@ -70,6 +70,24 @@ def fits(group):
     return group.ranks <= len(os.sched_getaffinity(0))
 
 
+def cores(folder="/sys/devices/system/cpu"):
+    """How many cores this process's CPUs are on: half as many, where each core runs two threads."""
+    return len({siblings(cpu, folder) for cpu in os.sched_getaffinity(0)})
+
+
+def siblings(cpu, folder):
+    try:
+        with open(os.path.join(folder, f"cpu{cpu}", "topology", "thread_siblings_list"), encoding="ascii") as file:
+            return file.read()
+    except OSError:
+        return f"alone {cpu}"
+
+
+def bound_to(group):
+    """As collx's ranks are (bench/perf/pin.hpp): one per core while there are enough, then one per CPU."""
+    return "core" if group.ranks <= cores() else "hwthread"
+
+
 def sizes(group):
     return ",".join(map(str, group.bytes))
 
@@ -113,7 +131,8 @@ def openmpi_flags(group):
     flags = ["--allow-run-as-root"] if os.geteuid() == 0 else []
     flags += openmpi_tcp() if group.transport == "tcp" else []
     if fits(group):
-        return flags + ["--bind-to", "core"]
+        share = ["--use-hwthread-cpus"] if bound_to(group) == "hwthread" else []
+        return flags + share + ["--bind-to", bound_to(group)]
     return flags + ["--bind-to", "none", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
 
 
@@ -135,7 +154,7 @@ def openmpi_environment():
 
 
 def mpich_flags(group):
-    return ["-bind-to", "core"] if fits(group) else []
+    return ["-bind-to", bound_to(group)] if fits(group) else []
 
 
 def mpich_environment(group):

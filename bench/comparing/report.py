@@ -19,11 +19,12 @@ def require_writable(path):
         raise Unwritable(f"cannot write {path}: give a file in a folder that exists and is yours")
 
 
-def points(times, asked):
+def points(times, asked, is_mixed=False):
     """One per size and kind of memory. ratio: collx over the best peer, below 1 collx is faster."""
     found = []
     for size in asked.bytes:
         peers = {peer: rounded(times[peer][size]) for peer in asked.peers if times.get(peer, {}).get(size)}
+        lacks = [peer for peer in asked.peers + asked.absent if peer not in peers]
         limit_us = rounded(times["limit"][size]) if times.get("limit", {}).get(size) else None
         for memory in asked.memory or [None]:
             samples = times[f"collx {memory}"][size] if memory else []
@@ -36,6 +37,7 @@ def points(times, asked):
                 "algorithm": asked.algorithm, "place": asked.place,
                 "rounds": rounds_kept(times, asked, size), "collx_range_us": extremes(samples),
                 "peers_range_us": {peer: extremes(times[peer][size]) for peer in peers},
+                **({"lacks": lacks} if lacks else {}), **({"mixed": True} if is_mixed else {}),
                 **({"congestion": asked.congestion} if asked.transport == "tcp" else {}),
                 **({"network": asked.network} if asked.network else {})})
     return found
@@ -80,18 +82,26 @@ def table(found, asked):
         row = [human_bytes(size)] + [human_us(at[m]["collx_us"]) for m in memories]
         row += [human_us(any_point["peers_us"].get(p)) for p in peers]
         row += [human_us(any_point["limit_us"])] if limited else []
-        row += [f"{at[m]['ratio']:.3f}" if at[m]["ratio"] else "-" for m in memories] if peers else []
+        row += [ratio(at[m]) for m in memories] if peers else []
         rows.append(row)
     kept = sorted({point["rounds"] for point in found})
     most = max(kept)
     rounds = f"medians of {f'{kept[0]} to ' if kept[0] < most else ''}{most} rounds" if most > 1 else "one round"
     head = [f"{title(asked)}, {asked.state} buffers: microseconds per call, {rounds}", ""]
     explained = ["", "ratio: collx over the best peer; below 1 collx is faster"] if peers and memories else []
+    if any(point.get("mixed") for point in found):
+        explained.append("mixed: programs met processors at different distances, and nothing can be compared")
     if limited:
         explained.append("limit: the bytes the collective must send, over plain sockets"
                          if asked.transport == "tcp" else
                          "limit: the least memory the collective must move, streamed by as many processes")
     return "\n".join(head + columns(heads, rows) + explained)
+
+
+def ratio(point):
+    if point.get("mixed"):
+        return "mixed"
+    return f"{point['ratio']:.3f}" if point["ratio"] else "-"
 
 
 def columns(heads, rows):

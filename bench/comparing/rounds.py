@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
+from dataclasses import dataclass, field
 
 from comparing import distance, groups, network, programs
 
@@ -20,15 +21,20 @@ class Failed(Exception):
     """A program ended badly, or with wrong results."""
 
 
+@dataclass
+class Measured:
+    times: dict             # times[launch.name][bytes]: the medians, one per round, in microseconds
+    is_mixed: bool = False  # they were measured at different distances
+    failed: list = field(default_factory=list)  # peers
+
+
 def weight(group):
     """Of one program of the group, for the time left: fewer sizes are faster, waiting for cores is slower."""
     return (2 + len(group.bytes)) * (1 if programs.fits(group) else 2)
 
 
 def run(launches, group, bar, apart=distance.Distance(None)):
-    """times[launch.name][bytes]: the medians, one per round, in microseconds.
-
-    A peer that fails is left out of the group."""
+    """What was Measured. A peer that fails is left out of the group."""
     times = defaultdict(lambda: defaultdict(list))
     failed = set()
     timed = measure_over_tcp if group.transport == "tcp" else measure
@@ -49,7 +55,7 @@ def run(launches, group, bar, apart=distance.Distance(None)):
             bar.note(f"{launch.name} is left out of {groups.label(group)}: {problem}")
     for name in failed:
         times.pop(name, None)
-    return distance.near_only(times)
+    return Measured(*distance.alike(times), sorted(failed))
 
 
 def warn_if_busy():

@@ -2,6 +2,8 @@
 """What a table of many points comes to: geometric means, the worst points, the share of the limit."""
 import math
 
+from comparing import doubts
+from comparing.doubts import best_peer
 from comparing.report import columns, human_bytes, human_us
 
 NOISE = 1.05               # a point slower than this is called slower
@@ -9,17 +11,14 @@ LIMIT_FROM_BYTES = 8 << 20  # below, a call is waiting and not memory; plain soc
 
 
 def compared(points):
-    return [point for point in points if point["ratio"]]
+    """What is mixed is not."""
+    return [point for point in points if point["ratio"] and not point.get("mixed")]
 
 
 def times_faster(points):
     """The geometric mean of how many times faster collx is than the best peer; None without any."""
     ratios = [point["ratio"] for point in compared(points)]
     return math.exp(-math.fsum(map(math.log, ratios)) / len(ratios)) if ratios else None
-
-
-def best_peer(point):
-    return min(point["peers_us"], key=point["peers_us"].get)
 
 
 def worst(points, count):
@@ -66,28 +65,50 @@ def share(point):
     return point["limit_us"] / point["collx_us"]
 
 
+def limited(points):
+    """Those in which the limit says something."""
+    return [p for p in points if p["limit_us"] and p["collx_us"] and not p.get("mixed")
+            and (p["transport"] == "tcp" or p["bytes"] >= LIMIT_FROM_BYTES)]
+
+
+def is_beaten(point):
+    """A share that is printed as more than 100 %: the limit is missed, and not surpassed."""
+    return round(100 * share(point)) > 100
+
+
+def cell(point):
+    return "beaten" if is_beaten(point) else f"{100 * share(point):.0f} %"
+
+
+def beaten_lines(shown):
+    beaten = [f"{described(p)} ({100 * share(p):.0f} %)" for p in shown if is_beaten(p)]
+    return ["limit beaten: it is no bound here:", *(f"  {each}" for each in beaten)] if beaten else []
+
+
 def limit_lines(points):
-    limited = [p for p in points if p["limit_us"] and p["collx_us"]
-               and (p["transport"] == "tcp" or p["bytes"] >= LIMIT_FROM_BYTES)]
-    if not limited:
+    shown = limited(points)
+    if not shown:
         return []
-    groups = list(dict.fromkeys((p["collective"], p["ranks"], p["memory"], p["buffers"]) for p in limited))
-    sizes = sorted({p["bytes"] for p in limited})
+    groups = list(dict.fromkeys((p["collective"], p["ranks"], p["memory"], p["buffers"]) for p in shown))
+    sizes = sorted({p["bytes"] for p in shown})
     rows = []
     for group in groups:
-        at = {p["bytes"]: p for p in limited
+        at = {p["bytes"]: p for p in shown
               if (p["collective"], p["ranks"], p["memory"], p["buffers"]) == group}
-        cells = [f"{100 * share(at[size]):.0f} %" if size in at else "-" for size in sizes]
+        cells = [cell(at[size]) if size in at else "-" for size in sizes]
         rows.append([group[0], str(group[1]), group[2], group[3], *cells])
     heads = ["collective", "ranks", "memory", "buffers"] + [human_bytes(size) for size in sizes]
-    whose = "plain sockets'" if limited[0]["transport"] == "tcp" else "the memory's"
-    return ["", f"share of {whose} limit reached:", *columns(heads, rows)]
+    whose = "plain sockets'" if shown[0]["transport"] == "tcp" else "the memory's"
+    return ["", f"share of {whose} limit reached:", *columns(heads, rows), *beaten_lines(shown)]
 
 
 def text(points, worst_count):
-    if not compared(points):
-        return "\n".join(limit_lines(points)).strip()
-    found = ["times faster than the best peer of each point (geometric means; slower: by more than "
-             f"{100 * (NOISE - 1):.0f} %; worst: collx over the best peer)", *means_table(points)]
-    found += ["", "worst points (collx over the best peer):", *worst_lines(points, worst_count)]
-    return "\n".join(found + limit_lines(points))
+    found = []
+    if compared(points):
+        peers = sorted({peer for point in points for peer in point["peers_us"]})
+        found += [f"times faster than the best of {', '.join(peers)} (geometric means; slower: by more than "
+                  f"{100 * (NOISE - 1):.0f} %; worst: collx over the best peer)", *means_table(points)]
+        found += ["", "worst points (collx over the best peer):", *worst_lines(points, worst_count)]
+    against = doubts.lines(points)
+    found += limit_lines(points) + (["", *against] if against else [])
+    return "\n".join(found).strip()

@@ -73,9 +73,8 @@ class rank_memory {
 
   [[nodiscard]] std::int64_t buffers() const { return buffers_; }
 
-  void run(kernel loop, std::int64_t turn) {
-    char* next =
-        static_cast<char*>(memory_) + static_cast<std::size_t>(turn % buffers_) * stride_ * at_.size();
+  void run(kernel loop, std::int64_t slot) {
+    char* next = static_cast<char*>(memory_) + static_cast<std::size_t>(slot) * stride_ * at_.size();
     for (float*& stream : at_) {
       stream = reinterpret_cast<float*>(next);
       next += stride_;
@@ -124,7 +123,7 @@ struct choice {
 };
 
 choice choose(options const& o, team& ranks, rank_memory& memory, streams const& s, std::int64_t bytes,
-              std::int64_t& turn) {
+              method_rotation& turns) {
   constexpr std::int64_t trial_batches = 3;
   choice best;
   double best_us = std::numeric_limits<double>::infinity();
@@ -132,8 +131,8 @@ choice choose(options const& o, team& ranks, rank_memory& memory, streams const&
     kernel const loop = find_kernel(s, how);
     if (loop == nullptr) continue;
     auto const call = [&](std::int64_t slot) { memory.run(loop, slot); };
-    if (best.loop == nullptr) best.plan = plain::warm_up(ranks, o, bytes, memory.buffers(), turn, call);
-    double const us = plain::time_batches(ranks, best.plan.iterations, trial_batches, turn, call).median_us;
+    if (best.loop == nullptr) best.plan = plain::warm_up(ranks, o, bytes, turns, call);
+    double const us = plain::time_batches(ranks, best.plan.iterations, trial_batches, turns, call).median_us;
     if (us < best_us) best_us = us, best.loop = loop;
   }
   return best;
@@ -141,9 +140,9 @@ choice choose(options const& o, team& ranks, rank_memory& memory, streams const&
 
 void run_size(options const& o, team& ranks, streams const& s, std::int64_t bytes) {
   rank_memory memory(o, s, bytes);
-  std::int64_t turn = 0;
-  choice const best = choose(o, ranks, memory, s, bytes, turn);
-  plain::timing const t = plain::time_batches(ranks, best.plan.iterations, best.plan.batches, turn,
+  method_rotation turns{memory.buffers(), 0};
+  choice const best = choose(o, ranks, memory, s, bytes, turns);
+  plain::timing const t = plain::time_batches(ranks, best.plan.iterations, best.plan.batches, turns,
                                               [&](std::int64_t slot) { memory.run(best.loop, slot); });
   std::int64_t const wrong = ranks.total(o.check ? memory.wrong(best.loop) : 0);
   if (ranks.rank() == 0) plain::print_point(o, bytes, memory.buffers(), t, wrong);

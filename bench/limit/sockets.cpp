@@ -153,8 +153,8 @@ class rank_memory {
   rank_memory& operator=(rank_memory const&) = delete;
 
   [[nodiscard]] std::int64_t buffers() const { return buffers_; }
-  [[nodiscard]] char* input(std::int64_t turn) const { return memory_ + turn % buffers_ * 2 * stride_; }
-  [[nodiscard]] char* output(std::int64_t turn) const { return input(turn) + stride_; }
+  [[nodiscard]] char* input(std::int64_t slot) const { return memory_ + slot * 2 * stride_; }
+  [[nodiscard]] char* output(std::int64_t slot) const { return input(slot) + stride_; }
 
  private:
   std::int64_t stride_, buffers_;
@@ -173,9 +173,9 @@ class job {
 
   [[nodiscard]] std::int64_t buffers() const { return memory_.buffers(); }
 
-  void call(std::int64_t turn) const {
-    char* const out = memory_.output(turn);
-    char const* const in = what_.follows ? out : memory_.input(turn);
+  void call(std::int64_t slot) const {
+    char* const out = memory_.output(slot);
+    char const* const in = what_.follows ? out : memory_.input(slot);
     for (int step = 0; step < what_.steps; ++step)
       with_.move(in, what_.send_bytes, out, what_.receive_bytes, what_.follows);
   }
@@ -204,10 +204,10 @@ class job {
 
 void run_size(options const& o, team& ranks, mover const& with, std::int64_t bytes) {
   job const work(o, ranks.rank(), with, bytes);
-  std::int64_t turn = 0;
+  method_rotation turns{work.buffers(), 0};
   auto const call = [&work](std::int64_t slot) { work.call(slot); };
-  method_plan const plan = plain::warm_up(ranks, o, bytes, work.buffers(), turn, call);
-  plain::timing const t = plain::time_batches(ranks, plan.iterations, plan.batches, turn, call);
+  method_plan const plan = plain::warm_up(ranks, o, bytes, turns, call);
+  plain::timing const t = plain::time_batches(ranks, plan.iterations, plan.batches, turns, call);
   std::int64_t const wrong = ranks.total(o.check ? work.wrong() : 0);
   if (ranks.rank() == 0) plain::print_point(o, bytes, work.buffers(), t, wrong);
 }

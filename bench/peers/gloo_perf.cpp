@@ -61,7 +61,11 @@ class job {
  public:
   job(options const& o, collective const& what, std::shared_ptr<gloo::Context> const& context,
       std::int64_t bytes)
-      : what_(what), context_(context), root_(o.root), in_place_(o.in_place || what.only_in_place) {
+      : what_(what),
+        context_(context),
+        call_(call_of(what.name)),
+        root_(o.root),
+        in_place_(o.in_place || what.only_in_place) {
     std::int64_t const blocks = what.blocks ? context->size : 1;
     std::int64_t const unit_bytes = std::int64_t{sizeof(float)} * blocks;
     block_count_ = is_barrier() ? 0 : (bytes + unit_bytes - 1) / unit_bytes;
@@ -78,16 +82,7 @@ class job {
   [[nodiscard]] std::int64_t buffers() const { return buffers_; }
   [[nodiscard]] bool in_place() const { return in_place_; }
 
-  void call(std::int64_t turn) {
-    std::string_view const name = what_.name;
-    std::int64_t const slot = turn % buffers_;
-    if (name == "all_reduce") all_reduce(slot);
-    else if (name == "all_gather") all_gather(slot);
-    else if (name == "all_to_all") all_to_all(slot);
-    else if (name == "broadcast") broadcast(slot);
-    else if (name == "reduce") reduce(slot);
-    else barrier();
-  }
+  void call(std::int64_t slot) { (this->*call_)(slot); }
 
   [[nodiscard]] std::int64_t wrong() {
     if (is_barrier()) return 0;
@@ -107,6 +102,15 @@ class job {
     void operator()(float* memory) const { std::free(memory); }
   };
   using memory = std::unique_ptr<float, release>;
+  using one_call = void (job::*)(std::int64_t slot);
+
+  static one_call call_of(std::string_view name) {
+    if (name == "all_reduce") return &job::all_reduce;
+    if (name == "all_gather") return &job::all_gather;
+    if (name == "all_to_all") return &job::all_to_all;
+    if (name == "broadcast") return &job::broadcast;
+    return name == "reduce" ? &job::reduce : &job::barrier;
+  }
 
   static constexpr std::size_t page_bytes = 4096;
 
@@ -171,7 +175,7 @@ class job {
     gloo::reduce(o);
   }
 
-  void barrier() {
+  void barrier(std::int64_t) {
     gloo::BarrierOptions o(context_);
     gloo::barrier(o);
   }
@@ -190,6 +194,7 @@ class job {
 
   collective const& what_;
   std::shared_ptr<gloo::Context> context_;
+  one_call call_;
   int root_;
   bool in_place_;
   std::int64_t block_count_, input_count_, output_count_, input_stride_, output_stride_, buffers_;
@@ -233,10 +238,10 @@ std::shared_ptr<gloo::Context> connect(std::string const& path, int rank, int ra
 void run_size(options const& o, collective const& what, std::shared_ptr<gloo::Context> const& context,
               team& ranks, std::int64_t bytes) {
   job work(o, what, context, bytes);
-  std::int64_t turn = 0;
+  method_rotation turns{work.buffers(), 0};
   auto const call = [&work](std::int64_t slot) { work.call(slot); };
-  method_plan const plan = plain::warm_up(ranks, o, bytes, work.buffers(), turn, call);
-  plain::timing const t = plain::time_batches(ranks, plan.iterations, plan.batches, turn, call);
+  method_plan const plan = plain::warm_up(ranks, o, bytes, turns, call);
+  plain::timing const t = plain::time_batches(ranks, plan.iterations, plan.batches, turns, call);
   std::int64_t const wrong = ranks.total(o.check ? work.wrong() : 0);
   options shown = o;
   shown.in_place = work.in_place();

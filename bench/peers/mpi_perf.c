@@ -16,71 +16,84 @@ typedef struct {
   char *inputs, *outputs; /* in place: the same memory */
 } job;
 
-static float* input_of(job const* j, int64_t turn) {
-  return (float*)(void*)(j->inputs + turn % j->buffers * j->input_stride_bytes);
+static float* input_of(job const* j, int64_t slot) {
+  return (float*)(void*)(j->inputs + slot * j->input_stride_bytes);
 }
 
-static float* output_of(job const* j, int64_t turn) {
-  return (float*)(void*)(j->outputs + turn % j->buffers * j->output_stride_bytes);
+static float* output_of(job const* j, int64_t slot) {
+  return (float*)(void*)(j->outputs + slot * j->output_stride_bytes);
 }
 
-static void const* source_of(job const* j, int64_t turn) {
-  return j->in_place ? MPI_IN_PLACE : (void const*)input_of(j, turn);
+static void const* source_of(job const* j, int64_t slot) {
+  return j->in_place ? MPI_IN_PLACE : (void const*)input_of(j, slot);
 }
 
 /* ---- the collectives: one call, and how many blocks of the vector go in and come out ---- */
 
-static void call_all_reduce(job const* j, int64_t turn) {
-  MPI_Allreduce(source_of(j, turn), output_of(j, turn), (int)j->block_count, MPI_FLOAT, MPI_SUM,
+static void call_all_reduce(job const* j, int64_t slot) {
+  MPI_Allreduce(source_of(j, slot), output_of(j, slot), (int)j->block_count, MPI_FLOAT, MPI_SUM,
                 MPI_COMM_WORLD);
 }
 
-static void call_reduce_scatter(job const* j, int64_t turn) {
-  MPI_Reduce_scatter_block(source_of(j, turn), output_of(j, turn), (int)j->block_count, MPI_FLOAT, MPI_SUM,
+static void call_reduce_scatter(job const* j, int64_t slot) {
+  MPI_Reduce_scatter_block(source_of(j, slot), output_of(j, slot), (int)j->block_count, MPI_FLOAT, MPI_SUM,
                            MPI_COMM_WORLD);
 }
 
-static void call_all_gather(job const* j, int64_t turn) {
+static void call_all_gather(job const* j, int64_t slot) {
   int const block = (int)j->block_count;
-  MPI_Allgather(source_of(j, turn), block, MPI_FLOAT, output_of(j, turn), block, MPI_FLOAT, MPI_COMM_WORLD);
+  MPI_Allgather(source_of(j, slot), block, MPI_FLOAT, output_of(j, slot), block, MPI_FLOAT, MPI_COMM_WORLD);
 }
 
-static void call_all_to_all(job const* j, int64_t turn) {
+static void call_all_to_all(job const* j, int64_t slot) {
   int const block = (int)j->block_count;
-  MPI_Alltoall(source_of(j, turn), block, MPI_FLOAT, output_of(j, turn), block, MPI_FLOAT, MPI_COMM_WORLD);
+  MPI_Alltoall(source_of(j, slot), block, MPI_FLOAT, output_of(j, slot), block, MPI_FLOAT, MPI_COMM_WORLD);
 }
 
-static void call_broadcast(job const* j, int64_t turn) {
-  MPI_Bcast(output_of(j, turn), (int)j->block_count, MPI_FLOAT, j->root, MPI_COMM_WORLD);
+static void call_broadcast(job const* j, int64_t slot) {
+  MPI_Bcast(output_of(j, slot), (int)j->block_count, MPI_FLOAT, j->root, MPI_COMM_WORLD);
 }
 
-static void call_reduce(job const* j, int64_t turn) {
+static void call_reduce(job const* j, int64_t slot) {
   /* In place is said by the root alone; the others' input is where the root has its output. */
-  void const* const source = j->rank == j->root ? source_of(j, turn) : input_of(j, turn);
-  MPI_Reduce(source, output_of(j, turn), (int)j->block_count, MPI_FLOAT, MPI_SUM, j->root, MPI_COMM_WORLD);
+  void const* const source = j->rank == j->root ? source_of(j, slot) : input_of(j, slot);
+  MPI_Reduce(source, output_of(j, slot), (int)j->block_count, MPI_FLOAT, MPI_SUM, j->root, MPI_COMM_WORLD);
 }
 
-static void call_barrier(job const* j, int64_t turn) {
-  (void)j, (void)turn;
+static void call_barrier(job const* j, int64_t slot) {
+  (void)j, (void)slot;
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* A whole batch of each, so that no call is made through a pointer that collx does without. */
+#define CALLS_OF(name)                                                               \
+  static void calls_of_##name(job const* j, int64_t calls, method_rotation* turns) { \
+    for (int64_t i = 0; i < calls; ++i) call_##name(j, method_next(turns));          \
+  }
+CALLS_OF(all_reduce)
+CALLS_OF(reduce_scatter)
+CALLS_OF(all_gather)
+CALLS_OF(all_to_all)
+CALLS_OF(broadcast)
+CALLS_OF(reduce)
+CALLS_OF(barrier)
+
 typedef struct {
   char const* name;
-  void (*call)(job const*, int64_t turn);
+  void (*run)(job const*, int64_t calls, method_rotation*);
   int input_sharded, output_sharded; /* this buffer holds one rank's block, not the whole vector */
   int reduces, rooted, only_in_place, carries_nothing;
   int transposes; /* both buffers hold a block per rank */
 } collective;
 
 static collective const collectives[] = {
-    {"all_reduce", call_all_reduce, 0, 0, 1, 0, 0, 0, 0},
-    {"reduce_scatter", call_reduce_scatter, 0, 1, 1, 0, 0, 0, 0},
-    {"all_gather", call_all_gather, 1, 0, 0, 0, 0, 0, 0},
-    {"all_to_all", call_all_to_all, 0, 0, 0, 0, 0, 0, 1},
-    {"broadcast", call_broadcast, 0, 0, 0, 1, 1, 0, 0},
-    {"reduce", call_reduce, 0, 0, 1, 1, 0, 0, 0},
-    {"barrier", call_barrier, 0, 0, 0, 0, 0, 1, 0},
+    {"all_reduce", calls_of_all_reduce, 0, 0, 1, 0, 0, 0, 0},
+    {"reduce_scatter", calls_of_reduce_scatter, 0, 1, 1, 0, 0, 0, 0},
+    {"all_gather", calls_of_all_gather, 1, 0, 0, 0, 0, 0, 0},
+    {"all_to_all", calls_of_all_to_all, 0, 0, 0, 0, 0, 0, 1},
+    {"broadcast", calls_of_broadcast, 0, 0, 0, 1, 1, 0, 0},
+    {"reduce", calls_of_reduce, 0, 0, 1, 1, 0, 0, 0},
+    {"barrier", calls_of_barrier, 0, 0, 0, 0, 0, 1, 0},
 };
 
 /* ---- the command line ---- */
@@ -183,11 +196,11 @@ typedef struct {
   double min_us, median_us, p99_us;
 } timing;
 
-/* Runs `calls` of them from `*turn` on; what one takes on this rank. */
-static double run_batch(options const* o, job const* j, int64_t calls, int64_t* turn) {
+/* What one of `calls` takes on this rank. */
+static double run_batch(options const* o, job const* j, int64_t calls, method_rotation* turns) {
   MPI_Barrier(MPI_COMM_WORLD);
   double const begin_us = method_now_us();
-  for (int64_t i = 0; i < calls; ++i, ++*turn) o->what->call(j, *turn);
+  o->what->run(j, calls, turns);
   return (method_now_us() - begin_us) / (double)calls;
 }
 
@@ -196,13 +209,13 @@ static void slowest(double* samples, int64_t count) {
 }
 
 static timing measure(options const* o, job const* j) {
-  int64_t turn = 0;
-  double call_us = run_batch(o, j, method_first_calls(o->warmup, j->bytes), &turn);
+  method_rotation turns = {j->buffers, 0};
+  double call_us = run_batch(o, j, method_first_calls(o->warmup, j->bytes), &turns);
   slowest(&call_us, 1);
   method_plan const plan = method_make_plan(j->bytes, j->buffers, call_us, o->iterations, o->batches);
-  run_batch(o, j, plan.warmup, &turn);
+  run_batch(o, j, plan.warmup, &turns);
   double* const samples = malloc((size_t)plan.batches * sizeof *samples);
-  for (int64_t b = 0; b < plan.batches; ++b) samples[b] = run_batch(o, j, plan.iterations, &turn);
+  for (int64_t b = 0; b < plan.batches; ++b) samples[b] = run_batch(o, j, plan.iterations, &turns);
   slowest(samples, plan.batches);
   qsort(samples, (size_t)plan.batches, sizeof *samples, method_compare_doubles);
   timing const t = {samples[0], method_percentile(samples, plan.batches, 0.5),
@@ -228,7 +241,8 @@ static int64_t count_wrong(options const* o, job const* j) {
   /* In place, an all_gather's own block lies in the middle of the output. */
   int64_t const offset = j->in_place && o->what->input_sharded ? j->rank * j->block_count : 0;
   for (int64_t i = 0; i < j->input_count; ++i) input_of(j, 0)[offset + i] = (float)method_value(i, j->rank);
-  o->what->call(j, 0);
+  method_rotation first = {j->buffers, 0};
+  o->what->run(j, 1, &first);
   int64_t wrong = 0;
   if (o->what->reduces && o->what->rooted && j->rank != j->root) return 0;
   for (int64_t i = 0; i < j->output_count; ++i) wrong += (double)output_of(j, 0)[i] != expected(o, j, i);

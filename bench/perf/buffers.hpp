@@ -17,20 +17,6 @@
 
 namespace perf {
 
-// Whose turn it is. Counts up instead of dividing: a division would show in a 0.1 us call.
-class rotation {
- public:
-  explicit rotation(std::int64_t buffer_count) : count_(buffer_count) {}
-  std::int64_t next() {
-    std::int64_t const slot = at_;
-    at_ = at_ + 1 == count_ ? 0 : at_ + 1;
-    return slot;
-  }
-
- private:
-  std::int64_t count_, at_ = 0;
-};
-
 template <class T, class Transport>
 class buffers {
   using symmetric_memory = decltype(std::declval<collx::communicator<Transport>&>().template allocate<T>(0));

@@ -20,16 +20,16 @@ namespace {
 
 // Calls back to back, begun together; microseconds per call on this rank.
 template <class World, class Call>
-double run_batch(World& world, std::int64_t calls, rotation& turns, Call const& call_slot) {
+double run_batch(World& world, std::int64_t calls, method_rotation& turns, Call const& call_slot) {
   meet(world);
   double const begin_us = method_now_us();
-  for (std::int64_t i = 0; i < calls; ++i) call_slot(turns.next());
+  for (std::int64_t i = 0; i < calls; ++i) call_slot(method_next(&turns));
   return (method_now_us() - begin_us) / static_cast<double>(calls);
 }
 
 template <class World, class Call>
 void time_calls(World& world, job const& asked, point& result, Call const& call_slot) {
-  rotation turns(result.buffers);
+  method_rotation turns{result.buffers, 0};
   double call_us = run_batch(world, method_first_calls(asked.warmup, asked.bytes), turns, call_slot);
   slowest(world, std::span(&call_us, 1));
   method_plan const plan =
@@ -144,11 +144,10 @@ point run_algorithm(collx::communicator<Transport>& world, job const& asked) {
   if (asked.algorithm == "selected")
     return measurement<Contract, collx::selected, Op, T, Transport>(world, asked).run();
   point result;
-  collx::for_each_serving<collx::algo::all, Contract>(
-      [&]<class Algorithm, class, class>() {
-        if (asked.algorithm == Algorithm::name)
-          result = measurement<Contract, Algorithm, Op, T, Transport>(world, asked).run();
-      });
+  collx::for_each_serving<collx::algo::all, Contract>([&]<class Algorithm, class, class>() {
+    if (asked.algorithm == Algorithm::name)
+      result = measurement<Contract, Algorithm, Op, T, Transport>(world, asked).run();
+  });
   return result;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a collective is timed: one text, included by collx_perf (C++) and by ../peers/mpi_perf (C), so
- * that a comparison cannot drift apart. Pure arithmetic and the clock; it never communicates.
+/* How a collective is timed: one text, included by collx_perf, gloo_perf and the limits (C++) and by
+ * ../peers/mpi_perf (C), so that a comparison cannot drift apart. Pure arithmetic and the clock; it never
+ * communicates.
  *
  * A sample is one batch: all ranks meet in a barrier, read the clock, run `iterations` calls back
  * to back, read the clock again. The sample is elapsed / iterations; the slowest rank counts. */
@@ -43,6 +44,18 @@ static inline int64_t method_stride_bytes(int64_t bytes) {
 static inline int64_t method_buffers(int64_t each_bytes, int64_t pool_bytes) {
   int64_t const wanted = (pool_bytes + each_bytes - 1) / each_bytes;
   return pool_bytes <= 0 ? 1 : wanted < method_buffers_least ? (int64_t)method_buffers_least : wanted;
+}
+
+/* Which of `count` buffers a call takes: one after the other. Everybody counts up, and nobody divides: a
+ * division would show in a 0.1 us call. */
+typedef struct {
+  int64_t count, at;
+} method_rotation;
+
+static inline int64_t method_next(method_rotation* turns) {
+  int64_t const slot = turns->at;
+  turns->at = slot + 1 == turns->count ? 0 : slot + 1;
+  return slot;
 }
 
 static inline double method_now_us(void) {

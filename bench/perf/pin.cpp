@@ -2,11 +2,30 @@
 // Binding to cores, by Linux's scheduler calls.
 #include "pin.hpp"
 
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <utility>
+
 #include <sched.h>
 
 #include "options.hpp"
 
 namespace perf {
+
+std::vector<int> spread_over_cores(std::vector<int> cpus, std::string const& folder) {
+  std::map<std::string, int> seen;         // list of siblings -> how many of them so far
+  std::vector<std::pair<int, int>> order;  // how many of its core come before it, CPU
+  for (int const cpu : cpus) {
+    std::string siblings;
+    std::ifstream file(folder + "/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list");
+    if (!std::getline(file, siblings)) siblings = "alone " + std::to_string(cpu);
+    order.emplace_back(seen[siblings]++, cpu);
+  }
+  std::sort(order.begin(), order.end());
+  std::transform(order.begin(), order.end(), cpus.begin(), [](auto const& each) { return each.second; });
+  return cpus;
+}
 
 std::vector<int> usable_cores() {
   std::vector<int> cores;
@@ -14,7 +33,7 @@ std::vector<int> usable_cores() {
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return cores;
   for (int core = 0; core < CPU_SETSIZE; ++core)
     if (CPU_ISSET(static_cast<std::size_t>(core), &allowed)) cores.push_back(core);
-  return cores;
+  return spread_over_cores(std::move(cores), "/sys/devices/system/cpu");
 }
 
 bool shall_pin(std::string const& wish, int ranks) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank per core, as the launchers of MPI do it.
+// One rank per core, as the launchers of MPI do it. A core here is what Linux calls a CPU: one of two where
+// the processor runs two threads on each of its cores.
 #pragma once
 
 #include <string>
@@ -7,7 +8,11 @@
 
 namespace perf {
 
-// The cores this process may use, ascending.
+// Ascending `cpus` in the order in which ranks take them: one of each core first, and only then the others
+// of the same core, as `folder` (of sysfs) says which those are.
+[[nodiscard]] std::vector<int> spread_over_cores(std::vector<int> cpus, std::string const& folder);
+
+// The CPUs this process may use, in that order.
 [[nodiscard]] std::vector<int> usable_cores();
 
 // Whether `wish` (auto, on, off) pins this many ranks. Throws usage_error for an impossible "on".

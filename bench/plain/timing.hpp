@@ -21,12 +21,12 @@ struct timing {
   double min_us = 0, median_us = 0, p99_us = 0;
 };
 
-// Calls call(turn) `calls` times from `turn` on; microseconds per call on this rank.
+// Calls call(buffer) `calls` times; microseconds per call on this rank.
 template <class Call>
-double run_batch(team& ranks, std::int64_t calls, std::int64_t& turn, Call const& call) {
+double run_batch(team& ranks, std::int64_t calls, method_rotation& turns, Call const& call) {
   ranks.meet();
   double const begin_us = method_now_us();
-  for (std::int64_t i = 0; i < calls; ++i, ++turn) call(turn);
+  for (std::int64_t i = 0; i < calls; ++i) call(method_next(&turns));
   return (method_now_us() - begin_us) / static_cast<double>(calls);
 }
 
@@ -39,24 +39,24 @@ double run_batch(team& ranks, std::int64_t calls, std::int64_t& turn, Call const
 
 // `batches` of them, behind one another.
 template <class Call>
-timing time_batches(team& ranks, std::int64_t iterations, std::int64_t batches, std::int64_t& turn,
+timing time_batches(team& ranks, std::int64_t iterations, std::int64_t batches, method_rotation& turns,
                     Call const& call) {
   if (batches > team::samples_most)
     throw std::invalid_argument("--batches ends at " + std::to_string(team::samples_most));
   std::vector<double> samples(static_cast<std::size_t>(batches));
-  for (double& sample : samples) sample = run_batch(ranks, iterations, turn, call);
+  for (double& sample : samples) sample = run_batch(ranks, iterations, turns, call);
   ranks.slowest(samples);
   return timing_of(samples);
 }
 
 // The plan for this size, after a first batch that says how long a call takes.
 template <class Call>
-method_plan warm_up(team& ranks, options const& o, std::int64_t bytes, std::int64_t buffers,
-                    std::int64_t& turn, Call const& call) {
-  double call_us = run_batch(ranks, method_first_calls(o.warmup, bytes), turn, call);
+method_plan warm_up(team& ranks, options const& o, std::int64_t bytes, method_rotation& turns,
+                    Call const& call) {
+  double call_us = run_batch(ranks, method_first_calls(o.warmup, bytes), turns, call);
   ranks.slowest(std::span(&call_us, 1));
-  method_plan const plan = method_make_plan(bytes, buffers, call_us, o.iterations, o.batches);
-  run_batch(ranks, plan.warmup, turn, call);
+  method_plan const plan = method_make_plan(bytes, turns.count, call_us, o.iterations, o.batches);
+  run_batch(ranks, plan.warmup, turns, call);
   return plan;
 }
 

@@ -27,6 +27,7 @@ class Moved(distance.Distance):
 
 class Apart(unittest.TestCase):
     group = SimpleNamespace(ranks=2)
+    three_rounds = SimpleNamespace(collective="barrier", ranks=2, transport="shm", bytes=[8], rounds=3)
 
     def setUp(self):
         usual, programs.fits = programs.fits, lambda group: True
@@ -73,13 +74,25 @@ class Apart(unittest.TestCase):
         programs.fits = lambda group: False
         self.assertEqual(self.measured(Moved(160)), (1, 1, None))
 
-    def test_far_samples_count_only_where_there_are_no_others(self):
+    def test_near_samples_are_compared_with_near_ones(self):
         near, far = (1.0, 40), (3.0, 160)
-        self.assertEqual(distance.near_only({"a": {8: [near, far]}, "b": {8: [far, near, near]}}),
-                         {"a": {8: [1.0]}, "b": {8: [1.0, 1.0]}})
-        self.assertEqual(distance.near_only({"a": {8: [near, far]}, "b": {8: [far]}}),
-                         {"a": {8: [1.0, 3.0]}, "b": {8: [3.0]}})
-        self.assertEqual(distance.near_only({"a": {8: [(2.0, None)]}}), {"a": {8: [2.0]}})
+        self.assertEqual(distance.alike({"a": {8: [near, far]}, "b": {8: [far, near, near]}}),
+                         ({"a": {8: [1.0]}, "b": {8: [1.0, 1.0]}}, False))
+
+    def test_far_samples_are_compared_with_far_ones(self):
+        near, far = (1.0, 40), (3.0, 160)
+        self.assertEqual(distance.alike({"a": {8: [near, far]}, "b": {8: [far]}}),
+                         ({"a": {8: [3.0]}, "b": {8: [3.0]}}, False))
+
+    def test_what_has_no_distance_in_common_is_mixed(self):
+        near, far, unasked = (1.0, 40), (3.0, 160), (2.0, None)
+        self.assertEqual(distance.alike({"a": {8: [near, near]}, "b": {8: [far]}}),
+                         ({"a": {8: [1.0, 1.0]}, "b": {8: [3.0]}}, True))
+        self.assertTrue(distance.alike({"a": {8: [near]}, "b": {8: [unasked]}})[1])
+
+    def test_where_nobody_asks_all_is_alike(self):
+        self.assertEqual(distance.alike({"a": {8: [(2.0, None)]}}), ({"a": {8: [2.0]}}, False))
+        self.assertEqual(distance.alike({}), ({}, False))
 
     def test_rounds_drop_what_was_measured_far_apart(self):
         line = "{'bytes': 8, 'median_us': us, 'wrong': 0}"
@@ -88,9 +101,19 @@ class Apart(unittest.TestCase):
                                  environment={})
         # A first round that moves whenever it is tried, and two that stay.
         apart = Moved(*[40, 160] * distance.TRIES)
-        found = rounds.run([launch], SimpleNamespace(collective="barrier", ranks=2, transport="shm", bytes=[8], rounds=3), Progress(1, io.StringIO()), apart)
-        self.assertEqual(len(found["fake"][8]), 2)
-        self.assertEqual(report.rounds_kept(found, SimpleNamespace(rounds=3), 8), 2)
+        found = rounds.run([launch], self.three_rounds, Progress(1, io.StringIO()), apart)
+        self.assertEqual(len(found.times["fake"][8]), 2)
+        self.assertFalse(found.is_mixed)
+        self.assertEqual(report.rounds_kept(found.times, SimpleNamespace(rounds=3), 8), 2)
+
+    def test_rounds_say_when_one_program_was_always_far(self):
+        line = "{\"bytes\": 8, \"median_us\": 1.5, \"wrong\": 0}"
+        launches = [SimpleNamespace(name=name, command=["echo", line], memory="", json_path="", environment={})
+                    for name in ("a", "b")]
+        apart = Moved(40, 40, *[40, 160] * distance.TRIES)
+        one_round = SimpleNamespace(**{**vars(self.three_rounds), "rounds": 1})
+        found = rounds.run(launches, one_round, Progress(1, io.StringIO()), apart)
+        self.assertTrue(found.is_mixed)
 
 
 if __name__ == "__main__":

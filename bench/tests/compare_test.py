@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -15,14 +14,14 @@ sys.dont_write_bytecode = True
 BENCH = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, BENCH)
 
-from comparing import builds, groups, hosts, network, overview, plot, programs, report, rounds, summary  # noqa: E402
+from comparing import builds, groups, overview, plot, programs, report, rounds, summary  # noqa: E402
 from comparing.progress import Progress  # noqa: E402
 
 
 def request(**changes):
     usual = dict(collective="all_reduce", ranks=2, transport="shm", memory=["private", "symmetric"],
                  peers=["openmpi", "mpich"], bytes=[0, 8, 1 << 20], algorithm="auto", place="out_of_place",
-                 state="rotating", rounds=3, congestion=None, network=None, real_time=False)
+                 state="rotating", rounds=3, congestion=None, network=None, real_time=False, absent=[])
     return SimpleNamespace(**{**usual, **changes})
 
 
@@ -48,6 +47,17 @@ class Points(unittest.TestCase):
         points = report.points(times(asked), asked)
         self.assertEqual(points[0]["peers_us"].keys(), {"openmpi", "mpich"})
         self.assertNotIn("gloo", report.table(points, asked))
+        self.assertEqual(points[0]["lacks"], ["gloo"])
+        self.assertNotIn("lacks", report.points(times(request()), request())[0])
+        self.assertEqual(report.points(times(request()), request(absent=["gloo"]))[0]["lacks"], ["gloo"])
+
+    def test_what_is_mixed_is_marked_and_in_no_mean(self):
+        asked = request(bytes=[8])
+        points = report.points(times(asked), asked, is_mixed=True)
+        self.assertEqual({p["mixed"] for p in points}, {True})
+        self.assertEqual(report.table(points, asked).count("mixed"), 3)
+        self.assertEqual(summary.compared(points), [])
+        plot.draw(points, asked)
 
     def test_the_limit_is_that_of_the_size(self):
         asked = request(bytes=[8])
@@ -111,6 +121,15 @@ class Summary(unittest.TestCase):
         self.assertEqual(lines[-1].split(), ["reduce", "2", "private", "rotating", "50", "%"])
         self.assertEqual(summary.limit_lines([point(0.5, limit_us=None)]), [])
 
+    def test_a_limit_that_is_beaten_is_no_bound(self):
+        points = [point(0.5, limit_us=2.2), point(0.5, bytes=32 << 20, limit_us=2.009)]
+        said = "\n".join(summary.limit_lines(points))
+        self.assertIn("limit beaten: it is no bound here:\n  reduce 8 MiB, 2 ranks, private, rotating (110 %)",
+                      said)
+        self.assertEqual(said.count("beaten"), 2)
+        self.assertIn("100 %", said)
+        self.assertNotIn("no bound", "\n".join(summary.limit_lines([point(0.5)])))
+
     def test_text_of_nothing_compared_is_no_table(self):
         self.assertEqual(summary.text([point(None, limit_us=None)], 5), "")
 
@@ -118,7 +137,7 @@ class Summary(unittest.TestCase):
 def whole(**changes):
     usual = dict(collectives=groups.COLLECTIVES, ranks=[2, 4], states=["rotating", "hot"], bytes=[8, 512],
                  memory=["private", "symmetric"], transport="shm", algorithm="auto", place="out_of_place",
-                 rounds=1, congestion=None, network=None, real_time=False)
+                 rounds=1, congestion=None, network=None, real_time=False, peers=builds.PEERS)
     return SimpleNamespace(**{**usual, **changes})
 
 
@@ -133,6 +152,10 @@ class Groups(unittest.TestCase):
     def test_gloo_has_no_figure_where_it_has_no_collective(self):
         asked = whole(ranks=[2], states=["hot"])
         found = {group.collective: group.peers for group in groups.groups(asked, ["mpich", "gloo"])}
+        self.assertEqual({group.collective for group in groups.groups(asked, ["mpich", "gloo"])
+                          if group.absent == ["openmpi"]}, set(groups.COLLECTIVES))
+        self.assertNotIn("gloo", next(group.absent for group in groups.groups(asked, [])
+                                      if group.collective == "reduce_scatter"))
         self.assertEqual(found["reduce_scatter"], ["mpich"])
         self.assertEqual(found["all_to_all"], ["mpich", "gloo"])
 
@@ -144,6 +167,7 @@ class Groups(unittest.TestCase):
         self.assertFalse(groups.is_covered(group, done[1:]))
         self.assertFalse(groups.is_covered(group, [dict(p, buffers="rotating") for p in done]))
         self.assertFalse(groups.is_covered(group, [dict(p, peers_us={}) for p in done]))
+        self.assertFalse(groups.is_covered(group, [dict(p, mixed=True) for p in done]))
         other = point(0.5, bytes=32)
         self.assertEqual(groups.without(done + [other], group), [other])
 
@@ -167,6 +191,33 @@ class Programs(unittest.TestCase):
         self.assertIn("mpi_yield_when_idle", found["openmpi"].command)
         self.assertIn("MPIR_CVAR_POLLS_BEFORE_YIELD", found["mpich"].environment)
         self.assertNotIn("mpi_yield_when_idle", self.commands(ranks=[1])["openmpi"].command)
+
+    def test_mpi_shares_cores_only_where_ranks_exceed_them(self):
+        usual, fits = programs.cores, programs.fits
+        programs.fits = lambda group: True  # on two CPUs of one core
+        try:
+            for cores, wanted in ((1, "hwthread"), (2, "core")):
+                programs.cores = lambda: cores
+                for name, flag in (("openmpi", "--bind-to"), ("mpich", "-bind-to")):
+                    command = self.commands(collectives=["reduce"])[name].command
+                    self.assertEqual(command[command.index(flag) + 1], wanted)
+                    self.assertEqual("--use-hwthread-cpus" in command, (cores, name) == (1, "openmpi"))
+        finally:
+            programs.cores, programs.fits = usual, fits
+
+    def test_cores_are_counted_by_their_siblings(self):
+        usual, os.sched_getaffinity = os.sched_getaffinity, lambda _: {0, 1, 2, 3}
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                self.assertEqual(programs.cores(folder), 4)
+                for cpu in range(4):
+                    topology = os.path.join(folder, f"cpu{cpu}", "topology")
+                    os.makedirs(topology)
+                    with open(os.path.join(topology, "thread_siblings_list"), "w", encoding="ascii") as file:
+                        file.write(f"{cpu % 2},{cpu % 2 + 2}\n")
+                self.assertEqual(programs.cores(folder), 2)
+        finally:
+            os.sched_getaffinity = usual
 
     def test_over_tcp_every_peer_is_held_to_it(self):
         for ranks in (1, 100000):
@@ -214,61 +265,6 @@ class Programs(unittest.TestCase):
             builds.is_installed, builds.build_own = installed, own
 
 
-class Network(unittest.TestCase):
-    def test_who_does_not_use_tcp_is_left_out(self):
-        out = io.StringIO()
-        line = '{"bytes": 8, "median_us": 1.5, "wrong": 0}'
-        silent = SimpleNamespace(name="mpich", command=["echo", line], json_path="", memory="", environment={})
-        counted, network.carried_bytes = network.carried_bytes, lambda: 5
-        try:
-            found = rounds.run([silent], request(bytes=[8], rounds=2, transport="tcp"), Progress(1, out))
-        finally:
-            network.carried_bytes = counted
-        self.assertEqual(dict(found), {})
-        self.assertIn("mpich did not use TCP: lo carried 0 bytes while it ran", out.getvalue())
-
-    def test_the_bytes_of_lo_are_counted(self):
-        before = network.carried_bytes()
-        with socket.create_server(("127.0.0.1", 0)) as door, socket.create_connection(door.getsockname()) as near:
-            far = door.accept()[0]
-            near.sendall(bytes(4096))
-            self.assertEqual(len(far.recv(4096, socket.MSG_WAITALL)), 4096)
-            far.close()
-        self.assertGreaterEqual(network.carried_bytes() - before, 4096)
-        self.assertGreater(network.least_bytes(request(bytes=[1 << 20])), 5 << 19)
-
-    def test_points_say_between_which_hosts(self):
-        asked = request(transport="tcp", congestion="reno", network="veth", bytes=[8])
-        points = report.points(times(asked), asked)
-        self.assertEqual({p["network"] for p in points}, {"veth"})
-        self.assertIn("over veth", report.title(asked))
-        self.assertNotEqual(groups.key(points[0]), groups.key(dict(points[0], network=None)))
-        self.assertNotIn("network", report.points(times(asked), request(bytes=[8]))[0])
-
-    def test_without_hosts_of_their_own_ranks_are_told_nothing(self):
-        self.assertEqual(hosts.environment(), {})
-        self.assertEqual(programs.interface(), "lo")
-
-    def test_ranks_with_hosts_of_their_own_enter_them(self):
-        hosts._hosts.extend(["made-0", "made-1"])
-        try:
-            told = hosts.environment()
-            self.assertEqual(told["COLLX_BENCH_HOSTS"], "/run/netns/made-%d")
-            self.assertGreaterEqual(len(told["COLLX_SECRET"]), 16)
-            self.assertEqual(programs.mpich_environment(request(transport="tcp"))["UCX_NET_DEVICES"], "v0")
-            self.assertIn('made-"$PMI_RANK"', " ".join(hosts.wrapper("PMI_RANK")))
-        finally:
-            hosts._hosts.clear()
-
-    def test_points_say_which_congestion_control(self):
-        asked = request(transport="tcp", congestion="reno", bytes=[8])
-        points = report.points({**times(asked), "limit": {8: [0.5]}}, asked)
-        self.assertEqual({p["congestion"] for p in points}, {"reno"})
-        self.assertIn("tcp (reno)", report.table(points, asked))
-        self.assertIn("share of plain sockets' limit", "\n".join(summary.limit_lines(points)))
-        self.assertNotEqual(groups.key(points[0]), groups.key(dict(points[0], congestion="cubic")))
-
-
 class Overview(unittest.TestCase):
     def test_is_well_formed_whatever_was_measured(self):
         barrier = point(0.5, collective="barrier", bytes=0)
@@ -299,8 +295,9 @@ class Rounds(unittest.TestCase):
         line = '{"bytes": 8, "median_us": 1.5, "wrong": 0}'
         launches = [self.launch(f"print('{line}')", "mpich"), self.launch("import sys; sys.exit(3)", "gloo")]
         found = rounds.run(launches, request(bytes=[8], rounds=2), Progress(1, out))
-        self.assertEqual(dict(found["mpich"]), {8: [1.5, 1.5]})
-        self.assertNotIn("gloo", found)
+        self.assertEqual(dict(found.times["mpich"]), {8: [1.5, 1.5]})
+        self.assertNotIn("gloo", found.times)
+        self.assertEqual(found.failed, ["gloo"])
         self.assertIn("gloo is left out of all_reduce, 2 ranks, rotating: gloo ended with 3", out.getvalue())
 
     def test_collx_may_not_fail(self):

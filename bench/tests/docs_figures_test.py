@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What README.md and docs/ say of the points in docs/data is what bench/compare makes of them."""
+import json
+import os
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+BENCH = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(BENCH)
+sys.path.insert(0, BENCH)
+
+from comparing import overview, summary  # noqa: E402
+
+SECOND, FOURTH, CROWDED = "amd_epyc_two_ranks_shm", "amd_zen5_two_ranks_shm", "amd_zen5_many_ranks_shm"
+COLLECTIVES = ["all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "reduce"]
+
+
+def read(*path):
+    with open(os.path.join(ROOT, *path), encoding="utf-8") as file:
+        return file.read()
+
+
+def points(name):
+    return json.loads(read("docs", "data", f"{name}.json"))
+
+
+def of(found, **wanted):
+    return [p for p in found if all(p[name] == value for name, value in wanted.items())]
+
+
+def mean(found):
+    return f"{summary.times_faster(found):.2f}"
+
+
+def section(heading):
+    """Of docs/benchmarks.md."""
+    return read("docs", "benchmarks.md").split(f"\n### {heading}\n")[1].split("\n### ")[0]
+
+
+def means(found):
+    return [mean(found), mean(of(found, buffers="rotating")), mean(of(found, buffers="hot"))]
+
+
+def row(*cells):
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+class Plots(unittest.TestCase):
+    def test_are_what_redraw_draws(self):
+        for plot, data in (("compare", FOURTH), ("compare_many_ranks", CROWDED)):
+            same = read("docs", "img", f"{plot}.svg") == overview.draw(points(data))
+            self.assertTrue(same, f"draw it again: bench/compare --redraw --json docs/data/{data}.json "
+                            f"--plot docs/img/{plot}.svg")
+
+
+class Figures(unittest.TestCase):
+    def test_of_the_readme(self):
+        for machine, data in (("AMD EPYC (fourth generation)", SECOND),
+                              ("AMD EPYC (fifth generation); the plot", FOURTH)):
+            found = points(data)
+            both = [mean(of(found, memory=memory)) for memory in ("private", "symmetric")]
+            slower = f"{len(summary.slower(found))} of {len(summary.compared(found))}"
+            self.assertIn(row(machine, *both, slower), read("README.md"))
+
+    def test_of_two_ranks(self):
+        for heading, data in (("A second machine", SECOND), ("A fourth machine", FOURTH)):
+            found, told = points(data), section(heading)
+            for memory in ("private", "symmetric"):
+                some = of(found, memory=memory)
+                self.assertIn(row(memory, *means(some), len(some), len(summary.slower(some))), told)
+                for state in ("rotating", "hot"):
+                    each = [mean(of(some, buffers=state, collective=name)) for name in COLLECTIVES]
+                    self.assertIn(row(f"{memory}, {state}", *each), told)
+
+    def test_of_more_ranks_than_processors(self):
+        found, told = points(CROWDED), section("More ranks than processors")
+        for ranks in (4, 8):
+            for memory in ("private", "symmetric"):
+                some = of(found, ranks=ranks, memory=memory)
+                self.assertIn(row(ranks, memory, *means(some), len(some), len(summary.slower(some))), told)
+
+
+if __name__ == "__main__":
+    unittest.main()
