@@ -108,7 +108,7 @@ TEST_CASE("short calls: staging in which not even letters stay whole") {
   collx::transport::settings const tiny{.staging_bytes = 4096, .single_copy_bytes = 0};
   auto const exchange = [](communicator& comm) {
     std::size_t const ranks = static_cast<std::size_t>(comm.size()),
-                      count = collx::transport::mapped::short_bytes / sizeof(number);
+                      count = collx::transport::mapped::short_bytes_max / sizeof(number);
     std::vector<number> input(count * ranks), output(count * ranks);
     for (std::size_t round = 0; round < 4; ++round) {
       for (std::size_t i = 0; i < input.size(); ++i) input[i] = element(comm.rank(), i, round);

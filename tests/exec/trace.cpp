@@ -43,7 +43,7 @@ void run_on_threads(traced::entry const& called) {
 // Nothing, letters of one line, the longest ones, the shortest blocks that are staged, the longest that are
 // not lent where they could be, the shortest that are, and the longest.
 constexpr std::size_t short_counts[] = {0, 1, 4, 5, 34, 35, 511, 512, 2048};
-static_assert(34 * sizeof(oracle::element) == collx::transport::mapped::short_bytes);
+static_assert(34 * sizeof(oracle::element) == collx::transport::mapped::short_bytes_max);
 static_assert(2048 * sizeof(oracle::element) == collx::exec::short_staged_bytes);
 
 void run_shortly(traced::short_world& world, traced::short_entry const& what, rank_t size) {

@@ -74,7 +74,7 @@ TEST_CASE("mapped: letters arrive in order, of every size, many times around the
       REQUIRE(received < sent);
       REQUIRE(what.bytes == payloads[received].size());
       // Of small payloads elements are read where they lie, long double among them.
-      if (what.bytes <= mapped::short_bytes)
+      if (what.bytes <= mapped::short_bytes_max)
         REQUIRE(reinterpret_cast<std::uintptr_t>(what.data) % endpoint::inline_bytes == 0);
       if (what.bytes != 0) REQUIRE(std::memcmp(what.data, payloads[received].data(), what.bytes) == 0);
       REQUIRE(to.arrived(0, 0, what));  // repeatable
@@ -88,7 +88,7 @@ TEST_CASE("mapped: letters arrive in order, of every size, many times around the
 
 TEST_CASE("mapped: a letter says what its sender has consumed, read or not") {
   // Not of zeros: a further line that is taken for a letter would tell of more than was sent.
-  std::vector<std::byte> const payload(mapped::short_bytes, std::byte{0x7f});
+  std::vector<std::byte> const payload(mapped::short_bytes_max, std::byte{0x7f});
   for (std::size_t const bytes : {std::size_t{8}, payload.size()}) {
     std::uint64_t const letters = bytes <= endpoint::inline_bytes
                                       ? letters_max(0)
@@ -149,7 +149,7 @@ TEST_CASE("mapped: credits run out when nobody reads, and come back") {
 
 TEST_CASE(
     "mapped: a sender of small payloads is far ahead, one of long letters as far as schedules may rely on") {
-  std::byte const payload[mapped::short_bytes] = {};
+  std::byte const payload[mapped::short_bytes_max] = {};
   for (std::size_t const bytes :
        {std::size_t{1}, endpoint::inline_bytes, endpoint::inline_bytes + 1, sizeof payload}) {
     two_ends pair;
@@ -198,13 +198,13 @@ TEST_CASE("mapped: payloads of every size that letters hold, whatever lay in the
   collx::replayable_random random(2);
   arrival what;
   for (std::size_t round = 0; round < 3 * inbox_lines; ++round)
-    for (std::size_t bytes = 0; bytes <= mapped::short_bytes + 1; ++bytes) {
+    for (std::size_t bytes = 0; bytes <= mapped::short_bytes_max + 1; ++bytes) {
       std::vector<std::byte> const sent = bytes_of(random.next(), bytes);
       std::vector<std::byte> passing = sent;
       CHECK_FALSE(to.arrived(0, 0, what));
       REQUIRE(from.can_send(0, 1));
       from.send(0, 1, passing.data(), bytes, handover::in_place);
-      if (bytes <= mapped::short_bytes) passing.assign(bytes, std::byte{0});
+      if (bytes <= mapped::short_bytes_max) passing.assign(bytes, std::byte{0});
       REQUIRE(to.arrived(0, 0, what));
       REQUIRE(what.bytes == bytes);
       if (bytes != 0) REQUIRE(std::memcmp(what.data, sent.data(), bytes) == 0);
@@ -228,7 +228,7 @@ TEST_CASE("mapped: a letter is not there before all of its lines are") {
       to.consume(0, 0);
       ++number;
     }
-    std::vector<std::byte> const sent = bytes_of(number, mapped::short_bytes);
+    std::vector<std::byte> const sent = bytes_of(number, mapped::short_bytes_max);
     from.send(0, 1, sent.data(), sent.size(), handover::in_place);
     ++number;
     for (std::size_t late = 0; late < mapped::further_lines; ++late, ++number) {
@@ -250,7 +250,7 @@ TEST_CASE("mapped: a small payload is copied at once, a large one is read where 
   for (int const lane : {0, 1}) {
     two_ends pair;
     endpoint &from = *pair.ends[0], &to = *pair.ends[1];
-    std::size_t const most = lane == 0 ? mapped::short_bytes : endpoint::inline_bytes;
+    std::size_t const most = lane == 0 ? mapped::short_bytes_max : endpoint::inline_bytes;
     std::vector<std::byte> small = bytes_of(1, most), large = bytes_of(2, most + 1);
     std::vector<std::byte> const small_before = small;
     from.send(lane, 1, small.data(), small.size(), handover::in_place);
@@ -298,7 +298,7 @@ TEST_CASE("mapped: staging is given back once its readers are done with a fragme
 TEST_CASE("mapped: a peer's output can be stored to once a payload of this collective has come from it") {
   two_ends pair;
   endpoint &from = *pair.ends[0], &to = *pair.ends[1];
-  std::vector<std::byte> output(mapped::short_bytes + 1), payload(mapped::short_bytes + 1);
+  std::vector<std::byte> output(mapped::short_bytes_max + 1), payload(mapped::short_bytes_max + 1);
   to.begin(0, nullptr);
   CHECK(to.push_target(0, 0) == nullptr);
   from.begin(0, output.data(), output.size());

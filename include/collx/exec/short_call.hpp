@@ -194,11 +194,19 @@ class short_call {
       if (may_be_fetched(payload)) return false;
       staged_ = endpoint_.stage(lane, block_bytes_);
       if (staged_ == nullptr) return false;
-      device::copy(staged_, payload, block_bytes_, false);
+      stage_copy(payload);
       staged_from_ = payload;
     }
     endpoint_.send(lane, peer, staged_, block_bytes_, transport::handover::staged);
     return true;
+  }
+
+  // Long ones are timed, where it depends on that whether the next are fetched instead.
+  COLLX_ALWAYS_INLINE void stage_copy(std::byte const* payload) noexcept {
+    if constexpr (Endpoint::fetches)
+      if (block_bytes_ > Endpoint::timed_copy_bytes_min)
+        return endpoint_.stage_copy(lane, staged_, payload, block_bytes_, transport::copying::by_receivers);
+    device::copy(staged_, payload, block_bytes_, false);
   }
 
   // Whether everybody has read what was lent.

@@ -35,6 +35,7 @@ class endpoint {
     else return "mapped";
   }();
   static constexpr std::size_t inline_bytes = mapped::inline_bytes;
+  static constexpr std::size_t timed_copy_bytes_min = staging_pace::noted_bytes_min;
   static constexpr rank_t fetched_ranks_max = mapped::fetched_ranks_max;
   static constexpr bool fetches = [] {
     if constexpr (requires { Space::fetches; }) return Space::fetches;
@@ -47,8 +48,7 @@ class endpoint {
     else return false;
   }();
 
-  // Whether all of a peer's memory is within reach, so that address_of() never returns 0; for tables of
-  // choices.
+  // Whether address_of() never returns 0; for tables of choices.
   static constexpr bool is_open = [] {
     if constexpr (requires { Space::is_open; }) return Space::is_open;
     else return false;
@@ -174,7 +174,7 @@ class endpoint {
     // The sender waits for its staging or its user's memory to be free. Of small letters it only
     // needs to know often enough never to run out of credit.
     std::uint64_t const unsaid = with.received - with.acknowledged;
-    if (!with.owes_receipt && unsaid < lines_per_receipt(lane, with.inbox.lines())) return;
+    if (!with.owes_receipt && unsaid < with.lines_per_receipt) return;
     with.acknowledged = with.received;
     // Release: everything read from the payload is read before the sender may overwrite it.
     with.receipts->consumed.store(with.received, std::memory_order_release);
@@ -189,8 +189,8 @@ class endpoint {
 
   [[nodiscard]] COLLX_ALWAYS_INLINE bool can_send(int lane, rank_t peer) noexcept {
     pair& to = at(lane, peer);
-    std::uint64_t const most = lines_taken_max(lane, to.outbox.lines());
-    return COLLX_LIKELY(to.sent - to.known_consumed <= most) || acknowledged(to, to.sent - most);
+    return COLLX_LIKELY(to.sent - to.known_consumed <= to.lines_taken_max) ||
+           acknowledged(to, to.sent - to.lines_taken_max);
   }
 
   [[nodiscard]] bool reachable(std::byte const* payload, std::size_t bytes) const noexcept {
@@ -346,30 +346,23 @@ class endpoint {
   static constexpr std::size_t demoted_bytes_max = 512;
   static inline std::size_t const hinted_bytes_max = device::cpu::wants_help_fetching ? 16384 : 8192;
 
-  struct alignas(line_bytes) small_line {
-    std::byte bytes[line_bytes];
-  };
-  // Aligned as in a letter, and better, since it is read as elements.
-  struct alignas(line_bytes) whole_letter {
-    std::byte bytes[mapped::short_bytes];
-  };
-
   void attach(int lane, rank_t peer, std::byte* const* blocks) noexcept {
     pair& with = at(lane, peer);
     std::byte* const theirs = blocks[peer];
     with.block = theirs;
     if (lane == 0) with.whole = wholes_[static_cast<std::size_t>(peer)].bytes;
-    with.inbox = ring_place(own_block_ + layout_.inbox(lane, peer), layout_.lines(lane));
-    with.outbox = ring_place(theirs + layout_.inbox(lane, rank_), layout_.lines(lane));
+    std::uint64_t const lines = layout_.lines(lane);
+    with.inbox = ring_place(own_block_ + layout_.inbox(lane, peer), lines);
+    with.outbox = ring_place(theirs + layout_.inbox(lane, rank_), lines);
+    with.lines_taken_max = lines_taken_max(lane, lines);
+    with.lines_per_receipt = lines_per_receipt(lane, lines);
     with.bell = &space_->bell(world_rank(peer));
     with.receipts = reinterpret_cast<acknowledgement*>(own_block_ + layout_.acknowledgement_of(lane, peer));
     with.returned =
         reinterpret_cast<acknowledgement const*>(theirs + layout_.acknowledgement_of(lane, rank_));
   }
 
-  [[nodiscard]] std::byte* block_of(rank_t peer) noexcept {
-    return at(0, peer).block;
-  }
+  [[nodiscard]] std::byte* block_of(rank_t peer) noexcept { return at(0, peer).block; }
   [[nodiscard]] presence& presence_in(std::byte* block) const noexcept {
     return *reinterpret_cast<presence*>(block + layout_.presence());
   }
@@ -389,13 +382,13 @@ class endpoint {
   block_layout layout_;
   array<rank_t> members_;
   array<pair> peers_;
-  array<whole_letter> wholes_;
+  array<letter_payload<short_bytes_max>> wholes_;
   std::size_t short_bytes_;
   std::byte* own_block_;
   sleeper sleeper_;
   staging_rings<lane_count> rings_;
   staging_paces paces_;
-  small_line small_[lane_count];
+  letter_payload<line_bytes> small_[lane_count];
   std::byte const* hinted_[lane_count] = {};
   std::byte const* target_[lane_count] = {};
   std::size_t target_bytes_[lane_count] = {};

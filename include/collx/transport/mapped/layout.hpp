@@ -20,7 +20,7 @@ inline constexpr std::size_t inline_bytes = 32;
 // refers to. 512 bytes would take 1.1 to 1.5.
 inline constexpr std::size_t further_bytes = 48;
 inline constexpr std::size_t further_lines = 5;
-inline constexpr std::size_t short_bytes = inline_bytes + further_lines * further_bytes;
+inline constexpr std::size_t short_bytes_max = inline_bytes + further_lines * further_bytes;
 
 // An inbox is a ring of lines, in which letters lie one behind the other. Schedules declare how many letters
 // they need in flight; the rest pays for acknowledging small letters in batches (an acknowledgement costs
@@ -68,7 +68,7 @@ inline constexpr std::uint64_t in_receiver = std::uint64_t{1} << 62;
 [[nodiscard]] constexpr std::uint64_t lines_for(std::size_t bytes) {
   return bytes <= inline_bytes ? 1 : 1 + (bytes - inline_bytes + further_bytes - 1) / further_bytes;
 }
-static_assert(lines_for(short_bytes) == longest_letter(0, lines_in(0, 2)));
+static_assert(lines_for(short_bytes_max) == longest_letter(0, lines_in(0, 2)));
 
 // One message from one rank to another: a single cache line, written by the sender, read by the
 // receiver, who owns the memory. Small payloads travel in the line itself.

@@ -34,11 +34,18 @@ class ring_place {
   std::uint64_t lines_ = 0;
 };
 
+// Where a payload lies while a letter refers to it, or is put together; read as elements.
+template <std::size_t Bytes>
+struct alignas(line_bytes) letter_payload {
+  std::byte bytes[Bytes];
+};
+
 // One lane between this rank and one peer, both directions. Used by this rank only. What is counted is lines.
 struct alignas(line_bytes) pair {
   ring_place inbox;          // of the next letter, in this rank's block
   ring_place outbox;         // of the next letter, in the peer's block
   doorbell* bell = nullptr;  // the peer's
+  std::uint64_t lines_taken_max = 0, lines_per_receipt = 0;  // as in layout.hpp
   std::uint64_t sent = 0;
   std::uint64_t received = 0;
   std::uint64_t known_consumed = 0;           // last value read from `returned`
@@ -52,7 +59,7 @@ struct alignas(line_bytes) pair {
   std::uint64_t push_collective = 0;
   std::byte* block = nullptr;  // the peer's
   std::size_t push_room = 0;   // bytes at push_target
-  std::byte* whole = nullptr;  // of lane 0: the letter being read, put together; of short_bytes
+  std::byte* whole = nullptr;  // of lane 0: the letter being read, put together; short_bytes_max
 };
 
 // A letter says how many lines of ours its sender had consumed: of those in flight, so that 32 bits will do.
