@@ -9,6 +9,7 @@
 #include "collective/played_gpu.hpp"
 #include "collx/bootstrap/threads.hpp"
 #include "collx/collx.hpp"
+#include "collx/transport/host_copies.hpp"
 #include "meeting.hpp"
 #include "watched.hpp"
 
@@ -186,6 +187,25 @@ TEST_CASE("a copy that fails is reported, and no stream hangs") {
     CHECK_THROWS_AS(gpu.throw_if_failed(), error);
   });
   CHECK(reported == 2);
+}
+
+TEST_CASE("ranks of one process with the same GPU know it, those with others or none do not") {
+  watched::on_threads(4, [](auto& comm) {
+    if (comm.rank() == 3) {
+      transport::host_copies none(4096);
+      host_driven<transport::threads, transport::host_copies> const here(comm, none);
+      if (here.shares_device()) throw std::runtime_error("a rank without a GPU is said to share it");
+    } else {
+      copier copies(4096, comm.rank() / 2);
+      driven const gpu(comm, copies);
+      if (gpu.shares_device() != (comm.rank() < 2)) throw std::runtime_error("who shares a GPU is wrong");
+    }
+  });
+  watched::on_threads(2, [](auto& comm) {
+    transport::host_copies none(4096);
+    host_driven<transport::threads, transport::host_copies> const here(comm, none);
+    if (here.shares_device()) throw std::runtime_error("ranks without a GPU are said to share one");
+  });
 }
 
 TEST_CASE("wrong arguments are refused at the call") {

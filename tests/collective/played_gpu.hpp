@@ -70,8 +70,10 @@ class copier {
  public:
   using stream = queue*;
 
-  explicit copier(std::size_t half_bytes) : half_bytes_(half_bytes), memory_(2 * half_bytes) {}
+  explicit copier(std::size_t half_bytes, int device = 0)
+      : device_(device), half_bytes_(half_bytes), memory_(2 * half_bytes) {}
 
+  [[nodiscard]] int device() const { return device_; }
   [[nodiscard]] std::size_t half_bytes() const { return half_bytes_; }
   [[nodiscard]] std::byte* staging(int half) {
     return memory_.data() + static_cast<std::size_t>(half) * half_bytes_;
@@ -139,6 +141,7 @@ class copier {
     return all ? status::ok : status::pending;
   }
 
+  int device_;
   std::size_t half_bytes_;
   std::vector<std::byte> memory_;
   std::uint32_t words_[64] = {};

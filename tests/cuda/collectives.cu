@@ -308,6 +308,7 @@ void one_rank(communicator<Transport>& host) {
   barrier(host);
   gpu_test::try_refused_together(host, gpu, s);
   gpu_test::try_misuse(host, gpu, s);
+  gpu_test::try_host_driven_misuse(host, s);
   try_host_driven(host, s);
 }
 
