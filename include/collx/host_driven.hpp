@@ -96,9 +96,15 @@ class host_driven {
     std::memcpy(next.arguments, &args, sizeof args);
     std::uint32_t const number = number_of(called_);
     copies_.mark(where, reached(called_), number);
-    copies_.hold(where, finished(called_), number);
-    // Release: publishes the command.
-    put_.store(++called_, std::memory_order_release);
+    try {
+      copies_.hold(where, finished(called_), number);
+    } catch (...) {
+      // The stream writes the number all the same, and it must not be taken for that of the next call.
+      next.perform = [](host_driven&, command const&) noexcept { return status::ok; };
+      publish();
+      throw;
+    }
+    publish();
   }
 
  private:
@@ -108,6 +114,9 @@ class host_driven {
     status (*perform)(host_driven&, command const&) noexcept;
     alignas(16) std::byte arguments[192];
   };
+
+  // Release: publishes the command.
+  void publish() noexcept { put_.store(++called_, std::memory_order_release); }
 
   // What a rank tells the others. Plain bytes.
   struct seat {
