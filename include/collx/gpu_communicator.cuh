@@ -93,11 +93,7 @@ class gpu_communicator {
   // Collective, as far as peers still run: waits until nobody's kernels look at this window any more.
   // Graphs that hold calls of this group are not replayed any more; what runs of them is waited for.
   ~gpu_communicator() {
-    cudaStreamCaptureMode before = cudaStreamCaptureModeRelaxed;  // as outside_captures, which throws
-    (void)cudaThreadExchangeStreamCaptureMode(&before);
-    int current = device_;
-    (void)cudaGetDevice(&current);
-    (void)cudaSetDevice(device_);
+    transport::cuda_parts::quiet_entry const here(device_);
     if (std::uncaught_exceptions() > exceptions_) abort();  // or peers' kernels would wait for this rank
     end_calls();
     (void)try_meet();
@@ -114,8 +110,6 @@ class gpu_communicator {
     windows_.drop_table();
     block_ = {};
     (void)try_meet();
-    (void)cudaSetDevice(current);
-    (void)cudaThreadExchangeStreamCaptureMode(&before);
   }
 
   [[nodiscard]] rank_t rank() const noexcept { return view_.rank; }
@@ -166,14 +160,12 @@ class gpu_communicator {
   // Ends every wait of this group's kernels, on all ranks, and every later call. By any thread.
   void abort() noexcept {
     device::store_relaxed(stop(), static_cast<std::uint32_t>(rank()) + 1);
-    cudaStreamCaptureMode before = cudaStreamCaptureModeRelaxed;  // as outside_captures, which throws
-    (void)cudaThreadExchangeStreamCaptureMode(&before);
+    transport::cuda_parts::quiet_entry const here(device_);
     // Peers look at the first word of their windows.
     cudaStream_t const aside = own_->aside.get();
     for (transport::windows::peer_view const& peer : windows_.host_views())
       (void)cudaMemcpyAsync(peer.window, stop(), sizeof(std::uint32_t), cudaMemcpyHostToDevice, aside);
     (void)cudaStreamSynchronize(aside);
-    (void)cudaThreadExchangeStreamCaptureMode(&before);
   }
 
   // Waits until everything in the stream is done, and throws what went wrong in a kernel of this group.
@@ -256,10 +248,8 @@ class gpu_communicator {
   [[nodiscard]] transport::cuda_parts::registered_windows& registered() noexcept { return *registered_; }
   // Waits until no call of this rank runs, but in graphs.
   void end_calls() noexcept {
-    cudaStreamCaptureMode before = cudaStreamCaptureModeRelaxed;  // as outside_captures, which throws
-    (void)cudaThreadExchangeStreamCaptureMode(&before);
+    transport::cuda_parts::quiet_entry const here(device_);
     if (last_stream_known_) (void)cudaEventSynchronize(own_->last_call.get());
-    (void)cudaThreadExchangeStreamCaptureMode(&before);
   }
 
   [[nodiscard]] bool is_one_process() const noexcept { return company_.is_one_process; }

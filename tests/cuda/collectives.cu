@@ -287,6 +287,7 @@ void one_rank(communicator<Transport>& host) {
   gpu_test::try_abort(host, s);
   gpu_test::try_left_out_call(host, s);
   gpu_test::try_left_switch(host, s);
+  gpu_test::try_made_during_capture(host);
   gpu_communicator gpu(host, chosen);
   try_all_reduce<algo::direct_one_shot>(gpu, s, "direct_one_shot");
   try_all_reduce<algo::direct_two_shot>(gpu, s, "direct_two_shot");

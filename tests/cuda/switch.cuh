@@ -109,4 +109,21 @@ void try_left_switch(communicator<Transport>& host, stream const& s) {
   barrier(host);
 }
 
+// Groups and buffers are made while a stream is captured that waits for the legacy default stream: whoever
+// used that one would end the capture.
+template <class Transport>
+void try_made_during_capture(communicator<Transport>& host) {
+  cudaStream_t captured = nullptr;
+  cudaGraph_t graph = nullptr;
+  require(cudaStreamCreate(&captured), "cudaStreamCreate");
+  barrier(host);
+  require(cudaStreamBeginCapture(captured, cudaStreamCaptureModeRelaxed), "begin of capture");
+  gpu_communicator gpu(host);
+  switched<float> const one(host, gpu, 1000);
+  require(cudaStreamEndCapture(captured, &graph), "end of a capture during which a group was made");
+  require(cudaGraphDestroy(graph), "cudaGraphDestroy");
+  barrier(host);  // nobody ends a capture any more
+  require(cudaStreamDestroy(captured), "cudaStreamDestroy");
+}
+
 }  // namespace gpu_test

@@ -105,11 +105,11 @@ class window_mappings {
     table_ = device_block(all.size() * sizeof(windows::peer_view) + lists);  // lists are empty
     for (std::size_t r = 0; r < all.size(); ++r)
       views[r].registered = lists_in(all.size()) + r * windows::registered_list;
-    require(cudaMemcpy(table_.data(), views.data(), all.size() * sizeof(windows::peer_view),
-                       cudaMemcpyHostToDevice),
+    own_stream const aside;
+    require(cudaMemcpyAsync(table_.data(), views.data(), all.size() * sizeof(windows::peer_view),
+                            cudaMemcpyHostToDevice, aside.get()),
             "the table of windows");
-    // It may return before the bytes are there.
-    require(cudaStreamSynchronize(nullptr), "the table of windows");
+    require(cudaStreamSynchronize(aside.get()), "the table of windows");
     host_views_ = std::move(views);
   }
 
