@@ -123,7 +123,7 @@ run_sanitizers() {
     options=(--tool "$tool" --target-processes all --require-cuda-init no --error-exitcode 1)
     [ "$tool" != memcheck ] || options+=(--report-api-errors no)
     COLLX_TIMEOUT_US=100000000 check "collectives_$tool" 170 compute-sanitizer "${options[@]}" \
-      "$programs/test_cuda_collectives" processes 2 small
+      "$programs/test_cuda_collectives" processes 2 tools
   done
 }
 

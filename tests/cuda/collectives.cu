@@ -22,8 +22,7 @@ using gpu_test::buffer, gpu_test::check, gpu_test::require, gpu_test::stream;
 
 // The longest vector. Tools that make kernels many times slower get short ones.
 std::size_t longest = std::size_t{1} << 20;
-// Whether ranks with GPUs of their own must add up in the switch.
-bool expects_switch = false;
+gpu_test::switch_trial in_switch{false, true};
 
 // Small whole numbers, so that sums are exact in any order.
 [[nodiscard]] std::vector<float> content_of(rank_t rank, std::size_t count) {
@@ -298,9 +297,9 @@ void one_rank(communicator<Transport>& host) {
   try_heap(gpu, s);
   barrier(host);
   gpu_test::try_registered(host, gpu, s);
-  gpu_test::try_switch<float>(host, gpu, s, expects_switch);
-  gpu_test::try_switch<float16>(host, gpu, s, expects_switch);
-  gpu_test::try_switch<bfloat16>(host, gpu, s, expects_switch);
+  gpu_test::try_switch<float>(host, gpu, s, in_switch);
+  gpu_test::try_switch<float16>(host, gpu, s, in_switch);
+  gpu_test::try_switch<bfloat16>(host, gpu, s, in_switch);
   gpu_test::try_switch_graph(host, gpu, s);
   try_graph(host, gpu, s);
   try_requests(gpu, s);
@@ -330,8 +329,10 @@ void as_threads(rank_t size) {
 
 }  // namespace
 
-// collectives [threads|processes [MOST [small [switch]]]]     both and 8 by default, of processes at most 4;
-// switch: fails if ranks with GPUs of their own do not add up in the switch between those
+// collectives [threads|processes [MOST [small|tools [switch]]]]     both and 8 by default, of processes at most 4. tools: small, and
+// for what runs one kernel after the other (compute-sanitizer), as with CUDA_LAUNCH_BLOCKING=1: no rank meets
+// another on the host while its kernel waits for that one's. switch: fails if ranks with GPUs of their own do
+// not add up in the switch between those
 int main(int argc, char** argv) {
   gpu_test::prepare_environment();
   if (!gpu_test::gpu_is_here()) {
@@ -340,8 +341,11 @@ int main(int argc, char** argv) {
   }
   std::string const what = argc > 1 ? argv[1] : "";
   rank_t const most = argc > 2 ? std::atoi(argv[2]) : 8;
-  if (argc > 3 && std::string_view(argv[3]) == "small") longest = 10'000;
-  expects_switch = argc > 4 && std::string_view(argv[4]) == "switch";
+  std::string_view const how = argc > 3 ? argv[3] : "";
+  if (how == "small" || how == "tools") longest = 10'000;
+  char const* const blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
+  in_switch.has_late = how != "tools" && (blocking == nullptr || std::string_view(blocking) == "0");
+  in_switch.must = argc > 4 && std::string_view(argv[4]) == "switch";
   try {
     // Processes first: a process that has used CUDA cannot be forked.
     for (rank_t const size : {1, 2, 4})

@@ -51,7 +51,7 @@ play $programs/train_digits_gpu 'echo 95 %; test -s "$2"'
 ranks_pass='^collectives_as_threads +[0-9]+ s  passed$'
 expect 0 tests '^test_cuda_one +[0-9]+ s  passed$' '^test_cuda_window_handles +[0-9]+ s  passed$' "$ranks_pass" '^150 s, 30000000 us$' '^train_digits_gpu_2 .* passed$'
 expect 0 sanitizers '^collectives_memcheck +[0-9]+ s  passed$' '^collectives_racecheck ' '^collectives_synccheck ' \
-  "--tool memcheck .*$programs/test_cuda_collectives processes 2 small"
+  "--tool memcheck .*$programs/test_cuda_collectives processes 2 tools"
 
 # A program that finds no GPU, where there is one, has shown nothing, be it the whole program or a part.
 play $programs/test_cuda_one 'echo "on the device: SKIPPED: no GPU"'
