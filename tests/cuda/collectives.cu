@@ -13,6 +13,7 @@
 #include "gpu.hpp"
 #include "misuse.cuh"
 #include "switch.cuh"
+#include "types.cuh"
 #include "watched.hpp"
 
 namespace {
@@ -231,6 +232,29 @@ void try_two_streams(communicator<Transport>& host, gpu_communicator& gpu, strea
   barrier(host);
 }
 
+// What the user puts into another stream comes before a collective, and behind it, by events.
+template <class Transport>
+void try_events(communicator<Transport>& host, gpu_communicator& gpu, stream const& s) {
+  if (gpu.size() > 4) return;  // as above
+  std::size_t const count = 5000, bytes = count * sizeof(float);
+  buffer<float> source(std::vector<float>(count, 1.0f)), data(std::vector<float>(count, -1.0f));
+  buffer<float> copy(std::vector<float>(count, -1.0f));
+  barrier(host);
+  stream const other;
+  gpu_test::event const filled, summed;
+  barrier(host);
+  require(cudaMemcpyAsync(data.data(), source.data(), bytes, cudaMemcpyDeviceToDevice, other.id), "a copy");
+  require(cudaEventRecord(filled.id, other.id), "cudaEventRecord");
+  require(cudaStreamWaitEvent(s.id, filled.id, 0), "cudaStreamWaitEvent");
+  all_reduce(gpu, data, sum, on(s.id));
+  require(cudaEventRecord(summed.id, s.id), "cudaEventRecord");
+  require(cudaStreamWaitEvent(other.id, summed.id, 0), "cudaStreamWaitEvent");
+  require(cudaMemcpyAsync(copy.data(), data.data(), bytes, cudaMemcpyDeviceToDevice, other.id), "a copy");
+  gpu.synchronize(on(other.id));
+  check(copy.content() == std::vector<float>(count, static_cast<float>(gpu.size())), "events of the user");
+  barrier(host);
+}
+
 void try_heap(gpu_communicator& gpu, stream const& s) {
   std::size_t const count = 100'000;
   auto mine = gpu.allocate<float>(count);
@@ -292,6 +316,7 @@ void one_rank(communicator<Transport>& host) {
   try_all_reduce<algo::direct_two_shot>(gpu, s, "direct_two_shot");
   try_all_reduce<algo::ring>(gpu, s, "ring");
   try_all_reduce<algo::recursive_doubling>(gpu, s, "recursive_doubling");
+  gpu_test::try_types(gpu, s);
   try_the_others(gpu, s);
   try_uneven(gpu, s);
   try_heap(gpu, s);
@@ -305,6 +330,7 @@ void one_rank(communicator<Transport>& host) {
   try_requests(gpu, s);
   barrier(host);
   try_two_streams(host, gpu, s);
+  try_events(host, gpu, s);
   barrier(host);
   gpu_test::try_refused_together(host, gpu, s);
   gpu_test::try_misuse(host, gpu, s);
@@ -329,7 +355,7 @@ void as_threads(rank_t size) {
 
 }  // namespace
 
-// collectives [threads|processes [MOST [small|tools [switch]]]]     both and 8 by default, of processes at most 4. tools: small, and
+// collectives [threads|processes [MOST [small|tools [switch]]]]     both and 8 by default. tools: small, and
 // for what runs one kernel after the other (compute-sanitizer), as with CUDA_LAUNCH_BLOCKING=1: no rank meets
 // another on the host while its kernel waits for that one's. switch: fails if ranks with GPUs of their own do
 // not add up in the switch between those
@@ -348,7 +374,7 @@ int main(int argc, char** argv) {
   in_switch.must = argc > 4 && std::string_view(argv[4]) == "switch";
   try {
     // Processes first: a process that has used CUDA cannot be forked.
-    for (rank_t const size : {1, 2, 4})
+    for (rank_t const size : {1, 2, 4, 8})
       if (size <= most && what != "threads") as_processes(size);
     for (rank_t const size : {1, 2, 4, 8})
       if (size <= most && what != "processes") as_threads(size);
