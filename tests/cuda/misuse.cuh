@@ -81,6 +81,13 @@ void try_registered(communicator<Transport>& host, gpu_communicator& gpu, stream
     std::printf("no handles of CUDA IPC: %s\n", cudaGetErrorString(cudaGetLastError()));
     return;
   }
+  try {
+    memory_registration const tried = gpu.register_memory(std::span(data.data(), count));
+  } catch (error const& e) {  // on all ranks
+    if (e.code() != status::system_failure || gpu.is_one_process()) throw;
+    std::printf("handles of CUDA IPC are given and cannot be opened: %s\n", e.what());
+    return;
+  }
   auto const expected = static_cast<float>(gpu.size());
   for (int again = 0; again < 2; ++again) {
     memory_registration const in = gpu.register_memory(std::span(data.data(), count));
