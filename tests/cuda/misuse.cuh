@@ -158,6 +158,8 @@ void try_misuse(communicator<Transport>& host, gpu_communicator& gpu, stream con
   std::vector<float> of_the_host(100);
   buffer<float> good(of_the_host);
   expect_refusal("memory of the host", [&] { all_reduce(gpu, of_the_host, sum, on(s.id)); });
+  expect_refusal("input of the host", [&] { all_reduce(gpu, of_the_host, good, sum, on(s.id)); });
+  expect_refusal("output of the host", [&] { all_reduce(gpu, good, of_the_host, sum, on(s.id)); });
   barrier(host);
   // One rank alone: another one's memory could come to lie there.
   if (gpu.rank() == 0) {
@@ -196,6 +198,10 @@ void try_host_driven_misuse(communicator<Transport>& host, stream const& s) {
   {
     gpu_driven_by_host<Transport> gpu(host, copies);
     expect_refusal("host-driven: memory of the host", [&] { all_reduce(gpu, of_the_host, sum, on(s.id)); });
+    expect_refusal("host-driven: input of the host",
+                   [&] { all_reduce(gpu, of_the_host, good, sum, on(s.id)); });
+    expect_refusal("host-driven: output of the host",
+                   [&] { all_reduce(gpu, good, of_the_host, sum, on(s.id)); });
     expect_refusal("host-driven: a workspace of the host",
                    [&] { reduce_on_device::all_reduce(gpu, good, out, of_the_host, sum, on(s.id)); });
     auto const call = [&](on where) { all_reduce(gpu, good, sum, where); };
