@@ -102,12 +102,14 @@ run_tests() {
     [[ $program != */test_cuda_@(collectives|window_handles) ]] && check_program "$program"
   done
   check collectives_as_threads 150 "$programs/test_cuda_collectives" threads
-  check collectives_as_processes 150 "$programs/test_cuda_collectives" processes
+  check collectives_as_processes 150 "$programs/test_cuda_collectives" processes 4
   check_program "$programs/test_cuda_window_handles"
   # The data by name: programs may have been built elsewhere.
   for ranks in 1 2; do
     check "train_digits_gpu_$ranks" 90 "$programs/train_digits_gpu" "$ranks" examples/data/digits.csv
   done
+  # Last, for processes take turns on a GPU.
+  check collectives_as_8_processes 120 "$programs/test_cuda_collectives" processes 8 small
 }
 
 # Collectives as processes: the sanitizer runs the kernels of each one after the other, which ranks that are threads
@@ -123,14 +125,38 @@ run_sanitizers() {
     options=(--tool "$tool" --target-processes all --require-cuda-init no --error-exitcode 1)
     [ "$tool" != memcheck ] || options+=(--report-api-errors no)
     COLLX_TIMEOUT_US=100000000 check "collectives_$tool" 170 compute-sanitizer "${options[@]}" \
-      "$programs/test_cuda_collectives" processes 2 small
+      "$programs/test_cuda_collectives" processes 2 tools
   done
+}
+
+# judge PROGRAM   puts into the table what it measured that has a limit, "RESULT name value <= limit" or ">=", and
+# fails where one is missed, or there is none
+judge() {
+  local log=$folder/$1.log name value sign limit outcome found=0
+  while read -r _ name value sign limit; do
+    found=1
+    outcome="FAILED: wanted $sign $limit"
+    if awk -v value="$value" -v sign="$sign" -v limit="$limit" 'BEGIN {
+        number = "^-?[0-9]+([.][0-9]+)?$"
+        if (value !~ number || limit !~ number) exit 1
+        exit !(sign == "<=" ? value + 0 <= limit + 0 : sign == ">=" && value + 0 >= limit + 0) }'; then
+      outcome="passed, wanted $sign $limit"
+    else
+      failed=1
+    fi
+    table+=("$(printf '%-34s %9s  %s' "$name" "$value" "$outcome")")
+  done < <(grep '^RESULT ' "$log")
+  [ $found = 0 ] || return
+  note "$1" 0 'FAILED: it measured nothing that has a limit'
+  failed=1
 }
 
 run_benchmarks() {
   local program
   [ -n "$(benchmarks)" ] || failed=1
-  while read -r program; do check "$program" 180 "$programs/$program" </dev/null; done < <(benchmarks)
+  while read -r program; do
+    check "$program" 180 "$programs/$program" </dev/null && ! grep -q '^SKIPPED:' "$folder/$program.log" && judge "$program"
+  done < <(benchmarks)
 }
 
 run_stage() {

@@ -47,57 +47,20 @@ class gpu_communicator {
         host_(&host),
         heap_bytes_(chosen.is_sane() ? (chosen.heap_bytes + 255) / 256 * 256 : 0),
         heap_(heap_bytes_, 256) {
-    using transport::cuda_parts::announcement;
     view_.rank = host.rank(), view_.size = host.size();
     transport::cuda_parts::process_name me{};
     // To allocate may wait for the device: for a kernel of another group, say, that waits for one of a rank
     // that has not come so far.
     together("gpu_communicator", [&] { me = transport::cuda_parts::process_name::mine(); });
     bool const is_alone = all_in_one_process(me);
-    array<announcement> all(static_cast<std::size_t>(host.size())), mine(1);
-    together("gpu_communicator", [&] {
-      transport::cuda_parts::outside_captures const relaxed;
-      prepare(chosen, is_alone);
-      mine[0] = transport::cuda_parts::window_mappings::describe(device_, bootstrap::host_identity(), block_,
-                                                                 block_bytes_, view_.where);
-    });
-    gather_all(mine, all);
-    std::optional<net::descriptor_exchange> exchange;
-    has_descriptors_ =
-        transport::windows::any_has_descriptor(std::span<announcement const>(all.data(), all.size()));
-    if (has_descriptors_ && !is_alone) {  // the same on all ranks
-      together("gpu_communicator",
-               [&] { mine[0].desk = exchange.emplace("gpu_communicator", rank()).mine(); });
-      gather_all(mine, all);
-    }
-    try {
-      together("gpu_communicator", [&] {
-        struct leaving {  // or peers would wait at the desk of a rank that has failed on the way there
-          std::optional<net::descriptor_exchange>& desk;
-          ~leaving() { desk.reset(); }
-        } const at_the_end{exchange};
-        transport::cuda_parts::outside_captures const relaxed;
-        finish(std::span(all.data(), all.size()), exchange ? &*exchange : nullptr, chosen.timeout_us);
-        // Before any rank has a kernel that waits for others; see kernel_list.cuh.
-        transport::cuda_parts::require(device::listed_kernel::load_all(),
-                                       "loading the kernels of this program");
-      });
-    } catch (...) {
-      // Memory must not be freed that another process still maps.
-      windows_.close();
-      (void)try_meet();
-      throw;
-    }
+    gpu_settings tried = chosen;
+    while (!join(tried, is_alone)) tried.handles = window_handles::descriptors;
   }
   gpu_communicator(gpu_communicator const&) = delete;
   // Collective, as far as peers still run: waits until nobody's kernels look at this window any more.
   // Graphs that hold calls of this group are not replayed any more; what runs of them is waited for.
   ~gpu_communicator() {
-    cudaStreamCaptureMode before = cudaStreamCaptureModeRelaxed;  // as outside_captures, which throws
-    (void)cudaThreadExchangeStreamCaptureMode(&before);
-    int current = device_;
-    (void)cudaGetDevice(&current);
-    (void)cudaSetDevice(device_);
+    transport::cuda_parts::quiet_entry const here(device_);
     if (std::uncaught_exceptions() > exceptions_) abort();  // or peers' kernels would wait for this rank
     end_calls();
     (void)try_meet();
@@ -114,8 +77,6 @@ class gpu_communicator {
     windows_.drop_table();
     block_ = {};
     (void)try_meet();
-    (void)cudaSetDevice(current);
-    (void)cudaThreadExchangeStreamCaptureMode(&before);
   }
 
   [[nodiscard]] rank_t rank() const noexcept { return view_.rank; }
@@ -166,14 +127,12 @@ class gpu_communicator {
   // Ends every wait of this group's kernels, on all ranks, and every later call. By any thread.
   void abort() noexcept {
     device::store_relaxed(stop(), static_cast<std::uint32_t>(rank()) + 1);
-    cudaStreamCaptureMode before = cudaStreamCaptureModeRelaxed;  // as outside_captures, which throws
-    (void)cudaThreadExchangeStreamCaptureMode(&before);
+    transport::cuda_parts::quiet_entry const here(device_);
     // Peers look at the first word of their windows.
     cudaStream_t const aside = own_->aside.get();
     for (transport::windows::peer_view const& peer : windows_.host_views())
       (void)cudaMemcpyAsync(peer.window, stop(), sizeof(std::uint32_t), cudaMemcpyHostToDevice, aside);
     (void)cudaStreamSynchronize(aside);
-    (void)cudaThreadExchangeStreamCaptureMode(&before);
   }
 
   // Waits until everything in the stream is done, and throws what went wrong in a kernel of this group.
@@ -256,14 +215,11 @@ class gpu_communicator {
   [[nodiscard]] transport::cuda_parts::registered_windows& registered() noexcept { return *registered_; }
   // Waits until no call of this rank runs, but in graphs.
   void end_calls() noexcept {
-    cudaStreamCaptureMode before = cudaStreamCaptureModeRelaxed;  // as outside_captures, which throws
-    (void)cudaThreadExchangeStreamCaptureMode(&before);
+    transport::cuda_parts::quiet_entry const here(device_);
     if (last_stream_known_) (void)cudaEventSynchronize(own_->last_call.get());
-    (void)cudaThreadExchangeStreamCaptureMode(&before);
   }
 
   [[nodiscard]] bool is_one_process() const noexcept { return company_.is_one_process; }
-
   // Collective: what all ranks have to say, by the host's communicator.
   void gather(std::span<std::byte const> mine, std::span<std::byte> all) { gather_(host_, mine, all); }
 
@@ -326,6 +282,55 @@ class gpu_communicator {
     bool is_one = true;
     for (auto const& each : all) is_one = is_one && each == me;
     return is_one;
+  }
+
+  // Collective: makes this rank's window and maps those of the others. False, on all ranks: not by handles of
+  // CUDA IPC, but descriptors may do.
+  [[nodiscard]] bool join(gpu_settings const& chosen, bool is_alone) {
+    using transport::cuda_parts::announcement;
+    array<announcement> all(static_cast<std::size_t>(size())), mine(1);
+    together("gpu_communicator", [&] {
+      transport::cuda_parts::outside_captures const relaxed;
+      prepare(chosen, is_alone);
+      mine[0] = transport::cuda_parts::window_mappings::describe(device_, bootstrap::host_identity(), block_,
+                                                                 block_bytes_, view_.where);
+    });
+    gather_all(mine, all);
+    std::optional<net::descriptor_exchange> exchange;
+    has_descriptors_ =
+        transport::windows::any_has_descriptor(std::span<announcement const>(all.data(), all.size()));
+    if (has_descriptors_ && !is_alone) {  // the same on all ranks
+      together("gpu_communicator",
+               [&] { mine[0].desk = exchange.emplace("gpu_communicator", rank()).mine(); });
+      gather_all(mine, all);
+    }
+    try {
+      together("gpu_communicator", [&] {
+        struct leaving {  // or peers would wait at the desk of a rank that has failed on the way there
+          std::optional<net::descriptor_exchange>& desk;
+          ~leaving() { desk.reset(); }
+        } const at_the_end{exchange};
+        transport::cuda_parts::outside_captures const relaxed;
+        finish(std::span(all.data(), all.size()), exchange ? &*exchange : nullptr, chosen.timeout_us);
+        // Before any rank has a kernel that waits for others; see kernel_list.cuh.
+        transport::cuda_parts::require(device::listed_kernel::load_all(), "loading this program's kernels");
+      });
+    } catch (...) {
+      // Memory must not be freed that another process still maps: ranks meet before anybody goes on.
+      windows_.close();
+      if (!all_fall_back(chosen.handles)) throw;
+      return false;
+    }
+    return true;
+  }
+  // Collective. Whether some rank could not open a handle (in a container with an IPC namespace of its own,
+  // say), and all that gave one can do without.
+  [[nodiscard]] bool all_fall_back(window_handles wanted) noexcept {
+    bool const exports = transport::cuda_parts::cuda_virtual_memory::can_export(device_);
+    bool const can = transport::windows::can_do_without_ipc(wanted, block_.kind(), exports);
+    auto const opened = agree_(host_, windows_.could_open() ? status::ok : status::not_supported);
+    auto const all_can = agree_(host_, can ? status::ok : status::not_supported);
+    return opened.code != status::ok && opened.who != no_rank && all_can.code == status::ok;
   }
 
   // The window, before anybody knows how many ranks share a GPU: with as many lanes as are asked for.

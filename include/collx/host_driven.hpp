@@ -9,9 +9,12 @@
 
 #include <sched.h>
 
+#include "collx/collective/all_gather.hpp"
 #include "collx/collective/forms.hpp"
+#include "collx/core/array.hpp"
 #include "collx/core/clock.hpp"
 #include "collx/transport/copier.hpp"
+#include "collx/transport/cuda/process_name.hpp"
 
 namespace collx::inline abi_1 {
 
@@ -25,12 +28,14 @@ class host_driven {
   using stream = typename Copier::stream;
   static constexpr bool runs_on_gpus = true;
 
-  // `copies` and `comm` must outlive this object.
+  // Collective over `comm`: ranks tell each other which GPU they have. `copies` and `comm` must outlive this
+  // object. Throws error, as all_gather does.
   host_driven(communicator_type& comm, Copier& copies)
       : comm_(comm),
         copies_(copies),
         rank_(comm.rank()),
         size_(comm.size()),
+        shares_device_(ask_for_neighbours()),
         before_(last_number()),
         thread_([this] { serve(); }) {}
   host_driven(host_driven const&) = delete;
@@ -44,6 +49,9 @@ class host_driven {
   [[nodiscard]] rank_t rank() const noexcept { return rank_; }
   [[nodiscard]] rank_t size() const noexcept { return size_; }
   [[nodiscard]] Copier& copies() const noexcept { return copies_; }
+  // Whether another rank of this process has the same GPU: then no stream may be one that waits for others'
+  // by itself, as a rank that is held there would hold the one it waits for.
+  [[nodiscard]] bool shares_device() const noexcept { return shares_device_; }
 
   // What a call met with that was done meanwhile: throws error, as its blocking form would have.
   void throw_if_failed() {
@@ -88,9 +96,15 @@ class host_driven {
     std::memcpy(next.arguments, &args, sizeof args);
     std::uint32_t const number = number_of(called_);
     copies_.mark(where, reached(called_), number);
-    copies_.hold(where, finished(called_), number);
-    // Release: publishes the command.
-    put_.store(++called_, std::memory_order_release);
+    try {
+      copies_.hold(where, finished(called_), number);
+    } catch (...) {
+      // The stream writes the number all the same, and it must not be taken for that of the next call.
+      next.perform = [](host_driven&, command const&) noexcept { return status::ok; };
+      publish();
+      throw;
+    }
+    publish();
   }
 
  private:
@@ -100,6 +114,25 @@ class host_driven {
     status (*perform)(host_driven&, command const&) noexcept;
     alignas(16) std::byte arguments[192];
   };
+
+  // Release: publishes the command.
+  void publish() noexcept { put_.store(++called_, std::memory_order_release); }
+
+  // What a rank tells the others. Plain bytes.
+  struct seat {
+    transport::cuda_parts::process_name process;
+    std::int64_t device;
+  };
+
+  [[nodiscard]] bool ask_for_neighbours() {
+    seat const mine{transport::cuda_parts::process_name::mine(), copies_.device()};
+    array<seat> all(static_cast<std::size_t>(size_));
+    all_gather(comm_, std::as_bytes(std::span(&mine, 1)),
+               std::as_writable_bytes(std::span(all.data(), all.size())));
+    int here = 0;
+    for (seat const& each : all) here += each.process == mine.process && each.device == mine.device;
+    return mine.device >= 0 && here > 1;
+  }
 
   [[nodiscard]] std::uint32_t* reached(std::uint64_t call) {
     return copies_.word(static_cast<int>(call % depth));
@@ -255,6 +288,7 @@ class host_driven {
   communicator_type& comm_;
   Copier& copies_;
   rank_t rank_, size_;
+  bool shares_device_;
   std::uint32_t before_;  // the number of the last call of an earlier user of these copies
   command commands_[depth]{};
   std::uint64_t called_ = 0;

@@ -9,6 +9,7 @@
 #include "collective/played_gpu.hpp"
 #include "collx/bootstrap/threads.hpp"
 #include "collx/collx.hpp"
+#include "collx/transport/host_copies.hpp"
 #include "meeting.hpp"
 #include "watched.hpp"
 
@@ -186,6 +187,60 @@ TEST_CASE("a copy that fails is reported, and no stream hangs") {
     CHECK_THROWS_AS(gpu.throw_if_failed(), error);
   });
   CHECK(reported == 2);
+}
+
+TEST_CASE(
+    "a stream that cannot be made to wait leaves out its call, and no later one begins before its own") {
+  watched::on_threads(2, [](auto& comm) {
+    copier copies(4096);
+    queue stream, other;
+    driven gpu(comm, copies);
+    std::vector<int> data(500, -1);
+    auto const call = [&](queue& where) {
+      gpu.template enqueue<automatic>(detail::bind_all_reduce(problem{comm.rank(), 2}, data, sum), &where);
+    };
+    copies.refuse_hold(true);
+    bool refused = false;
+    try {
+      call(other);
+    } catch (error const& e) {
+      refused = e.code() == status::system_failure;
+    }
+    if (!refused) throw std::runtime_error("what the driver refuses is not told");
+    copies.refuse_hold(false);
+    other.wait();
+    std::atomic<bool> goes_on{false};
+    stream.put([&] {  // "a kernel" that takes its time
+      while (!goes_on.load(std::memory_order_relaxed)) sched_yield();
+      std::fill(data.begin(), data.end(), comm.rank() + 1);
+    });
+    call(stream);
+    // A driver that takes the other stream's number for this one's would begin now. Relaxed: a flag.
+    for (int i = 0; i < 1000; ++i) sched_yield();
+    goes_on.store(true, std::memory_order_relaxed);
+    stream.wait();
+    gpu.throw_if_failed();
+    if (data != std::vector<int>(500, 3)) throw std::runtime_error("the call began too early");
+  });
+}
+
+TEST_CASE("ranks of one process with the same GPU know it, those with others or none do not") {
+  watched::on_threads(4, [](auto& comm) {
+    if (comm.rank() == 3) {
+      transport::host_copies none(4096);
+      host_driven<transport::threads, transport::host_copies> const here(comm, none);
+      if (here.shares_device()) throw std::runtime_error("a rank without a GPU is said to share it");
+    } else {
+      copier copies(4096, comm.rank() / 2);
+      driven const gpu(comm, copies);
+      if (gpu.shares_device() != (comm.rank() < 2)) throw std::runtime_error("who shares a GPU is wrong");
+    }
+  });
+  watched::on_threads(2, [](auto& comm) {
+    transport::host_copies none(4096);
+    host_driven<transport::threads, transport::host_copies> const here(comm, none);
+    if (here.shares_device()) throw std::runtime_error("ranks without a GPU are said to share one");
+  });
 }
 
 TEST_CASE("wrong arguments are refused at the call") {

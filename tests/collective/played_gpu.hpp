@@ -15,6 +15,7 @@
 
 #include <sched.h>
 
+#include "collx/core/error.hpp"
 #include "collx/transport/copier.hpp"
 
 namespace played_gpu {
@@ -70,8 +71,10 @@ class copier {
  public:
   using stream = queue*;
 
-  explicit copier(std::size_t half_bytes) : half_bytes_(half_bytes), memory_(2 * half_bytes) {}
+  explicit copier(std::size_t half_bytes, int device = 0)
+      : device_(device), half_bytes_(half_bytes), memory_(2 * half_bytes) {}
 
+  [[nodiscard]] int device() const { return device_; }
   [[nodiscard]] std::size_t half_bytes() const { return half_bytes_; }
   [[nodiscard]] std::byte* staging(int half) {
     return memory_.data() + static_cast<std::size_t>(half) * half_bytes_;
@@ -100,6 +103,7 @@ class copier {
     where->put([=] { std::atomic_ref(*word).store(value, std::memory_order_release); });
   }
   void hold(stream where, std::uint32_t* word, std::uint32_t value) {
+    if (refuses_hold_) throw error(status::system_failure, "the driver does not let the stream wait");
     where->put([=] {
       auto const is_before = [&] {
         return static_cast<std::int32_t>(std::atomic_ref(*word).load(std::memory_order_acquire) - value) < 0;
@@ -111,6 +115,9 @@ class copier {
   // Which half was fetched into and which stored from, in the order in which it was asked for. When
   // nobody drives any more.
   [[nodiscard]] std::string const& order() const { return order_; }
+
+  // Whether hold() throws from here on.
+  void refuse_hold(bool refused) { refuses_hold_ = refused; }
 
   // Copies end with this from the n-th one on (0: the next).
   void fail_after(int n) { fails_after_ = n; }
@@ -139,12 +146,14 @@ class copier {
     return all ? status::ok : status::pending;
   }
 
+  int device_;
   std::size_t half_bytes_;
   std::vector<std::byte> memory_;
   std::uint32_t words_[64] = {};
   std::string order_;  // of the thread that drives
   direction fetches_, stores_;
   int fails_after_ = -1;
+  bool refuses_hold_ = false;
   std::atomic<bool> died_{false};
 };
 

@@ -13,6 +13,7 @@
 #include "gpu.hpp"
 #include "misuse.cuh"
 #include "switch.cuh"
+#include "types.cuh"
 #include "watched.hpp"
 
 namespace {
@@ -22,8 +23,7 @@ using gpu_test::buffer, gpu_test::check, gpu_test::require, gpu_test::stream;
 
 // The longest vector. Tools that make kernels many times slower get short ones.
 std::size_t longest = std::size_t{1} << 20;
-// Whether ranks with GPUs of their own must add up in the switch.
-bool expects_switch = false;
+gpu_test::switch_trial in_switch{false, true};
 
 // Small whole numbers, so that sums are exact in any order.
 [[nodiscard]] std::vector<float> content_of(rank_t rank, std::size_t count) {
@@ -232,6 +232,29 @@ void try_two_streams(communicator<Transport>& host, gpu_communicator& gpu, strea
   barrier(host);
 }
 
+// What the user puts into another stream comes before a collective, and behind it, by events.
+template <class Transport>
+void try_events(communicator<Transport>& host, gpu_communicator& gpu, stream const& s) {
+  if (gpu.size() > 4) return;  // as above
+  std::size_t const count = 5000, bytes = count * sizeof(float);
+  buffer<float> source(std::vector<float>(count, 1.0f)), data(std::vector<float>(count, -1.0f));
+  buffer<float> copy(std::vector<float>(count, -1.0f));
+  barrier(host);
+  stream const other;
+  gpu_test::event const filled, summed;
+  barrier(host);
+  require(cudaMemcpyAsync(data.data(), source.data(), bytes, cudaMemcpyDeviceToDevice, other.id), "a copy");
+  require(cudaEventRecord(filled.id, other.id), "cudaEventRecord");
+  require(cudaStreamWaitEvent(s.id, filled.id, 0), "cudaStreamWaitEvent");
+  all_reduce(gpu, data, sum, on(s.id));
+  require(cudaEventRecord(summed.id, s.id), "cudaEventRecord");
+  require(cudaStreamWaitEvent(other.id, summed.id, 0), "cudaStreamWaitEvent");
+  require(cudaMemcpyAsync(copy.data(), data.data(), bytes, cudaMemcpyDeviceToDevice, other.id), "a copy");
+  gpu.synchronize(on(other.id));
+  check(copy.content() == std::vector<float>(count, static_cast<float>(gpu.size())), "events of the user");
+  barrier(host);
+}
+
 void try_heap(gpu_communicator& gpu, stream const& s) {
   std::size_t const count = 100'000;
   auto mine = gpu.allocate<float>(count);
@@ -287,27 +310,31 @@ void one_rank(communicator<Transport>& host) {
   gpu_test::try_abort(host, s);
   gpu_test::try_left_out_call(host, s);
   gpu_test::try_left_switch(host, s);
+  gpu_test::try_made_during_capture(host);
   gpu_communicator gpu(host, chosen);
   try_all_reduce<algo::direct_one_shot>(gpu, s, "direct_one_shot");
   try_all_reduce<algo::direct_two_shot>(gpu, s, "direct_two_shot");
   try_all_reduce<algo::ring>(gpu, s, "ring");
   try_all_reduce<algo::recursive_doubling>(gpu, s, "recursive_doubling");
+  gpu_test::try_types(gpu, s);
   try_the_others(gpu, s);
   try_uneven(gpu, s);
   try_heap(gpu, s);
   barrier(host);
   gpu_test::try_registered(host, gpu, s);
-  gpu_test::try_switch<float>(host, gpu, s, expects_switch);
-  gpu_test::try_switch<float16>(host, gpu, s, expects_switch);
-  gpu_test::try_switch<bfloat16>(host, gpu, s, expects_switch);
+  gpu_test::try_switch<float>(host, gpu, s, in_switch);
+  gpu_test::try_switch<float16>(host, gpu, s, in_switch);
+  gpu_test::try_switch<bfloat16>(host, gpu, s, in_switch);
   gpu_test::try_switch_graph(host, gpu, s);
   try_graph(host, gpu, s);
   try_requests(gpu, s);
   barrier(host);
   try_two_streams(host, gpu, s);
+  try_events(host, gpu, s);
   barrier(host);
   gpu_test::try_refused_together(host, gpu, s);
   gpu_test::try_misuse(host, gpu, s);
+  gpu_test::try_host_driven_misuse(host, s);
   try_host_driven(host, s);
 }
 
@@ -328,8 +355,10 @@ void as_threads(rank_t size) {
 
 }  // namespace
 
-// collectives [threads|processes [MOST [small [switch]]]]     both and 8 by default, of processes at most 4;
-// switch: fails if ranks with GPUs of their own do not add up in the switch between those
+// collectives [threads|processes [MOST [small|tools [switch]]]]     both and 8 by default. tools: small, and
+// for what runs one kernel after the other (compute-sanitizer), as with CUDA_LAUNCH_BLOCKING=1: no rank meets
+// another on the host while its kernel waits for that one's. switch: fails if ranks with GPUs of their own do
+// not add up in the switch between those
 int main(int argc, char** argv) {
   gpu_test::prepare_environment();
   if (!gpu_test::gpu_is_here()) {
@@ -338,11 +367,14 @@ int main(int argc, char** argv) {
   }
   std::string const what = argc > 1 ? argv[1] : "";
   rank_t const most = argc > 2 ? std::atoi(argv[2]) : 8;
-  if (argc > 3 && std::string_view(argv[3]) == "small") longest = 10'000;
-  expects_switch = argc > 4 && std::string_view(argv[4]) == "switch";
+  std::string_view const how = argc > 3 ? argv[3] : "";
+  if (how == "small" || how == "tools") longest = 10'000;
+  char const* const blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
+  in_switch.has_late = how != "tools" && (blocking == nullptr || std::string_view(blocking) == "0");
+  in_switch.must = argc > 4 && std::string_view(argv[4]) == "switch";
   try {
     // Processes first: a process that has used CUDA cannot be forked.
-    for (rank_t const size : {1, 2, 4})
+    for (rank_t const size : {1, 2, 4, 8})
       if (size <= most && what != "threads") as_processes(size);
     for (rank_t const size : {1, 2, 4, 8})
       if (size <= most && what != "processes") as_threads(size);

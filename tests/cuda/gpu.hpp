@@ -109,6 +109,13 @@ struct stream {
   ~stream() { (void)cudaStreamDestroy(id); }
 };
 
+struct event {
+  cudaEvent_t id = nullptr;
+  event() { require(cudaEventCreateWithFlags(&id, cudaEventDisableTiming), "cudaEventCreate"); }
+  event(event const&) = delete;
+  ~event() { (void)cudaEventDestroy(id); }
+};
+
 // What record() puts into the stream, to be launched there.
 class captured_graph {
  public:

@@ -81,6 +81,13 @@ void try_registered(communicator<Transport>& host, gpu_communicator& gpu, stream
     std::printf("no handles of CUDA IPC: %s\n", cudaGetErrorString(cudaGetLastError()));
     return;
   }
+  try {
+    memory_registration const tried = gpu.register_memory(std::span(data.data(), count));
+  } catch (error const& e) {  // on all ranks
+    if (e.code() != status::system_failure || gpu.is_one_process()) throw;
+    std::printf("handles of CUDA IPC are given and cannot be opened: %s\n", e.what());
+    return;
+  }
   auto const expected = static_cast<float>(gpu.size());
   for (int again = 0; again < 2; ++again) {
     memory_registration const in = gpu.register_memory(std::span(data.data(), count));
@@ -115,11 +122,44 @@ void try_refused_together(communicator<Transport>& host, gpu_communicator& gpu, 
   expect_refusal("one rank's settings", [&] { gpu_communicator const refused(host, chosen); });
 }
 
+// Of a stream that is captured; the capture goes on.
+template <class Call>
+void expect_refusal_of_captured(char const* what, stream const& s, Call const& call) {
+  cudaGraph_t graph = nullptr;
+  require(cudaStreamBeginCapture(s.id, cudaStreamCaptureModeThreadLocal), "begin of capture");
+  expect_refusal((std::string(what) + " in a stream that is captured").c_str(), call);
+  require(cudaStreamEndCapture(s.id, &graph), "end of capture");
+  require(cudaGraphDestroy(graph), "cudaGraphDestroy");
+}
+
+// `call(on)`, of a group whose device is `gpu.device()`: in streams, and with devices, that are none of its.
+template <class Gpu, class Call>
+void try_wrong_streams(Gpu const& gpu, Call const& call, bool shares_device) {
+  if (shares_device) {
+    expect_refusal("the default stream of a GPU that ranks share", [&] { call(on(nullptr)); });
+    expect_refusal("a thread's default stream there", [&] { call(on(cudaStreamPerThread)); });
+    cudaStream_t blocking = nullptr;
+    require(cudaStreamCreate(&blocking), "cudaStreamCreate");
+    expect_refusal("a stream there that waits for others", [&] { call(on(blocking)); });
+    require(cudaStreamDestroy(blocking), "cudaStreamDestroy");
+  }
+  int devices = 0;
+  require(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
+  if (devices == 1) return;
+  require(cudaSetDevice((gpu.device() + 1) % devices), "cudaSetDevice");
+  stream const of_another;
+  expect_refusal("another device that is current", [&] { call(on(of_another.id)); });
+  require(cudaSetDevice(gpu.device()), "cudaSetDevice");
+  expect_refusal("a stream of another device", [&] { call(on(of_another.id)); });
+}
+
 template <class Transport>
 void try_misuse(communicator<Transport>& host, gpu_communicator& gpu, stream const& s) {
   std::vector<float> of_the_host(100);
   buffer<float> good(of_the_host);
   expect_refusal("memory of the host", [&] { all_reduce(gpu, of_the_host, sum, on(s.id)); });
+  expect_refusal("input of the host", [&] { all_reduce(gpu, of_the_host, good, sum, on(s.id)); });
+  expect_refusal("output of the host", [&] { all_reduce(gpu, good, of_the_host, sum, on(s.id)); });
   barrier(host);
   // One rank alone: another one's memory could come to lie there.
   if (gpu.rank() == 0) {
@@ -137,8 +177,49 @@ void try_misuse(communicator<Transport>& host, gpu_communicator& gpu, stream con
                  [&] { all_reduce(gpu, std::span<float>(askew, 50), sum, on(s.id)); });
   std::span<float> const too_short(good.data(), 99);  // whatever the number of ranks
   expect_refusal("a wrong count", [&] { all_gather(gpu, good, too_short, on(s.id)); });
+  try_wrong_streams(
+      gpu, [&](on where) { all_reduce(gpu, good, sum, where); }, gpu.shares_device());
+  expect_refusal_of_captured("start::", s, [&] { (void)start::all_reduce(gpu, good, sum, on(s.id)); });
+  auto often = persistent::all_reduce(gpu, good, sum, on(s.id));
+  expect_refusal_of_captured("persistent::", s, [&] { often.start(); });
+  barrier(host);  // nobody's kernel waits while a rank makes or destroys what may wait for it
   all_reduce(gpu, good, sum, on(s.id));  // nothing of this has done harm
   gpu.synchronize(on(s.id));
+  barrier(host);
+}
+
+// The same of calls that the host drives, and of their reductions on the GPU.
+template <class Transport>
+void try_host_driven_misuse(communicator<Transport>& host, stream const& s) {
+  std::vector<float> of_the_host(100);
+  buffer<float> good(std::vector<float>(100, 1.0f)), out(of_the_host), room(of_the_host);
+  transport::cuda_parts::copy_engine copies(1 << 16);
+  barrier(host);
+  {
+    gpu_driven_by_host<Transport> gpu(host, copies);
+    expect_refusal("host-driven: memory of the host", [&] { all_reduce(gpu, of_the_host, sum, on(s.id)); });
+    expect_refusal("host-driven: input of the host",
+                   [&] { all_reduce(gpu, of_the_host, good, sum, on(s.id)); });
+    expect_refusal("host-driven: output of the host",
+                   [&] { all_reduce(gpu, good, of_the_host, sum, on(s.id)); });
+    expect_refusal("host-driven: a workspace of the host",
+                   [&] { reduce_on_device::all_reduce(gpu, good, out, of_the_host, sum, on(s.id)); });
+    auto const call = [&](on where) { all_reduce(gpu, good, sum, where); };
+    auto const adds = [&](on where) { reduce_on_device::all_reduce(gpu, good, out, room, sum, where); };
+    try_wrong_streams(gpu.copies(), call, gpu.shares_device());
+    try_wrong_streams(gpu.copies(), adds, gpu.shares_device());
+    expect_refusal_of_captured("host-driven", s, [&] { call(on(s.id)); });
+    expect_refusal_of_captured("host-driven, added up by the GPU", s, [&] { adds(on(s.id)); });
+  }
+  barrier(host);  // nobody's stream waits while a rank makes or destroys what may wait for it
+  {
+    gpu_driven_by_host<Transport> gpu(host, copies);  // nothing of this has done harm
+    all_reduce(gpu, good, sum, on(s.id));
+    require(cudaStreamSynchronize(s.id), "cudaStreamSynchronize");
+    gpu.throw_if_failed();
+    check(good.content() == std::vector<float>(100, static_cast<float>(host.size())), "behind refused calls");
+  }
+  barrier(host);
 }
 
 }  // namespace gpu_test

@@ -49,23 +49,29 @@ class switched {
   rank_t rank_, ranks_;
 };
 
-// The last rank has its numbers when the kernels of the others run already. `must`: fails if ranks with GPUs
-// of their own do not take the switch.
+// What is asked of the switch.
+struct switch_trial {
+  bool must;      // fails if ranks with GPUs of their own do not take it
+  bool has_late;  // the last rank has its numbers when the kernels of the others run already
+};
+
 template <class T, class Transport>
-void try_switch(communicator<Transport>& host, gpu_communicator& gpu, stream const& s, bool must) {
+void try_switch(communicator<Transport>& host, gpu_communicator& gpu, stream const& s,
+                switch_trial const& how) {
   int gpus = 0;
   require(cudaGetDeviceCount(&gpus), "cudaGetDeviceCount");
   for (std::size_t const count : {std::size_t{3}, std::size_t{30'000}}) {
     switched<T> one(host, gpu, count);
-    if (must && gpu.size() > 1 && gpu.size() <= gpus) check(one.data.in_switch(), "the switch was not taken");
+    if (how.must && gpu.size() > 1 && gpu.size() <= gpus)
+      check(one.data.in_switch(), "the switch was not taken");
     auto const begin = [&] {
       one.fill();
       all_reduce_in_switch(gpu, one.data, on(s.id));
     };
-    bool const is_last = gpu.rank() == gpu.size() - 1;
-    if (!is_last) begin();
-    barrier(host);
-    if (is_last) begin();
+    bool const is_late = how.has_late && gpu.rank() == gpu.size() - 1;
+    if (!is_late) begin();
+    if (how.has_late) barrier(host);
+    if (is_late) begin();
     gpu.synchronize(on(s.id));
     one.check_sums(1, "all_reduce");
     barrier(host);
@@ -107,6 +113,23 @@ void try_left_switch(communicator<Transport>& host, stream const& s) {
   }
   check(told, "that a rank has left before an all_reduce in the switch is not told");
   barrier(host);
+}
+
+// Groups and buffers are made while a stream is captured that waits for the legacy default stream: whoever
+// used that one would end the capture.
+template <class Transport>
+void try_made_during_capture(communicator<Transport>& host) {
+  cudaStream_t captured = nullptr;
+  cudaGraph_t graph = nullptr;
+  require(cudaStreamCreate(&captured), "cudaStreamCreate");
+  barrier(host);
+  require(cudaStreamBeginCapture(captured, cudaStreamCaptureModeRelaxed), "begin of capture");
+  gpu_communicator gpu(host);
+  switched<float> const one(host, gpu, 1000);
+  require(cudaStreamEndCapture(captured, &graph), "end of a capture during which a group was made");
+  require(cudaGraphDestroy(graph), "cudaGraphDestroy");
+  barrier(host);  // nobody ends a capture any more
+  require(cudaStreamDestroy(captured), "cudaStreamDestroy");
 }
 
 }  // namespace gpu_test

@@ -49,9 +49,10 @@ play $programs/test_cuda_collectives 'echo "$COLLX_TEST_TIMEOUT_S s, $COLLX_TIME
 # shellcheck disable=SC2016
 play $programs/train_digits_gpu 'echo 95 %; test -s "$2"'
 ranks_pass='^collectives_as_threads +[0-9]+ s  passed$'
-expect 0 tests '^test_cuda_one +[0-9]+ s  passed$' '^test_cuda_window_handles +[0-9]+ s  passed$' "$ranks_pass" '^150 s, 30000000 us$' '^train_digits_gpu_2 .* passed$'
+expect 0 tests '^test_cuda_one +[0-9]+ s  passed$' '^test_cuda_window_handles +[0-9]+ s  passed$' "$ranks_pass" '^150 s, 30000000 us$' '^train_digits_gpu_2 .* passed$' \
+  '^collectives_as_8_processes +[0-9]+ s  passed$'
 expect 0 sanitizers '^collectives_memcheck +[0-9]+ s  passed$' '^collectives_racecheck ' '^collectives_synccheck ' \
-  "--tool memcheck .*$programs/test_cuda_collectives processes 2 small"
+  "--tool memcheck .*$programs/test_cuda_collectives processes 2 tools"
 
 # A program that finds no GPU, where there is one, has shown nothing, be it the whole program or a part.
 play $programs/test_cuda_one 'echo "on the device: SKIPPED: no GPU"'
@@ -64,7 +65,20 @@ expect 1 tests '^test_cuda_one .*FAILED: status 3$' "$ranks_pass"
 play bin/compute-sanitizer 'echo "Device not supported"; exit 1'
 expect 0 sanitizers '^collectives_memcheck .*SKIPPED: compute-sanitizer does not support this device here$'
 
-# All benchmarks that are built are run.
+# All benchmarks that are built are run, and what they measure is judged.
 expect 1 benchmarks '^reduce_bandwidth .*FAILED: status 127$' '^all_reduce_on_gpu .*FAILED' \
   '^matrix_product_interference .*FAILED'
+play $programs/reduce_bandwidth 'echo RESULT two 0.91 ">=" 0.9; echo RESULT eight 1 ">=" 0.9'
+play $programs/all_reduce_on_gpu 'echo RESULT ring 1.03 "<=" 1.03'
+play $programs/matrix_product_interference 'echo RESULT slowed -0.5 "<=" 2'
+expect 0 benchmarks '^two +0.91  passed, wanted >= 0.9$' '^eight +1  passed' '^ring +1.03  passed, wanted <= 1.03$' \
+  '^slowed +-0.5  passed' '^matrix_product_interference +[0-9]+ s  passed$'
+play $programs/all_reduce_on_gpu 'echo RESULT ring 1.04 "<=" 1.03'
+expect 1 benchmarks '^ring +1.04  FAILED: wanted <= 1.03$' '^two .* passed' '^slowed .* passed'
+play $programs/all_reduce_on_gpu 'echo RESULT ring nan "<=" 1.03'
+expect 1 benchmarks '^ring +nan  FAILED: '
+play $programs/all_reduce_on_gpu 'echo RESULT ring 1 "=" 1'
+expect 1 benchmarks '^ring +1  FAILED: '
+play $programs/all_reduce_on_gpu 'echo nothing'
+expect 1 benchmarks '^all_reduce_on_gpu .*FAILED: it measured nothing that has a limit$'
 exit $wrong

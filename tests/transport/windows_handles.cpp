@@ -45,6 +45,17 @@ TEST_CASE("descriptors that are wanted are taken, or nothing") {
     }
 }
 
+TEST_CASE("handles that peers cannot open are replaced, unless somebody wants them, or has nothing else") {
+  using collx::transport::windows::can_do_without_ipc;
+  for (bool const can_export : {false, true}) {
+    CHECK(can_do_without_ipc(window_handles::automatic, handle_kind::ipc, can_export) == can_export);
+    CHECK(!can_do_without_ipc(window_handles::ipc, handle_kind::ipc, can_export));
+    for (window_handles const wanted : {window_handles::automatic, window_handles::descriptors})
+      CHECK(can_do_without_ipc(wanted, handle_kind::descriptor, can_export));
+    CHECK(can_do_without_ipc(window_handles::automatic, handle_kind::none, can_export));
+  }
+}
+
 TEST_CASE("ranks of different processes of a host exchange descriptors, where one of the two has any") {
   constexpr auto none = handle_kind::none, ipc = handle_kind::ipc, fd = handle_kind::descriptor;
   told const all[] = {{1, fd}, {1, ipc}, {2, ipc}, {3, none}, {4, fd}, {4, fd}, {1, fd, 1}};

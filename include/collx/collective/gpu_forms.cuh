@@ -56,7 +56,7 @@ void require_buffers(invocation<Contract, T, Op> const& args, problem const& p, 
     require_on_device(Contract::name, "output", args.output, bytes, alignof(T), device);
 }
 
-inline void require_stream(char const* collective, on where, int device, bool shares_device = false) {
+inline void require_stream(char const* collective, on where, int device, bool shares_device) {
   stream_state found{};
   transport::cuda_parts::require(cudaGetDevice(&found.current), "the current device");
   // The default streams are those of the current device.
@@ -210,7 +210,7 @@ template <class Algorithm, class Transport, class Contract, class T, class Op>
 void run_on_gpu(gpu_driven_by_host<Transport>& gpu, invocation<Contract, T, Op> const& args, on where) {
   problem const p{gpu.rank(), gpu.size(), args.root};
   int const device = gpu.copies().device();
-  require_stream(Contract::name, where, device);
+  require_stream(Contract::name, where, device, gpu.shares_device());
   refuse_capture_by_host(where);
   if (args.fault == nullptr) require_buffers(args, p, device);
   gpu.template enqueue<Algorithm>(args, where.stream);

@@ -113,29 +113,25 @@ class multicast_buffer {
   }
 
   void take(std::size_t bytes) {
-    using transport::cuda_parts::require;
     if (!in_switch_) {
       plain_ = transport::cuda_parts::device_block(bytes == 0 ? 1 : bytes);
       data_ = plain_.data();
       return;
     }
     data_ = replica_.own();
-    require(cudaMemset(data_, 0, bytes), "clearing memory of the GPU");
-    require(cudaStreamSynchronize(nullptr), "clearing memory of the GPU");
+    transport::cuda_parts::clear(data_, bytes);
   }
 
   // By all ranks together: to free memory may wait for the device, so nobody's kernels wait for a rank that
   // does; and a replica goes before what binds it to the others.
   void let_go() noexcept {
     // To free memory is refused, and ends it, while another thread captures in a stricter mode than this.
-    cudaStreamCaptureMode before = cudaStreamCaptureModeRelaxed;  // as outside_captures, which throws
-    (void)cudaThreadExchangeStreamCaptureMode(&before);
+    transport::cuda_parts::quiet_entry const here(gpu_->device());
     (void)gpu_->try_meet();
     plain_ = {};
     replica_.undo();
     (void)gpu_->try_meet();
     object_.reset();
-    (void)cudaThreadExchangeStreamCaptureMode(&before);
   }
 
   template <class Transport>
@@ -164,8 +160,8 @@ class multicast_buffer {
     cudaDeviceProp about{};
     transport::cuda_parts::require(cudaGetDeviceProperties(&about, gpu_->device()),
                                    "the properties of the GPU");
-    transport::cuda_parts::multicast_place where{gpu_->rank(), gpu_->device(), {},
-                                                  transport::cuda_parts::process_name::mine()};
+    transport::cuda_parts::multicast_place where{
+        gpu_->rank(), gpu_->device(), {}, transport::cuda_parts::process_name::mine()};
     static_assert(sizeof where.gpu == sizeof about.uuid);
     std::memcpy(where.gpu, &about.uuid, sizeof where.gpu);
     return where;

@@ -41,7 +41,7 @@ template <class Transport, class T>
 void require_all(char const* collective, gpu_driven_by_host<Transport>& gpu, std::span<T const> in,
                  std::span<T> out, std::span<T> workspace, on where) {
   int const device = gpu.copies().device();
-  require_stream(collective, where, device);
+  require_stream(collective, where, device, gpu.shares_device());
   refuse_capture_by_host(where);
   if (!in.empty()) require_on_device(collective, "input", in.data(), in.size_bytes(), alignof(T), device);
   if (!out.empty()) require_on_device(collective, "output", out.data(), out.size_bytes(), alignof(T), device);

@@ -30,6 +30,7 @@ class gpu_request {
   // the group met with until then, as synchronize() does.
   [[nodiscard]] bool test() {
     if (done_ == nullptr) return true;
+    transport::cuda_parts::current_device const here(gpu_->device());  // the thread may be a new one
     transport::cuda_parts::outside_captures const relaxed;
     cudaError_t const code = cudaEventQuery(done_);
     if (code == cudaErrorNotReady) {
@@ -41,6 +42,7 @@ class gpu_request {
   }
   void wait() {
     if (done_ == nullptr) return;
+    transport::cuda_parts::current_device const here(gpu_->device());
     transport::cuda_parts::outside_captures const relaxed;
     end(cudaEventSynchronize(done_));
   }
@@ -79,11 +81,9 @@ class gpu_persistent {
   ~gpu_persistent() {
     if (graph_ == nullptr) return;
     // A graph must not go while it runs. What went wrong in it is told by the group's next call.
-    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-    (void)cudaThreadExchangeStreamCaptureMode(&mode);
+    transport::cuda_parts::quiet_entry const here(gpu_->device());
     (void)cudaStreamSynchronize(where_.stream);
     (void)cudaGraphExecDestroy(graph_);
-    (void)cudaThreadExchangeStreamCaptureMode(&mode);
   }
 
   // Puts it into its stream once more. May be called again before the last one is done; test() and wait()

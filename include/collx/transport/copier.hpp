@@ -23,6 +23,7 @@ struct copied_rows {
 // Copies in one direction end in the order in which they were queued; `half` is 0 or 1.
 //
 //   stream                          what users put work into
+//   device()                        of the GPU, among those of this process; -1: there is none
 //   half_bytes(), staging(half)     memory of the host that copies may use
 //   word(i)                         a zeroed word of memory of the host that streams reach, i < words
 //   fetch(half, rows)               queues a copy from the GPU; store(half, rows): to it
@@ -35,6 +36,7 @@ struct copied_rows {
 template <class C>
 concept copier = requires(C& c, typename C::stream where, int half, copied_rows const& rows,
                           std::uint32_t* word, std::uint32_t value) {
+  { c.device() } -> std::convertible_to<int>;
   { c.half_bytes() } -> std::convertible_to<std::size_t>;
   { c.staging(half) } -> std::same_as<std::byte*>;
   { c.word(half) } -> std::same_as<std::uint32_t*>;

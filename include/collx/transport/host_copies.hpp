@@ -24,6 +24,7 @@ class host_copies {
       : half_bytes_(half_bytes), memory_(std::make_unique<std::byte[]>(2 * half_bytes)) {}
   host_copies(host_copies const&) = delete;
 
+  [[nodiscard]] int device() const noexcept { return -1; }
   [[nodiscard]] std::size_t half_bytes() const noexcept { return half_bytes_; }
   [[nodiscard]] std::byte* staging(int half) const noexcept {
     return memory_.get() + static_cast<std::size_t>(half) * half_bytes_;

@@ -188,6 +188,12 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* to, int) {
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* to, unsigned) {
   return call([&] { make(*to); });
 }
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* to, unsigned, int) {
+  return call([&] { make(*to); });
+}
+cudaError_t cudaDeviceGetStreamPriorityRange(int* lowest, int* highest) {
+  return call([&] { *lowest = *highest = 0; });
+}
 cudaError_t cudaStreamDestroy(cudaStream_t stream) { return std::free(stream), cudaSuccess; }
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return call(); }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* to, unsigned) {

@@ -67,7 +67,7 @@ class copy_engine {
 
   [[nodiscard]] status state() const noexcept {
     enter();
-    cudaError_t const code = cudaStreamQuery(in_.queue);
+    cudaError_t const code = cudaStreamQuery(in_.queue.get());
     return code == cudaSuccess || code == cudaErrorNotReady ? status::ok : status::system_failure;
   }
 
@@ -82,19 +82,9 @@ class copy_engine {
 
  private:
   struct direction {
-    cudaStream_t queue = nullptr;
+    own_stream queue =
+        own_stream::with_own_queue();  // or a copy would wait behind a stream that waits for it
     own_event done[2];
-
-    // Of the highest priority, though not for the sake of it: streams share queues of the device, in which a
-    // copy would wait behind a stream that waits for that copy. Those of another priority have queues of
-    // their own.
-    direction() {
-      int lowest = 0, highest = 0;
-      require(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "the priorities of streams");
-      require(cudaStreamCreateWithPriority(&queue, cudaStreamNonBlocking, highest), "a stream for copies");
-    }
-    direction(direction const&) = delete;
-    ~direction() { (void)cudaStreamDestroy(queue); }
   };
   // Two halves.
   struct staging_memory {
@@ -137,15 +127,15 @@ class copy_engine {
     cudaError_t code = enter();
     if (r.rows != 0 && r.width_bytes != 0 && code == cudaSuccess) {
       if (r.to_pitch <= pitch_max && r.from_pitch <= pitch_max) {
-        code =
-            cudaMemcpy2DAsync(r.to, r.to_pitch, r.from, r.from_pitch, r.width_bytes, r.rows, kind, way.queue);
+        code = cudaMemcpy2DAsync(r.to, r.to_pitch, r.from, r.from_pitch, r.width_bytes, r.rows, kind,
+                                 way.queue.get());
       } else {
         for (std::size_t i = 0; i < r.rows && code == cudaSuccess; ++i)
           code = cudaMemcpyAsync(r.to + i * r.to_pitch, r.from + i * r.from_pitch, r.width_bytes, kind,
-                                 way.queue);
+                                 way.queue.get());
       }
     }
-    if (code == cudaSuccess) code = cudaEventRecord(way.done[half].get(), way.queue);
+    if (code == cudaSuccess) code = cudaEventRecord(way.done[half].get(), way.queue.get());
     return code == cudaSuccess ? status::ok : status::system_failure;
   }
 

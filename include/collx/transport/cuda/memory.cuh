@@ -13,18 +13,24 @@ class current_device {
  public:
   explicit current_device(int device) {
     require(cudaGetDevice(&before_), "the current device");
-    if (device != before_) require(cudaSetDevice(device), "making a device current");
+    if (device == before_) return;
+    require(cudaSetDevice(device), "making a device current");
+    is_another_ = true;
   }
   current_device(current_device const&) = delete;
-  ~current_device() { (void)cudaSetDevice(before_); }
+  ~current_device() {
+    if (is_another_) (void)cudaSetDevice(before_);
+  }
 
  private:
   int before_ = 0;
+  bool is_another_ = false;
 };
 
 // Another thread may be capturing a stream in a mode that forbids every thread what might disturb a capture:
-// allocations, waits, the default stream. None of what happens while this lives concerns a captured stream,
-// so this thread is let off.
+// allocations and waits. None of what happens while this lives concerns a captured stream, so this thread is
+// let off. Not from one thing: to use the legacy default stream while one is captured that waits for it ends
+// that capture, in every mode. So nothing of this library uses that stream.
 class outside_captures {
  public:
   outside_captures() { require(cudaThreadExchangeStreamCaptureMode(&mode_), "the mode of captures"); }
@@ -32,6 +38,25 @@ class outside_captures {
   ~outside_captures() { (void)cudaThreadExchangeStreamCaptureMode(&mode_); }
 
  private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
+// Both, where nothing may be thrown: what CUDA refuses then shows in what is called next.
+class quiet_entry {
+ public:
+  explicit quiet_entry(int device) noexcept : device_(device), before_(device) {
+    (void)cudaGetDevice(&before_);
+    if (before_ != device_) (void)cudaSetDevice(device_);
+    (void)cudaThreadExchangeStreamCaptureMode(&mode_);
+  }
+  quiet_entry(quiet_entry const&) = delete;
+  ~quiet_entry() {
+    (void)cudaThreadExchangeStreamCaptureMode(&mode_);
+    if (before_ != device_) (void)cudaSetDevice(before_);
+  }
+
+ private:
+  int device_, before_;
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
@@ -51,14 +76,34 @@ class own_event {
 class own_stream {
  public:
   own_stream() { require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream"); }
+  // Of the highest priority, though not for the sake of it: streams share queues of the device, in which what
+  // is put in waits behind a stream that stands still, though it may be what that stream waits for. Those of
+  // another priority have queues of their own.
+  [[nodiscard]] static own_stream with_own_queue() {
+    int lowest = 0, highest = 0;
+    require(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "the priorities of streams");
+    return own_stream(highest);
+  }
   own_stream(own_stream const&) = delete;
   ~own_stream() { (void)cudaStreamDestroy(stream_); }
 
   [[nodiscard]] cudaStream_t get() const noexcept { return stream_; }
 
  private:
+  explicit own_stream(int priority) {
+    require(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, priority), "a stream");
+  }
+
   cudaStream_t stream_ = nullptr;
 };
+
+// Memory of the current device: zeroed when this returns. Not by cudaDeviceSynchronize: kernels of other
+// ranks may wait for this one.
+inline void clear(void* memory, std::size_t bytes) {
+  own_stream const aside;
+  require(cudaMemsetAsync(memory, 0, bytes, aside.get()), "clearing memory of the GPU");
+  require(cudaStreamSynchronize(aside.get()), "clearing memory of the GPU");
+}
 
 // Zeroed memory of the current device.
 class device_block {
@@ -70,10 +115,7 @@ class device_block {
     require(cudaMalloc(&memory, bytes), "memory of the GPU",
             "make lanes, staging or heap smaller (COLLX_CUDA_...), or free memory");
     fresh.data_ = static_cast<std::byte*>(memory);
-    require(cudaMemset(memory, 0, bytes), "clearing memory of the GPU");
-    // cudaMemset may return before it is done, and peers may write at once. Not cudaDeviceSynchronize:
-    // kernels of other ranks may wait for this one.
-    require(cudaStreamSynchronize(nullptr), "clearing memory of the GPU");
+    clear(memory, bytes);  // peers may write at once
     *this = std::move(fresh);
   }
   device_block(device_block&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}

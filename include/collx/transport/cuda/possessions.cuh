@@ -13,8 +13,9 @@ struct possessions {
   static constexpr std::size_t requests_max = 64;
 
   own_event last_call;
-  own_stream aside;
-  // Graphs are made in this one: abort(), by another thread, uses the other, and must not be captured.
+  // abort() uses it: it must get past whatever streams of the user wait for.
+  own_stream aside = own_stream::with_own_queue();
+  // Graphs are made in this one, whose priority their kernels have; the other must not be captured.
   own_stream recorded;
   pinned<std::uint32_t> stop;
   pinned<windows::report> report;

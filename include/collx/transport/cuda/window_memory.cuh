@@ -61,8 +61,7 @@ class window_memory {
         shareable_memory<cuda_virtual_memory>::make(cuda_virtual_memory(), bytes_, device, shared_), rank,
         rank);
     bytes_ = shared_.here().bytes();
-    require(cudaMemset(data(), 0, bytes_), "clearing memory of the GPU");
-    require(cudaStreamSynchronize(nullptr), "clearing memory of the GPU");  // as device_block does
+    clear(data(), bytes_);
   }
 
   device_block plain_;

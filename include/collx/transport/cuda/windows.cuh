@@ -90,6 +90,7 @@ class window_mappings {
             net::descriptor_exchange* exchange, std::uint64_t timeout_us) {
     announcement const& mine = all[static_cast<std::size_t>(rank)];
     array<net::owned_fd> descriptors = exchange_descriptors(rank, all, own, exchange, timeout_us);
+    could_open_ = true;
     opened_ = array<void*>(all.size());
     imported_ = array<mapped_memory<cuda_virtual_memory>>(all.size());
     array<windows::peer_view> views(all.size());
@@ -105,13 +106,16 @@ class window_mappings {
     table_ = device_block(all.size() * sizeof(windows::peer_view) + lists);  // lists are empty
     for (std::size_t r = 0; r < all.size(); ++r)
       views[r].registered = lists_in(all.size()) + r * windows::registered_list;
-    require(cudaMemcpy(table_.data(), views.data(), all.size() * sizeof(windows::peer_view),
-                       cudaMemcpyHostToDevice),
+    own_stream const aside;
+    require(cudaMemcpyAsync(table_.data(), views.data(), all.size() * sizeof(windows::peer_view),
+                            cudaMemcpyHostToDevice, aside.get()),
             "the table of windows");
-    // It may return before the bytes are there.
-    require(cudaStreamSynchronize(nullptr), "the table of windows");
+    require(cudaStreamSynchronize(aside.get()), "the table of windows");
     host_views_ = std::move(views);
   }
+
+  // Whether open() came as far as it did without a handle that CUDA did not open.
+  [[nodiscard]] bool could_open() const noexcept { return could_open_; }
 
   // As close(), but what was mapped stays mapped, for good; see mapped_memory::leave().
   void leave() noexcept {
@@ -194,8 +198,10 @@ class window_mappings {
 
   [[nodiscard]] std::byte* open_ipc(rank_t peer, announcement const& theirs) {
     void* opened = nullptr;
-    require(cudaIpcOpenMemHandle(&opened, theirs.handle, cudaIpcMemLazyEnablePeerAccess),
-            "mapping a peer's window",
+    cudaError_t const code = cudaIpcOpenMemHandle(&opened, theirs.handle, cudaIpcMemLazyEnablePeerAccess);
+    could_open_ = code == cudaSuccess;
+    if (!could_open_) (void)cudaGetLastError();  // it is told here
+    require(code, "mapping a peer's window",
             "the GPUs of all ranks must reach each other's memory, and CUDA_VISIBLE_DEVICES must let each "
             "see them; containers need one IPC namespace, or COLLX_CUDA_HANDLES=fd");
     opened_[static_cast<std::size_t>(peer)] = opened;
@@ -231,6 +237,7 @@ class window_mappings {
   array<mapped_memory<cuda_virtual_memory>> imported_;
   array<windows::peer_view> host_views_;
   device_block table_;
+  bool could_open_ = true;
 };
 
 }  // namespace collx::inline abi_1::transport::cuda_parts

@@ -13,7 +13,7 @@ namespace collx::inline abi_1 {
 
 // What the user wants (COLLX_CUDA_HANDLES).
 enum class window_handles : std::int32_t {
-  automatic,    // handles of CUDA IPC, and descriptors where there are none
+  automatic,    // handles of CUDA IPC, and descriptors where there are none, or peers cannot open them
   ipc,          // "ipc"
   descriptors,  // "fd"
 };
@@ -31,6 +31,13 @@ enum class handle_kind : std::int32_t { none, ipc, descriptor };
   if (has_ipc) return handle_kind::ipc;
   bool const falls_back = wanted == window_handles::automatic && !is_alone && can_export;
   return falls_back ? handle_kind::descriptor : handle_kind::none;
+}
+
+// Whether a rank whose window has that kind of handle may take descriptors instead, when peers cannot open
+// it.
+[[nodiscard]] constexpr bool can_do_without_ipc(window_handles wanted, handle_kind has,
+                                                bool can_export) noexcept {
+  return has != handle_kind::ipc || (wanted == window_handles::automatic && can_export);
 }
 
 // With whom a rank exchanges descriptors: ranks of other processes of its host, where either has any. Two

@@ -33,6 +33,8 @@ std::atomic<bool> is_used{false}, is_child{false};
   made->device_bytes = static_cast<std::size_t>(number_from("COLLX_EMULATED_MEMORY_MIB", 8192)) << 20;
   made->waits_always = number_from("COLLX_EMULATED_MALLOC_WAITS", 0) != 0;
   made->delay_us = static_cast<unsigned>(number_from("COLLX_EMULATED_DELAY_US", 0));
+  made->has_closed_handles = number_from("COLLX_EMULATED_CLOSED_HANDLES", 0) != 0;
+  made->launches_wait = number_from("CUDA_LAUNCH_BLOCKING", 0) != 0;
   made->has_queues = number_from("COLLX_EMULATED_QUEUES", 0) != 0;
   char const* const loading = std::getenv("CUDA_MODULE_LOADING");
   made->loads_lazily = loading == nullptr || std::strcmp(loading, "EAGER") != 0;

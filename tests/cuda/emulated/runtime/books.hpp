@@ -45,8 +45,10 @@ struct books {
   std::size_t device_bytes = 0;
   bool waits_always = false;  // whatever may wait for the device does
   bool loads_lazily = true;
-  bool has_queues = false;  // see queues.hpp
-  unsigned delay_us = 0;    // see delay()
+  bool has_closed_handles = false;  // of memory: no other process opens them
+  bool launches_wait = false;       // CUDA_LAUNCH_BLOCKING
+  bool has_queues = false;          // see queues.hpp
+  unsigned delay_us = 0;            // see delay()
 };
 
 // Of the environment.

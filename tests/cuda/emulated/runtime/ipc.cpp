@@ -151,6 +151,7 @@ cudaError_t cudaIpcOpenMemHandle(void** to, cudaIpcMemHandle_t handle, unsigned 
   return call("cudaIpcOpenMemHandle", [&](lock& held, device& here) {
     if (to == nullptr || flags != cudaIpcMemLazyEnablePeerAccess) return cudaErrorInvalidValue;
     if (cudaError_t const code = refuse_unsafe(); code != cudaSuccess) return code;
+    if (all().has_closed_handles) return cudaErrorOperatingSystem;
     ticket what;
     std::memcpy(&what, &handle, sizeof what);
     return open_ticket(held, here, what, to);

@@ -77,10 +77,13 @@ struct shape {
   begun.block = s.block;
   begun.dynamic_shared_bytes = s.dynamic_bytes;
   begun.parameters = copied(*k, arguments);
-  return put(held, "cudaLaunchKernel", *where, [begun = std::move(begun), ordinal = here.ordinal] {
-    std::string const wrong = run(begun);
-    if (!wrong.empty()) fail_device(ordinal, wrong);
-  });
+  cudaError_t const code =
+      put(held, "cudaLaunchKernel", *where, [begun = std::move(begun), ordinal = here.ordinal] {
+        std::string const wrong = run(begun);
+        if (!wrong.empty()) fail_device(ordinal, wrong);
+      });
+  bool const waits = all().launches_wait && code == cudaSuccess && where->captured == nullptr;
+  return !waits || wait_for(held, end_of(*where)) ? code : here.failure;
 }
 
 [[nodiscard]] cudaError_t start(void const* function, shape const& s, void** arguments, cudaStream_t handle) {
