@@ -241,7 +241,7 @@ TEST_CASE("short calls: blocks of 4 KiB are lent, and the call ends when they ha
   CHECK(result[3 * 1024 - 1] == 1.0f);
 }
 
-TEST_CASE("short calls: a root lends from 4 KiB on, and only what is another block for each") {
+TEST_CASE("short calls: a root lends from 4 KiB on if each gets another block, else above 8 KiB") {
   using direct = collx::algo::direct_one_shot;
   std::vector<float> values(4 * 1024);
   auto const lends = [&]<class S>(std::size_t count) {
@@ -251,6 +251,7 @@ TEST_CASE("short calls: a root lends from 4 KiB on, and only what is another blo
     return at.lent;
   };
   CHECK_FALSE(lends.operator()<direct::broadcast>(2048));
+  CHECK(lends.operator()<direct::broadcast>(2049));
   CHECK_FALSE(lends.operator()<direct::scatter>(1023));
   CHECK(lends.operator()<direct::scatter>(1024));
 }

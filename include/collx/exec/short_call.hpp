@@ -164,10 +164,10 @@ class short_call {
 
   // How large a payload must be to be lent, if it can be: a copy of 2 KiB takes less than to wait for who
   // reads it (docs/decisions.md). Where others only take, or only send, calls that follow each other overlap,
-  // and a root that lends waits for its readers: one copy for all costs less, however long.
+  // and a root that lends waits for its readers: one copy for all costs less up to 8 KiB.
   [[nodiscard]] static constexpr std::size_t lent_from(primitive const& step) noexcept {
     bool const copies_once = contract::rooted && step.operand.per_peer == 0;
-    return copies_once ? short_staged_bytes + 1 : 4 * lend_bytes_min;
+    return copies_once ? 8 * lend_bytes_min + 1 : 4 * lend_bytes_min;
   }
 
   // As the machine's direct().
