@@ -45,7 +45,7 @@ using communicator = collx::communicator<noticing_threads>;
 // Large enough to be lent, not staged: by calls that have an executor for every rank, and by those that are
 // short for who receives. (Short ones of a reduce are staged: it has a root.)
 constexpr std::size_t count = 16 * 1024, short_count = 1024;
-static_assert(short_count * sizeof(int) >= 2 * collx::exec::lend_bytes_min &&
+static_assert(short_count * sizeof(int) >= 4 * collx::exec::lend_bytes_min &&
               short_count * sizeof(int) <= collx::exec::short_staged_bytes);
 
 struct kind {

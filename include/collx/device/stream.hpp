@@ -37,9 +37,9 @@ namespace detail {
 
 }  // namespace detail
 
-// Vectors larger than this are streamed: a thirty-second of the second-level cache. A result larger
-// than that has usually left the cache since the last call. Measured for all_reduce with buffers
-// that rotate (2 processes, 2 MiB of second-level cache): streaming wins from 128 KiB on, by 1.3 at
+// Vectors larger than this are streamed, but see result_cache(): a thirty-second of the second-level cache. A
+// result larger than that has usually left the cache since the last call. Measured for all_reduce with
+// buffers that rotate (2 processes, 2 MiB of second-level cache): streaming wins from 128 KiB on, by 1.3 at
 // 128 KiB and 1.45 at 512 KiB. With one hot buffer it loses up to 2 between 128 KiB and 512 KiB.
 [[nodiscard]] inline std::size_t stream_bytes_min() noexcept { return detail::stream_threshold(); }
 // For who knows the caches better than the system says; before collectives run.

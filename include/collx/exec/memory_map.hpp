@@ -46,7 +46,8 @@ class memory_map : public chunk_map {
   // Whether this rank knows where blocks lie in its peers' buffers: offset_at() may be asked.
   [[nodiscard]] bool knows_peers() const noexcept { return !uneven_ && user_.numbers_peers; }
   // Whether results are stored past the caches: large ones, unless the call is in place, or one of many with
-  // the same buffers, which fit a cache. To stream to lines that a cache holds is slower than to store.
+  // the same buffers, which fit a cache, or fits the part of a shared cache that keeps results. To stream to
+  // lines that a cache holds is slower than to store.
   [[nodiscard]] bool streams() const noexcept { return streams_; }
   // The same for what is pushed to a peer that has not read it.
   [[nodiscard]] bool streams_to_peers() const noexcept { return far_; }

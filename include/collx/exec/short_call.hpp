@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a call whose messages all fit a letter, or go by way of staging as one fragment, as far as
-// they can be done at once: what the step machine would do, without all that such a call does not need
-// (fragments, lending, fetching, pushing). The schedule's first steps are evaluated when compiling, as far as
+// The steps of a call whose messages all fit a letter, or are staged or lent as one fragment, as far as they
+// can be done at once: what the step machine would do, without all that such a call does not need (fragments,
+// blocks lent whole, fetching, pushing). The schedule's first steps are evaluated when compiling, as far as
 // they do not depend on the ranks. It keeps no state: where it cannot go on, or does not know how, it says
 // how far it came, and the machine goes on from there.
 #pragma once
@@ -177,9 +177,17 @@ class short_call {
     return stays && block_bytes_ >= lent_from(step) && endpoint_.reachable(payload, block_bytes_);
   }
 
+  // Those for which it may count what the machine takes into account: whether the output is used again, which
+  // makes a payload worth four times as much; and how quickly they are staged.
+  [[nodiscard]] COLLX_ALWAYS_INLINE bool is_long() const noexcept {
+    if constexpr (Endpoint::fetches) return block_bytes_ > Endpoint::timed_copy_bytes_min;
+    else return false;
+  }
+
   // What peers fetch is worth an executor.
   [[nodiscard]] COLLX_ALWAYS_INLINE bool may_be_fetched(std::byte const* payload) const noexcept {
-    if constexpr (Endpoint::fetches) return endpoint_.fetchable(payload, block_bytes_, block_bytes_);
+    if constexpr (Endpoint::fetches)
+      return endpoint_.fetchable(payload, block_bytes_, is_long() ? 4 * block_bytes_ : block_bytes_);
     else return false;
   }
 
@@ -204,7 +212,7 @@ class short_call {
   // Long ones are timed, where it depends on that whether the next are fetched instead.
   COLLX_ALWAYS_INLINE void stage_copy(std::byte const* payload) noexcept {
     if constexpr (Endpoint::fetches)
-      if (block_bytes_ > Endpoint::timed_copy_bytes_min)
+      if (is_long())
         return endpoint_.stage_copy(lane, staged_, payload, block_bytes_, transport::copying::by_receivers);
     device::copy(staged_, payload, block_bytes_, false);
   }

@@ -9,6 +9,7 @@
 #include "collx/core/array.hpp"
 #include "collx/device/cache_hint.hpp"
 #include "collx/device/copy_few.hpp"
+#include "collx/device/cpu.hpp"
 #include "collx/transport/concept.hpp"
 #include "collx/transport/mapped/doorbell.hpp"
 #include "collx/transport/mapped/pair.hpp"
@@ -29,7 +30,7 @@ class endpoint {
   static constexpr int lane_count = mapped::lane_count;
   static constexpr bool is_mapped = true;
   static constexpr bool lends_blocks = true;
-  // For tables of choices; a Space without a name is any such transport.
+  // This and is_open (address_of() never returns 0) are for tables of choices.
   static constexpr char const* transport_name = [] {
     if constexpr (requires { Space::transport_name; }) return Space::transport_name;
     else return "mapped";
@@ -48,7 +49,6 @@ class endpoint {
     else return false;
   }();
 
-  // Whether address_of() never returns 0; for tables of choices.
   static constexpr bool is_open = [] {
     if constexpr (requires { Space::is_open; }) return Space::is_open;
     else return false;
@@ -283,7 +283,7 @@ class endpoint {
     }
     (how == handover::in_place ? to.in_place_sent : to.staged_sent) = to.sent + 1;
     // The same payload goes to several peers one after the other: hint once.
-    bool const hint = how == handover::staged && bytes <= hinted_bytes_max && payload != hinted_[lane];
+    bool const hint = how == handover::staged && bytes <= hinted_bytes_max() && payload != hinted_[lane];
     if (hint && bytes <= demoted_bytes_max) device::demote(payload, bytes);
     // Release: the letter and the payload are written before the receiver can see the number.
     next.sequence.store(++to.sent, std::memory_order_release);
@@ -344,7 +344,7 @@ class endpoint {
   // Measured for one writer and one reader: demoting lines pays up to 512 bytes, fetching the
   // next payload's lines early as long as they do not push out what is in use.
   static constexpr std::size_t demoted_bytes_max = 512;
-  static inline std::size_t const hinted_bytes_max = device::cpu::wants_help_fetching ? 16384 : 8192;
+  static std::size_t hinted_bytes_max() { return device::cpu::wants_help_fetching ? 16384 : 8192; }
 
   void attach(int lane, rank_t peer, std::byte* const* blocks) noexcept {
     pair& with = at(lane, peer);

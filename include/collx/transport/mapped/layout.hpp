@@ -24,7 +24,7 @@ inline constexpr std::size_t short_bytes_max = inline_bytes + further_lines * fu
 
 // An inbox is a ring of lines, in which letters lie one behind the other. Schedules declare how many letters
 // they need in flight; the rest pays for acknowledging small letters in batches (an acknowledgement costs
-// both sides a cache miss). In lane 0 there is room for 16 of the longest letters, as long as those
+// both sides a cache miss). In lane 0 there is room for 16 of the longest letters and more, as long as those
 // of all ranks take some 200 KiB: a root is that far ahead, and ranks that share processors change places
 // less often.
 [[nodiscard]] constexpr std::uint64_t lines_in(int lane, rank_t size) {
