@@ -57,6 +57,9 @@ void run_shortly(traced::short_world& world, traced::short_entry const& what, ra
       }
 }
 
+// Of which blocks fit a letter, are staged, and can be lent.
+constexpr std::size_t one = 1, staged = 35, lent = 512;
+
 // Refused whatever a rank asks for, one after the other.
 void run_partly(traced::short_world& world, traced::short_entry const& what, rank_t size, std::size_t count) {
   oracle::setting const how{size, count, false, 1};
@@ -88,7 +91,7 @@ TEST_CASE("short calls: what is taken, combined, stored and sent is what the pro
         world.lends(lends);
         run_shortly(world, each, size);
         if (size > 3) continue;
-        for (std::size_t const count : {1, 35, 512}) run_partly(world, each, size, count);
+        for (std::size_t const count : {one, staged, lent}) run_partly(world, each, size, count);
       }
     }
   }

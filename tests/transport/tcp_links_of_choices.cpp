@@ -125,8 +125,9 @@ std::size_t links_of_choice(std::size_t bytes, rank_t size, rank_t root) {
 template <class Contract, bool Commutative = true>
 void check_choice() {
   INFO(std::string(Contract::name));
+  constexpr std::size_t all_bytes[] = {1, 16'384, 65'536, 65'537, 262'144, 262'145};
   for (rank_t size = 9; size <= 70; ++size)
-    for (std::size_t const bytes : {1, 16'384, 65'536, 65'537, 262'144, 262'145})
+    for (std::size_t const bytes : all_bytes)
       for (rank_t const root : {0, size / 2}) {
         CAPTURE(size);
         CAPTURE(bytes);
