@@ -149,6 +149,15 @@ send_words() {
   grep -q "words: all right" "$scratch/rank_0" || fail "rank 0 says something else"
 }
 
+# wait_for_word WORD RANK   Whether a line of what the rank prints begins with that word within a minute.
+wait_for_word() {
+  for _ in $(seq 1 6000); do
+    grep -q "^$1" "$scratch/rank_$2" && return
+    read -r -t 0.01 <> <(:)
+  done
+  return 1
+}
+
 # Bytes that a host has sent by an interface.
 sent_by() { ip netns exec "$name-$1" cat "/sys/class/net/$2/statistics/tx_bytes"; }
 
@@ -210,12 +219,7 @@ case $scenario in
     victim=$(process_of 5)
     SECONDS=0
     kill -STOP "$victim"
-    for r in 0 1 2 3 4 6 7; do
-      for _ in $(seq 1 6000); do
-        grep -q "^failed" "$scratch/rank_$r" && break
-        read -r -t 0.01 <> <(:)
-      done
-    done
+    for r in 0 1 2 3 4 6 7; do wait_for_word failed "$r"; done
     require_within "$brief_s"
     kill -KILL "$victim"
     wait_for_all
@@ -281,11 +285,7 @@ case $scenario in
     done
     kill -KILL "$(process_of 5)"
     for r in 0 1 2 3 4 6 7; do
-      for _ in $(seq 1 6000); do
-        grep -q "^failed" "$scratch/rank_$r" && break
-        read -r -t 0.01 <> <(:)
-      done
-      grep -q "^failed" "$scratch/rank_$r" || fail "rank $r goes on without rank 5"
+      wait_for_word failed "$r" || fail "rank $r goes on without rank 5"
     done
     end_listening
     grep -qE "overheard [1-9][0-9]+ bytes, and the words 0 times" "$scratch/overheard" ||
@@ -308,10 +308,7 @@ case $scenario in
     start 2 1 env -u COLLX_SECRET_FILE \
       sh -c '[ "$RANK" = 0 ] || export COLLX_SECRET="not that of the other rank"; exec "$@"' \
       sh "$host_rank" "$transport" collectives
-    for _ in $(seq 1 6000); do
-      grep -q "^error" "$scratch/rank_1" && break
-      read -r -t 0.01 <> <(:)
-    done
+    wait_for_word error 1
     grep -q "it has another secret" "$scratch/rank_1" || fail "another secret is not refused"
     require_secret_unprinted
     grep -q "not that of the other rank" "$scratch"/rank_* && fail "the other secret was printed"

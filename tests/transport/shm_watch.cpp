@@ -18,6 +18,7 @@
 
 #include "collx/collective/all_reduce.hpp"
 #include "collx/transport/shared_memory/process.hpp"
+#include "transport/child.hpp"
 #include "transport/without_descriptors.hpp"
 #include "watched.hpp"
 
@@ -26,36 +27,6 @@ namespace {
 namespace shared_memory = collx::transport::shared_memory;
 using collx::status;
 using shared_memory::process_watch;
-
-// A process that runs until this ends it.
-class child {
- public:
-  child() {
-    REQUIRE(pid_ >= 0);
-    if (pid_ == 0)
-      for (;;) pause();
-  }
-  child(child const&) = delete;
-  ~child() {
-    if (pid_ > 0) end();
-  }
-
-  [[nodiscard]] int pid() const { return pid_; }
-  // Ended, and not yet asked for its exit status.
-  void kill_only() const {
-    kill(pid_, SIGKILL);
-    siginfo_t how{};
-    waitid(P_PID, static_cast<id_t>(pid_), &how, WEXITED | WNOWAIT);
-  }
-  void end() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-    pid_ = -1;
-  }
-
- private:
-  pid_t pid_ = fork();
-};
 
 // False: the kernel knows no such filters. For this process, from now on.
 bool refuse_process_descriptors() {

@@ -19,6 +19,7 @@
 
 #include "collx/core/clock.hpp"
 #include "collx/transport/shared_memory/process.hpp"
+#include "transport/child.hpp"
 
 namespace {
 
@@ -50,25 +51,6 @@ int open_descriptors() {
   for (int fd = 0; fd < 256; ++fd) count += fcntl(fd, F_GETFD) >= 0;
   return count;
 }
-
-// A process that runs until this ends it.
-class child {
- public:
-  child() {
-    REQUIRE(pid_ >= 0);
-    if (pid_ == 0)
-      for (;;) pause();
-  }
-  child(child const&) = delete;
-  ~child() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
-  [[nodiscard]] int pid() const { return pid_; }
-
- private:
-  pid_t pid_ = fork();
-};
 
 }  // namespace
 

@@ -17,6 +17,7 @@
 #include "collx/transport/sockets/link.hpp"
 #include "shared_with_forks.hpp"
 #include "transport/held_ends.hpp"
+#include "transport/open_connections.hpp"
 #include "watched_tcp.hpp"
 
 namespace {
@@ -47,16 +48,11 @@ struct connections {
   connections() {
     int listens_at = 0;
     std::vector<connection> all;
-    for (int fd = 3; fd < 300; ++fd) {
-      auto const here = collx::net::local_address(fd);
-      if (here.version != 4) continue;
-      int listens = 0;
-      socklen_t length = sizeof listens;
-      getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length);
+    for_each_open_connection([&](int fd, int here, bool listens) {
       int const there = collx::net::peer_address(fd).port;
-      if (listens != 0) listens_at = here.port;
-      else if (there != 0) all.push_back({here.port, there, bytes_received(fd)});
-    }
+      if (listens) listens_at = here;
+      else if (there != 0) all.push_back({here, there, bytes_received(fd)});
+    });
     for (connection const& each : all) (each.here == listens_at ? accepted : dialled).push_back(each);
   }
   std::vector<connection> dialled, accepted;

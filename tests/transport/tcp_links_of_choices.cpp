@@ -16,6 +16,7 @@
 #include "collx/algo/all.hpp"
 #include "collx/collx.hpp"
 #include "shared_with_forks.hpp"
+#include "transport/open_connections.hpp"
 #include "watched_tcp.hpp"
 
 namespace {
@@ -39,15 +40,10 @@ struct found {
 
 void count_links(rank_t me, found& all) {
   std::vector<int> dialled;
-  for (int fd = 3; fd < 300; ++fd) {
-    auto const here = collx::net::local_address(fd);
-    if (here.version != 4) continue;
-    int listens = 0;
-    socklen_t length = sizeof listens;
-    getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length);
-    if (listens != 0) all.port_of[static_cast<std::size_t>(me)] = here.port;
+  for_each_open_connection([&](int fd, int here, bool listens) {
+    if (listens) all.port_of[static_cast<std::size_t>(me)] = here;
     else dialled.push_back(collx::net::peer_address(fd).port);
-  }
+  });
   all.listening.come();
   all.listening.wait_for(ranks);
   for (std::size_t r = 0; r < ranks; ++r) {

@@ -20,7 +20,6 @@ class ring_place {
 
   [[nodiscard]] COLLX_ALWAYS_INLINE letter& operator*() const noexcept { return *at_; }
   [[nodiscard]] COLLX_ALWAYS_INLINE letter* operator->() const noexcept { return at_; }
-  [[nodiscard]] COLLX_ALWAYS_INLINE std::uint64_t lines() const noexcept { return lines_; }
   [[nodiscard]] further_line& further() const noexcept { return *reinterpret_cast<further_line*>(at_); }
 
   COLLX_ALWAYS_INLINE void advance(std::uint64_t lines = 1) noexcept {
