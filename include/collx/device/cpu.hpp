@@ -2,6 +2,7 @@
 // What this processor can do, asked once when the program starts.
 #pragma once
 
+#include "collx/core/clock.hpp"
 #include "collx/core/config.hpp"
 
 #if defined(COLLX_WIDE_VECTORS)
@@ -50,12 +51,23 @@ inline bool const wants_help_fetching = [] {
   return {line_bytes * partitions * ways * (std::size_t{c} + 1), (a >> 14 & 0xfff) + 1};
 }
 
+// Whether who looks for a line that another processor is about to write does better to pause between looks:
+// each takes the line away from its writer, who must ask for it again. So it is on Zen 5, where a pause takes
+// 23 ns, as long as a line; on Intel's Xeons (fourth generation) it takes 50 to 70, and gained nothing
+// (docs/decisions.md).
+inline bool const wants_pause_between_looks = !wants_help_fetching;
+
 // Whether a C library's memcpy has the processor copy strings (rep movsb) where vectors would be quicker:
 // GNU's does so on AMD from 4 KiB on (seen with version 2.36).
 inline bool const copies_strings_slowly = wide_vectors && __builtin_cpu_is("amd");
 #else
-inline constexpr bool wants_help_fetching = true;
+inline constexpr bool wants_help_fetching = true, wants_pause_between_looks = false;
 [[nodiscard]] inline shared_cache find_shared_cache() noexcept { return {}; }
 #endif
+
+// To be called between two looks for what another processor writes.
+COLLX_ALWAYS_INLINE void pause_between_looks() noexcept {
+  if (wants_pause_between_looks) relax();
+}
 
 }  // namespace collx::inline abi_1::device::cpu

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "collx/device/copy_few.hpp"
+#include "collx/device/cpu.hpp"
 #include "collx/exec/host_executor.hpp"
 
 namespace collx::inline abi_1::exec {
@@ -219,7 +220,8 @@ class short_call {
 
   // Whether everybody has read what was lent.
   [[nodiscard]] COLLX_ALWAYS_INLINE bool drained() noexcept {
-    for (std::uint32_t looks = looks_; endpoint_.unread_by(lane) != no_rank;)
+    for (std::uint32_t looks = looks_; endpoint_.unread_by(lane) != no_rank;
+         device::cpu::pause_between_looks())
       if (COLLX_UNLIKELY(--looks == 0)) return false;
     return true;
   }
@@ -276,7 +278,8 @@ class short_call {
   // A message that does not fit is found again, and reported, by the machine, as is one that is the begin of
   // a longer block; one without data is fetched by it.
   [[nodiscard]] COLLX_ALWAYS_INLINE bool arrived(rank_t peer, transport::arrival& message) noexcept {
-    for (std::uint32_t looks = looks_; !endpoint_.arrived(lane, peer, message);)
+    for (std::uint32_t looks = looks_; !endpoint_.arrived(lane, peer, message);
+         device::cpu::pause_between_looks())
       if (COLLX_UNLIKELY(--looks == 0)) return false;
     return message.bytes == block_bytes_ &&
            (!stages_ || (message.data != nullptr && !is_begin_of_block(peer)));

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "collx/device/cache_hint.hpp"
+#include "collx/device/cpu.hpp"
 #include "collx/exec/operator_calls.hpp"
 #include "collx/exec/sending.hpp"
 
@@ -275,7 +276,8 @@ class step_machine : public sending<Endpoint> {
   // ---- receiving -------------------------------------------------------------------------------
 
   status receive(rank_t peer, std::size_t expected_bytes, transport::arrival& message) noexcept {
-    for (std::uint32_t looks = looks_; !endpoint_.arrived(lane_, peer, message);) {
+    for (std::uint32_t looks = looks_; !endpoint_.arrived(lane_, peer, message);
+         device::cpu::pause_between_looks()) {
       if (COLLX_LIKELY(--looks != 0)) continue;
       waits_for_ = peer;
       waits_for_message_ = true;

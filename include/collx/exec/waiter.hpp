@@ -11,6 +11,7 @@
 #include "collx/core/clock.hpp"
 #include "collx/core/status.hpp"
 #include "collx/core/types.hpp"
+#include "collx/device/cpu.hpp"
 
 namespace collx::inline abi_1::exec {
 
@@ -46,8 +47,9 @@ class waiter {
   template <class Interrupted, class Place>
   [[nodiscard]] status pause(Interrupted const& interrupted, [[maybe_unused]] Place& place) noexcept {
     if (COLLX_LIKELY(round_ < how_.spins)) {
-      // A pause costs up to 140 cycles, as much as the message takes: not at first.
+      // A pause costs up to 140 cycles, as much as the message takes: not at first, but where it pays.
       if (++round_ > spins_without_pause) relax();
+      else device::cpu::pause_between_looks();
       return status::ok;
     }
     if constexpr (sleeping_place<Place>) {

@@ -127,6 +127,10 @@ COLLX_NEVER_INLINE inline void write_lines(pair& to, std::byte const* payload, s
   }
 }
 
+// How often a further line is looked for in turn: it comes right behind the one before it, and so sooner than
+// who asks for the letter again, after a pause.
+inline constexpr int looks_for_further = 16;
+
 // Whether all lines of the letter that is here are, too; if so, they are put together.
 [[nodiscard]] COLLX_NEVER_INLINE inline bool further_arrived(pair& with, arrival& what) noexcept {
   ring_place line = with.inbox;
@@ -135,7 +139,9 @@ COLLX_NEVER_INLINE inline void write_lines(pair& to, std::byte const* payload, s
   for (std::size_t at = inline_bytes; at < what.bytes; at += further_bytes) {
     line.advance();
     // Acquire: pairs with the release in write_lines().
-    if (line.further().sequence.load(std::memory_order_acquire) != ++number) return false;
+    ++number;
+    for (int looks = looks_for_further; line.further().sequence.load(std::memory_order_acquire) != number;)
+      if (--looks == 0) return false;
     std::memcpy(with.whole + at, line.further().inlined, further_bytes);
   }
   what.data = with.whole;
