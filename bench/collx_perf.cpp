@@ -63,6 +63,7 @@ void for_each_job(options const& o, F&& f) {
                       .bytes = bytes,
                       .symmetric = o.memory == "symmetric",
                       .check = o.check,
+                      .fresh = o.state == "fresh",
                       .pool_bytes = o.pool_bytes,
                       .iterations = o.iterations,
                       .batches = o.batches,

@@ -10,7 +10,8 @@ from comparing import programs
 
 COLLECTIVES = ["all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "reduce", "barrier"]
 OVER_TCP = ["all_reduce", "all_to_all", "broadcast"]  # unless others are asked for
-STATES = ["rotating", "hot"]
+STATES = ["rotating", "hot", "fresh"]
+ALL_STATES = ["rotating", "hot"]
 ALL_RANKS = [2, 4, 8]
 
 

@@ -72,8 +72,8 @@ def legend(shown):
 
 def line(pixels, memory, state):
     drawn = curve(pixels, f"collx {memory}")
-    thin = 'stroke-width="1.2" opacity="0.75"'
-    return [drawn if state == "rotating" else drawn.replace('stroke-width="2.2"', thin)]
+    thin = {"hot": 'stroke-width="1.2" opacity="0.75"', "fresh": 'stroke-width="1.2" stroke-dasharray="4 3"'}
+    return [drawn if state == "rotating" else drawn.replace('stroke-width="2.2"', thin[state])]
 
 
 def columns(names):

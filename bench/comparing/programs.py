@@ -59,6 +59,10 @@ def launches(built, group):
 
 
 def has_limit(group):
+    """Of fresh inputs none is known: a line that was just written must go from one processor's cache to another's,
+    which neither the streams, each in a memory of its own, nor the sockets show."""
+    if group.state == "fresh":
+        return False
     return group.collective in SOCKETS_KNOW if group.transport == "tcp" else group.collective != "barrier"
 
 
@@ -106,8 +110,8 @@ def collx_launch(built, memory, group):
 def shared_arguments(group):
     """The flags that mpi_perf, gloo_perf, memory_limit and socket_limit have in common."""
     in_place = "1" if group.place == "in_place" else "0"
-    pool = ["--pool", "0"] if group.state == "hot" else []
-    return [group.collective, "--bytes", sizes(group), "--in-place", in_place, *pool]
+    state = {"rotating": [], "hot": ["--pool", "0"], "fresh": ["--fresh", "1"]}[group.state]
+    return [group.collective, "--bytes", sizes(group), "--in-place", in_place, *state]
 
 
 def plain_launch(name, peer, program, group):

@@ -91,6 +91,8 @@ def table(found, asked):
     explained = ["", "ratio: collx over the best peer; below 1 collx is faster"] if peers and memories else []
     if any(point.get("mixed") for point in found):
         explained.append("mixed: programs met processors at different distances, and nothing can be compared")
+    if asked.state == "fresh":
+        explained.append("fresh: inputs are written before each call; what writing alone takes is taken off")
     if limited:
         explained.append("limit: the bytes the collective must send, over plain sockets"
                          if asked.transport == "tcp" else

@@ -4,6 +4,7 @@ import math
 
 from comparing import doubts
 from comparing.doubts import best_peer
+from comparing.groups import STATES
 from comparing.report import columns, human_bytes, human_us
 
 NOISE = 1.05               # a point slower than this is called slower
@@ -42,7 +43,7 @@ def fold(value):
 def means_table(points):
     """Per number of ranks and memory, then of everything."""
     kinds = sorted({(p["ranks"], p["memory"]) for p in compared(points)})
-    states = [s for s in ("rotating", "hot") if any(p["buffers"] == s for p in points)]
+    states = [s for s in STATES if any(p["buffers"] == s for p in points)]
     heads = ["ranks", "memory", "x faster"] + (states if len(states) > 1 else [])
     heads += ["points", "slower", "worst"]
     rows = []

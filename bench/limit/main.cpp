@@ -149,6 +149,7 @@ void run_size(options const& o, team& ranks, streams const& s, std::int64_t byte
 }
 
 int run(options const& o) {
+  if (o.fresh) throw std::invalid_argument("no limit is known for fresh inputs; leave out --fresh");
   streams const s = limit::streams_of(o.collective, o.ranks, o.in_place);
   team ranks(o.ranks, o.pinned);
   return ranks.run([&](int) {

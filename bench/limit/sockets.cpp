@@ -213,6 +213,7 @@ void run_size(options const& o, team& ranks, mover const& with, std::int64_t byt
 }
 
 int run(options const& o) {
+  if (o.fresh) throw std::invalid_argument("no limit is known for fresh inputs; leave out --fresh");
   (void)limit::traffic_of(o.collective, 0, o.ranks, 8);  // refuses what it does not know before it forks
   ring const connected(o.ranks);
   bool const crowded = static_cast<std::size_t>(o.ranks) > perf::usable_cores().size();

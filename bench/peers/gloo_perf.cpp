@@ -84,17 +84,26 @@ class job {
 
   void call(std::int64_t slot) { (this->*call_)(slot); }
 
+  // A fresh input; of a broadcast, only the root has one.
+  void write() {
+    bool const has_input = what_.reduces || !what_.rooted || context_->rank == root_;
+    ++writes_;
+    method_write(own_input(), has_input ? input_count_ : 0,
+                 static_cast<float>(method_written(writes_, context_->rank)));
+  }
+
+  // The last call that was timed must have seen what was written last.
+  [[nodiscard]] std::int64_t wrong_of_last_write() const {
+    return is_barrier() ? 0
+                        : wrong_in([this](std::int64_t, int rank) { return method_written(writes_, rank); });
+  }
+
   [[nodiscard]] std::int64_t wrong() {
     if (is_barrier()) return 0;
-    std::int64_t const offset = in_place_ && what_.input_sharded ? context_->rank * block_count_ : 0;
     for (std::int64_t i = 0; i < input_count_; ++i)
-      input(0)[offset + i] = static_cast<float>(method_value(i, context_->rank));
+      own_input()[i] = static_cast<float>(method_value(i, context_->rank));
     call(0);
-    if (what_.reduces && what_.rooted && context_->rank != root_) return 0;
-    std::int64_t wrong_count = 0;
-    for (std::int64_t i = 0; i < output_count_; ++i)
-      wrong_count += static_cast<double>(output(0)[i]) != expected(i);
-    return wrong_count;
+    return wrong_in([](std::int64_t index, int rank) { return method_value(index, rank); });
   }
 
  private:
@@ -132,6 +141,10 @@ class job {
   [[nodiscard]] float* output(std::int64_t slot) const { return outputs_.get() + slot * output_stride_; }
   [[nodiscard]] float* input(std::int64_t slot) const {
     return in_place_ ? output(slot) : inputs_.get() + slot * input_stride_;
+  }
+  // In place, an all_gather's own block lies in the middle of the output.
+  [[nodiscard]] float* own_input() const {
+    return input(0) + (in_place_ && what_.input_sharded ? context_->rank * block_count_ : 0);
   }
   static std::size_t size(std::int64_t count) { return static_cast<std::size_t>(count); }
 
@@ -180,16 +193,27 @@ class job {
     gloo::barrier(o);
   }
 
-  [[nodiscard]] double expected(std::int64_t index) const {
+  // given(index, rank): what a rank put in.
+  template <class Given>
+  [[nodiscard]] std::int64_t wrong_in(Given const& given) const {
+    if (what_.reduces && what_.rooted && context_->rank != root_) return 0;
+    std::int64_t wrong_count = 0;
+    for (std::int64_t i = 0; i < output_count_; ++i)
+      wrong_count += static_cast<double>(output(0)[i]) != expected(i, given);
+    return wrong_count;
+  }
+
+  template <class Given>
+  [[nodiscard]] double expected(std::int64_t index, Given const& given) const {
     auto const block_of = static_cast<int>(index / block_count_);
     if (what_.reduces) {
       double sum = 0;
-      for (int rank = 0; rank < context_->size; ++rank) sum += method_value(index, rank);
+      for (int rank = 0; rank < context_->size; ++rank) sum += given(index, rank);
       return sum;
     }
-    if (what_.rooted) return method_value(index, root_);
-    if (what_.input_sharded) return method_value(index % block_count_, block_of);
-    return method_value(context_->rank * block_count_ + index % block_count_, block_of);
+    if (what_.rooted) return given(index, root_);
+    if (what_.input_sharded) return given(index % block_count_, block_of);
+    return given(context_->rank * block_count_ + index % block_count_, block_of);
   }
 
   collective const& what_;
@@ -198,6 +222,7 @@ class job {
   int root_;
   bool in_place_;
   std::int64_t block_count_, input_count_, output_count_, input_stride_, output_stride_, buffers_;
+  std::int64_t writes_ = 0;
   memory inputs_, outputs_;
 };
 
@@ -238,11 +263,19 @@ std::shared_ptr<gloo::Context> connect(std::string const& path, int rank, int ra
 void run_size(options const& o, collective const& what, std::shared_ptr<gloo::Context> const& context,
               team& ranks, std::int64_t bytes) {
   job work(o, what, context, bytes);
-  method_rotation turns{work.buffers(), 0};
   auto const call = [&work](std::int64_t slot) { work.call(slot); };
-  method_plan const plan = plain::warm_up(ranks, o, bytes, turns, call);
-  plain::timing const t = plain::time_batches(ranks, plan.iterations, plan.batches, turns, call);
-  std::int64_t const wrong = ranks.total(o.check ? work.wrong() : 0);
+  plain::timing t;
+  std::int64_t wrong = 0;
+  if (o.fresh) {
+    t = plain::time_fresh(
+        ranks, o, bytes, [&work] { work.write(); }, call);
+    wrong = ranks.total(o.check ? work.wrong_of_last_write() : 0);
+  } else {
+    method_rotation turns{work.buffers(), 0};
+    method_plan const plan = plain::warm_up(ranks, o, bytes, turns, call);
+    t = plain::time_batches(ranks, plan.iterations, plan.batches, turns, call);
+  }
+  wrong += ranks.total(o.check ? work.wrong() : 0);
   options shown = o;
   shown.in_place = work.in_place();
   if (ranks.rank() == 0) plain::print_point(shown, bytes, work.buffers(), t, wrong);

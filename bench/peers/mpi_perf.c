@@ -14,6 +14,8 @@ typedef struct {
   int64_t bytes, block_count, input_count, output_count;
   int64_t buffers, input_stride_bytes, output_stride_bytes;
   char *inputs, *outputs; /* in place: the same memory */
+  float* own_input;       /* in the first buffer; in place, an all_gather's own block lies in the middle */
+  int64_t fresh_count, writes; /* elements that are written before each call, and how often they were */
 } job;
 
 static float* input_of(job const* j, int64_t slot) {
@@ -65,10 +67,27 @@ static void call_barrier(job const* j, int64_t slot) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+static void write_input(job* j) {
+  ++j->writes;
+  method_write(j->own_input, j->fresh_count, (float)method_written(j->writes, j->rank));
+}
+
+static void only_write(job* j, int64_t calls, method_rotation* turns) {
+  (void)turns;
+  for (int64_t i = 0; i < calls; ++i) write_input(j);
+}
+
 /* A whole batch of each, so that no call is made through a pointer that collx does without. */
+typedef void (*batch)(job*, int64_t calls, method_rotation*);
 #define CALLS_OF(name)                                                               \
-  static void calls_of_##name(job const* j, int64_t calls, method_rotation* turns) { \
+  static void calls_of_##name(job* j, int64_t calls, method_rotation* turns) {       \
     for (int64_t i = 0; i < calls; ++i) call_##name(j, method_next(turns));          \
+  }                                                                                  \
+  static void fresh_calls_of_##name(job* j, int64_t calls, method_rotation* turns) { \
+    for (int64_t i = 0; i < calls; ++i) {                                            \
+      write_input(j);                                                                \
+      call_##name(j, method_next(turns));                                            \
+    }                                                                                \
   }
 CALLS_OF(all_reduce)
 CALLS_OF(reduce_scatter)
@@ -80,20 +99,20 @@ CALLS_OF(barrier)
 
 typedef struct {
   char const* name;
-  void (*run)(job const*, int64_t calls, method_rotation*);
+  batch run, run_fresh;
   int input_sharded, output_sharded; /* this buffer holds one rank's block, not the whole vector */
   int reduces, rooted, only_in_place, carries_nothing;
   int transposes; /* both buffers hold a block per rank */
 } collective;
 
 static collective const collectives[] = {
-    {"all_reduce", calls_of_all_reduce, 0, 0, 1, 0, 0, 0, 0},
-    {"reduce_scatter", calls_of_reduce_scatter, 0, 1, 1, 0, 0, 0, 0},
-    {"all_gather", calls_of_all_gather, 1, 0, 0, 0, 0, 0, 0},
-    {"all_to_all", calls_of_all_to_all, 0, 0, 0, 0, 0, 0, 1},
-    {"broadcast", calls_of_broadcast, 0, 0, 0, 1, 1, 0, 0},
-    {"reduce", calls_of_reduce, 0, 0, 1, 1, 0, 0, 0},
-    {"barrier", calls_of_barrier, 0, 0, 0, 0, 0, 1, 0},
+    {"all_reduce", calls_of_all_reduce, fresh_calls_of_all_reduce, 0, 0, 1, 0, 0, 0, 0},
+    {"reduce_scatter", calls_of_reduce_scatter, fresh_calls_of_reduce_scatter, 0, 1, 1, 0, 0, 0, 0},
+    {"all_gather", calls_of_all_gather, fresh_calls_of_all_gather, 1, 0, 0, 0, 0, 0, 0},
+    {"all_to_all", calls_of_all_to_all, fresh_calls_of_all_to_all, 0, 0, 0, 0, 0, 0, 1},
+    {"broadcast", calls_of_broadcast, fresh_calls_of_broadcast, 0, 0, 0, 1, 1, 0, 0},
+    {"reduce", calls_of_reduce, fresh_calls_of_reduce, 0, 0, 1, 1, 0, 0, 0},
+    {"barrier", calls_of_barrier, fresh_calls_of_barrier, 0, 0, 0, 0, 0, 1, 0},
 };
 
 /* ---- the command line ---- */
@@ -101,7 +120,7 @@ static collective const collectives[] = {
 typedef struct {
   collective const* what;
   char const* bytes; /* a,b,c */
-  int in_place, root, check;
+  int in_place, root, check, fresh;
   int64_t iterations, batches, warmup, pool_bytes; /* 0 iterations or batches: by size */
 } options;
 
@@ -136,16 +155,18 @@ static void parse_flag(options* o, char const* flag, char const* value) {
   else if (is(flag, "--warmup")) o->warmup = number(flag, value);
   else if (is(flag, "--pool")) o->pool_bytes = number(flag, value);
   else if (is(flag, "--root")) o->root = (int)number(flag, value);
+  else if (is(flag, "--fresh")) o->fresh = number(flag, value) != 0;
   else if (is(flag, "--check")) o->check = number(flag, value) != 0;
   else stop(flag, "is not a flag of mpi_perf");
 }
 
 static options parse(int argc, char** argv) {
-  options o = {NULL, "8", 0, 0, 1, 0, 0, 20, method_pool_bytes()};
+  options o = {NULL, "8", 0, 0, 1, 0, 0, 0, 20, method_pool_bytes()};
   if (argc < 2 || argc % 2 != 0) stop("usage", "mpi_perf COLLECTIVE [--flag value]...");
   o.what = find(argv[1]);
   for (int i = 2; i < argc; i += 2) parse_flag(&o, argv[i], argv[i + 1]);
   if (o.what->only_in_place) o.in_place = 1;
+  if (o.fresh) o.pool_bytes = 0;
   return o;
 }
 
@@ -182,6 +203,9 @@ static job open_job(options const* o, int64_t bytes) {
   j.buffers = method_buffers(each_bytes, o->pool_bytes);
   j.inputs = allocate(j.buffers * j.input_stride_bytes);
   j.outputs = j.in_place ? j.inputs : allocate(j.buffers * j.output_stride_bytes);
+  j.own_input = input_of(&j, 0) + (j.in_place && o->what->input_sharded ? j.rank * j.block_count : 0);
+  int const has_input = o->what->reduces || !o->what->rooted || j.rank == j.root;
+  j.fresh_count = has_input ? j.input_count : 0;
   return j;
 }
 
@@ -193,64 +217,107 @@ static void close_job(job* j) {
 /* ---- timing ---- */
 
 typedef struct {
-  double min_us, median_us, p99_us;
+  double min_us, median_us, p99_us, write_us;
 } timing;
 
 /* What one of `calls` takes on this rank. */
-static double run_batch(options const* o, job const* j, int64_t calls, method_rotation* turns) {
+static double run_batch(batch run, job* j, int64_t calls, method_rotation* turns) {
   MPI_Barrier(MPI_COMM_WORLD);
   double const begin_us = method_now_us();
-  o->what->run(j, calls, turns);
+  run(j, calls, turns);
   return (method_now_us() - begin_us) / (double)calls;
+}
+
+static double run_fresh_batch(batch run, job* j, int64_t calls, method_rotation* turns) {
+  run(j, 1, turns);
+  return run_batch(run, j, calls, turns);
 }
 
 static void slowest(double* samples, int64_t count) {
   MPI_Allreduce(MPI_IN_PLACE, samples, (int)count, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
 }
 
-static timing measure(options const* o, job const* j) {
+static double* room_for(int64_t samples) {
+  double* const found = malloc((size_t)samples * sizeof *found);
+  if (found == NULL) stop("out of memory", "use fewer --batches");
+  return found;
+}
+
+/* Batches of writes and calls in turn with batches of writes alone, which are taken off. */
+static double measure_fresh(batch run, job* j, method_plan const* plan, method_rotation* turns,
+                            double* samples) {
+  double* const writes = room_for(plan->batches);
+  for (int64_t b = 0; b < plan->batches; ++b) {
+    writes[b] = run_fresh_batch(only_write, j, plan->iterations, turns);
+    samples[b] = run_fresh_batch(run, j, plan->iterations, turns);
+  }
+  slowest(writes, plan->batches);
+  slowest(samples, plan->batches);
+  double const write_us = method_take_off_writes(samples, writes, plan->batches);
+  free(writes);
+  return write_us;
+}
+
+static timing measure(options const* o, job* j) {
+  batch const run = o->fresh ? o->what->run_fresh : o->what->run;
   method_rotation turns = {j->buffers, 0};
-  double call_us = run_batch(o, j, method_first_calls(o->warmup, j->bytes), &turns);
+  double call_us = run_batch(run, j, method_first_calls(o->warmup, j->bytes), &turns);
   slowest(&call_us, 1);
   method_plan const plan = method_make_plan(j->bytes, j->buffers, call_us, o->iterations, o->batches);
-  run_batch(o, j, plan.warmup, &turns);
-  double* const samples = malloc((size_t)plan.batches * sizeof *samples);
-  for (int64_t b = 0; b < plan.batches; ++b) samples[b] = run_batch(o, j, plan.iterations, &turns);
-  slowest(samples, plan.batches);
+  run_batch(run, j, plan.warmup, &turns);
+  double* const samples = room_for(plan.batches);
+  double write_us = 0;
+  if (o->fresh) {
+    write_us = measure_fresh(run, j, &plan, &turns, samples);
+  } else {
+    for (int64_t b = 0; b < plan.batches; ++b) samples[b] = run_batch(run, j, plan.iterations, &turns);
+    slowest(samples, plan.batches);
+  }
   qsort(samples, (size_t)plan.batches, sizeof *samples, method_compare_doubles);
   timing const t = {samples[0], method_percentile(samples, plan.batches, 0.5),
-                    method_percentile(samples, plan.batches, 0.99)};
+                    method_percentile(samples, plan.batches, 0.99), write_us};
   free(samples);
   return t;
 }
 
 /* ---- is the result right? ---- */
 
-static double expected(options const* o, job const* j, int64_t index) {
+/* Element `index` of what `rank` put in: in the write numbered `write`, or for a check where that is 0. */
+static int given(int64_t write, int64_t index, int rank) {
+  return write > 0 ? method_written(write, rank) : method_value(index, rank);
+}
+
+static double expected(options const* o, job const* j, int64_t write, int64_t index) {
   int64_t const block = j->block_count;
-  if (o->what->transposes) return method_value(j->rank * block + index % block, (int)(index / block));
-  if (!o->what->reduces && o->what->rooted) return method_value(index, j->root);
-  if (!o->what->reduces) return method_value(index % block, (int)(index / block));
+  if (o->what->transposes) return given(write, j->rank * block + index % block, (int)(index / block));
+  if (!o->what->reduces && o->what->rooted) return given(write, index, j->root);
+  if (!o->what->reduces) return given(write, index % block, (int)(index / block));
   double sum = 0;
   int64_t const global = o->what->output_sharded ? j->rank * block + index : index;
-  for (int r = 0; r < j->size; ++r) sum += method_value(global, r);
+  for (int r = 0; r < j->size; ++r) sum += given(write, global, r);
   return sum;
 }
 
-static int64_t count_wrong(options const* o, job const* j) {
-  /* In place, an all_gather's own block lies in the middle of the output. */
-  int64_t const offset = j->in_place && o->what->input_sharded ? j->rank * j->block_count : 0;
-  for (int64_t i = 0; i < j->input_count; ++i) input_of(j, 0)[offset + i] = (float)method_value(i, j->rank);
-  method_rotation first = {j->buffers, 0};
-  o->what->run(j, 1, &first);
+static int64_t wrong_in_output(options const* o, job const* j, int64_t write) {
   int64_t wrong = 0;
   if (o->what->reduces && o->what->rooted && j->rank != j->root) return 0;
-  for (int64_t i = 0; i < j->output_count; ++i) wrong += (double)output_of(j, 0)[i] != expected(o, j, i);
+  for (int64_t i = 0; i < j->output_count; ++i)
+    wrong += (double)output_of(j, 0)[i] != expected(o, j, write, i);
   return wrong;
 }
 
-static int64_t wrong_everywhere(options const* o, job const* j) {
-  int64_t wrong = o->check ? count_wrong(o, j) : 0;
+static int64_t count_wrong(options const* o, job* j) {
+  for (int64_t i = 0; i < j->input_count; ++i) j->own_input[i] = (float)method_value(i, j->rank);
+  method_rotation first = {j->buffers, 0};
+  o->what->run(j, 1, &first);
+  return wrong_in_output(o, j, 0);
+}
+
+static int64_t wrong_everywhere(options const* o, job* j) {
+  int64_t wrong = 0;
+  /* The last call that was timed must have seen what was written last. */
+  if (o->check && o->fresh) wrong += wrong_in_output(o, j, j->writes);
+  if (o->check) wrong += count_wrong(o, j);
   MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
   return wrong;
 }
@@ -262,9 +329,11 @@ static void run_size(options const* o, int64_t bytes) {
   if (j.rank == 0) {
     printf(
         "{\"collective\": \"%s\", \"bytes\": %lld, \"ranks\": %d, \"in_place\": %s, \"buffers\": %lld, "
-        "\"min_us\": %.4f, \"median_us\": %.4f, \"p99_us\": %.4f, \"wrong\": %lld}\n",
+        "\"min_us\": %.4f, \"median_us\": %.4f, \"p99_us\": %.4f, \"wrong\": %lld",
         o->what->name, (long long)bytes, j.size, j.in_place ? "true" : "false", (long long)j.buffers,
         t.min_us, t.median_us, t.p99_us, (long long)wrong);
+    if (o->fresh) printf(", \"write_us\": %.4f", t.write_us);
+    printf("}\n");
     fflush(stdout);
   }
   close_job(&j);

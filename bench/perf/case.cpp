@@ -13,39 +13,11 @@
 #include "method.h"
 #include "names.hpp"
 #include "reference.hpp"
+#include "timing.hpp"
 #include "transports.hpp"
 
 namespace perf {
 namespace {
-
-// Calls back to back, begun together; microseconds per call on this rank.
-template <class World, class Call>
-double run_batch(World& world, std::int64_t calls, method_rotation& turns, Call const& call_slot) {
-  meet(world);
-  double const begin_us = method_now_us();
-  for (std::int64_t i = 0; i < calls; ++i) call_slot(method_next(&turns));
-  return (method_now_us() - begin_us) / static_cast<double>(calls);
-}
-
-template <class World, class Call>
-void time_calls(World& world, job const& asked, point& result, Call const& call_slot) {
-  method_rotation turns{result.buffers, 0};
-  double call_us = run_batch(world, method_first_calls(asked.warmup, asked.bytes), turns, call_slot);
-  slowest(world, std::span(&call_us, 1));
-  method_plan const plan =
-      method_make_plan(asked.bytes, result.buffers, call_us, asked.iterations, asked.batches);
-  run_batch(world, plan.warmup, turns, call_slot);
-
-  std::vector<double> samples(static_cast<std::size_t>(plan.batches));
-  for (double& sample : samples) sample = run_batch(world, plan.iterations, turns, call_slot);
-  slowest(world, std::span(samples));
-  std::sort(samples.begin(), samples.end());
-  result.iterations = plan.iterations;
-  result.batches = plan.batches;
-  result.min_us = samples.front();
-  result.median_us = method_percentile(samples.data(), plan.batches, 0.5);
-  result.p99_us = method_percentile(samples.data(), plan.batches, 0.99);
-}
 
 // Everything one measurement needs that depends on the collective.
 template <class Contract, class Algorithm, class Op, class T, class Transport>
@@ -69,12 +41,21 @@ class measurement {
     result_.bytes = whole_count_ * element_bytes;
     result_.count = reference_.block_count;
     result_.buffers = buffer_count;
+    if (reference_.input_count() > 0) fresh_ = arguments_at(0).in;  // of a broadcast, only the root has one
   }
 
-  // Timed on zeros: repeated in place, a sum of anything else would overflow.
+  // Timed on zeros: repeated in place, a sum of anything else would overflow. Fresh inputs are written anew.
   point run() {
-    time_calls(world_, asked_, result_, [this](std::int64_t slot) { call_slot(slot); });
-    if (asked_.check && whole_count_ > 0) result_.wrong = total(world_, count_wrong());
+    auto const call = [this](std::int64_t slot) { call_slot(slot); };
+    if (asked_.fresh) {
+      time_fresh_calls(
+          world_, asked_, result_, [this] { write(); }, call);
+    } else {
+      time_calls(world_, asked_, result_, call);
+    }
+    if (!asked_.check || whole_count_ == 0) return result_;
+    if (asked_.fresh) result_.wrong = total(world_, wrong_of_last_write());
+    result_.wrong += total(world_, count_wrong());
     return result_;
   }
 
@@ -109,6 +90,19 @@ class measurement {
     call<Contract>::template make<Algorithm>(world_, arguments_at(slot), Op{}, asked_.in_place);
   }
 
+  void write() {
+    auto const count = static_cast<std::int64_t>(fresh_.size());
+    method_write(fresh_.data(), count, written<T, Op>(++writes_, world_.rank()));
+  }
+
+  // The last call that was timed must have seen what was written last.
+  std::int64_t wrong_of_last_write() {
+    reference_.write = writes_;
+    std::int64_t const wrong_count = wrong_in(0);
+    reference_.write = 0;
+    return wrong_count;
+  }
+
   std::int64_t count_wrong() {
     std::int64_t const slots = std::min(result_.buffers, checked_slots);
     for (std::int64_t slot = 0; slot < slots; ++slot) fill(slot);
@@ -133,6 +127,8 @@ class measurement {
   reference<Contract, Op, T> reference_;
   std::int64_t whole_count_ = 0, in_count_ = 0, out_count_ = 0;
   std::optional<buffers<T, Transport>> inputs_, outputs_;
+  std::span<T> fresh_;  // what is written before each call
+  std::int64_t writes_ = 0;
   point result_;
 };
 

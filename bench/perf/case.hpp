@@ -15,6 +15,7 @@ struct job {
   std::string collective, algorithm, redop;
   std::int64_t bytes = 0;
   bool in_place = false, symmetric = false, check = true;
+  bool fresh = false;  // every input is written before each call
   std::int64_t pool_bytes = 0, iterations = 0, batches = 0, warmup = 0;
   collx::rank_t root = 0;
 };
@@ -24,6 +25,7 @@ struct point {
   std::int64_t count = 0;  // elements per rank, as nccl-tests counts them
   std::int64_t buffers = 0, iterations = 0, batches = 0;
   double min_us = 0, median_us = 0, p99_us = 0;
+  double write_us = 0;  // of fresh inputs: what writing one takes, which is in no figure above
   std::int64_t wrong = 0;
 };
 

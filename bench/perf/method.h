@@ -4,7 +4,12 @@
  * communicates.
  *
  * A sample is one batch: all ranks meet in a barrier, read the clock, run `iterations` calls back
- * to back, read the clock again. The sample is elapsed / iterations; the slowest rank counts. */
+ * to back, read the clock again. The sample is elapsed / iterations; the slowest rank counts.
+ *
+ * With fresh inputs every rank writes its whole input before each call. Batches of writes and calls take
+ * turns with batches of the same writes alone, and the median of these is taken off. Before each batch, one
+ * turn of what it times is not timed: the lines that the first turn writes are where they are in every later
+ * one. */
 #ifndef COLLX_BENCH_METHOD_H
 #define COLLX_BENCH_METHOD_H
 
@@ -58,11 +63,13 @@ static inline int64_t method_next(method_rotation* turns) {
   return slot;
 }
 
+#ifndef METHOD_HAS_CLOCK /* a test brings its own */
 static inline double method_now_us(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
 }
+#endif
 
 static inline int method_compare_doubles(void const* a, void const* b) {
   double const x = *(double const*)a, y = *(double const*)b;
@@ -119,6 +126,34 @@ static inline int method_value(int64_t index, int rank) {
   uint32_t mixed = (uint32_t)index * 2654435761u + (uint32_t)rank * 40503u;
   mixed ^= mixed >> 15;
   return (int)(mixed % 5u) + 1;
+}
+
+/* What `rank` writes into each element of a fresh input the `write`th time: 1 to 5, exact in every type, and
+ * not what it wrote before. */
+static inline int method_written(int64_t write, int rank) {
+  return (int)(((uint64_t)write + (uint64_t)rank) % 5u) + 1;
+}
+
+/* A fresh input, as a program leaves one that has just computed it: plain stores. */
+#ifdef __cplusplus
+#define METHOD_ELEMENT T
+template <class T>
+#else
+#define METHOD_ELEMENT float
+#endif
+static inline void method_write(METHOD_ELEMENT* input, int64_t count, METHOD_ELEMENT value) {
+  for (int64_t i = 0; i < count; ++i) input[i] = value;
+  __asm__ volatile("" : : "r"(input) : "memory"); /* somebody may read it: no store is dropped */
+}
+#undef METHOD_ELEMENT
+
+/* Of `count` batches each: takes the median of the writes alone off every sample, and returns it. What the
+ * calls do to the writing, whose lines others have read meanwhile, stays in the samples. */
+static inline double method_take_off_writes(double* samples, double* writes, int64_t count) {
+  qsort(writes, (size_t)count, sizeof *writes, method_compare_doubles);
+  double const write_us = method_percentile(writes, count, 0.5);
+  for (int64_t i = 0; i < count; ++i) samples[i] -= write_us;
+  return write_us;
 }
 
 #endif

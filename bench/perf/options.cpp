@@ -115,9 +115,11 @@ constexpr flag flags[] = {
      [](options& o, char const* n, std::string const& v) {
        o.places = one_of(n, v, {"both", "out_of_place", "in_place"});
      }},
-    {"", "--state", "STATE", "rotating: calls walk over a pool of buffers; hot: one buffer (rotating)",
+    {"", "--state", "STATE",
+     "rotating: calls walk over a pool of buffers; hot: one buffer; fresh: one, written before each call "
+     "(rotating)",
      [](options& o, char const* n, std::string const& v) {
-       o.state = one_of(n, v, {"rotating", "hot"});
+       o.state = one_of(n, v, {"rotating", "hot", "fresh"});
      }},
     {"", "--pool", "BYTES", "size of that pool (twice the level-2 cache), at least 4 buffers",
      [](options& o, char const* n, std::string const& v) { o.pool_bytes = parse_bytes(n, v); }},
@@ -274,7 +276,7 @@ options parse(int argc, char const* const* argv) {
   check_what_is_compiled(o);
   check_operators(o);
   fill_sizes(o);
-  if (o.state == "hot") o.pool_bytes = 0;
+  if (o.state != "rotating") o.pool_bytes = 0;
   return o;
 }
 

@@ -14,13 +14,23 @@
 
 namespace perf {
 
-// Element `index` of the vector that `rank` contributes. Products of 1 and 2 stay far from the
-// end of every type.
+// Products of 1 and 2 stay far from the end of every type.
 template <class T, class Op>
-[[nodiscard]] T contribution(std::int64_t index, collx::rank_t rank) {
-  int const value = method_value(index, rank);
+[[nodiscard]] T element(int value) {
   if constexpr (std::is_same_v<Op, collx::prod_t>) return static_cast<T>(value == 1 ? 2 : 1);
   else return static_cast<T>(value);
+}
+
+// Element `index` of the vector that `rank` contributes.
+template <class T, class Op>
+[[nodiscard]] T contribution(std::int64_t index, collx::rank_t rank) {
+  return element<T, Op>(method_value(index, rank));
+}
+
+// Each element of a fresh input that `rank` has written for the `write`th time.
+template <class T, class Op>
+[[nodiscard]] T written(std::int64_t write, collx::rank_t rank) {
+  return element<T, Op>(method_written(write, rank));
 }
 
 // The vector consists of equal blocks (contract.hpp), of which a rank's buffers hold some.
@@ -28,6 +38,7 @@ template <class Contract, class Op, class T>
 struct reference {
   collx::problem p;
   std::int64_t block_count;  // elements of one block
+  std::int64_t write = 0;    // 0: inputs are contributions; else what everybody wrote then
 
   [[nodiscard]] std::int64_t input_count() const { return Contract::input(p).count * block_count; }
   [[nodiscard]] std::int64_t output_count() const { return Contract::output(p).count * block_count; }
@@ -40,14 +51,13 @@ struct reference {
   [[nodiscard]] T expected(std::int64_t index) const {
     if constexpr (Contract::from_all) {
       Op const op{};
-      T value = contribution<T, Op>(index, 0);
-      for (collx::rank_t r = 1; r < Contract::contributors(p); ++r)
-        value = op(value, contribution<T, Op>(index, r));
+      T value = given(index, 0);
+      for (collx::rank_t r = 1; r < Contract::contributors(p); ++r) value = op(value, given(index, r));
       if constexpr (requires { op.finish(value, p.size); }) value = op.finish(value, p.size);
       return value;
     } else {
       auto const block = static_cast<std::int32_t>(index / block_count);
-      return contribution<T, Op>(index, Contract::owner(p, block));
+      return given(index, Contract::owner(p, block));
     }
   }
 
@@ -65,6 +75,10 @@ struct reference {
   }
 
  private:
+  [[nodiscard]] T given(std::int64_t index, collx::rank_t rank) const {
+    return write > 0 ? written<T, Op>(write, rank) : contribution<T, Op>(index, rank);
+  }
+
   // Algorithms differ in the order in which they combine; for floating point that shows in the
   // last digits.
   static bool agree(T result, T wanted) {

@@ -52,6 +52,8 @@ open_file open(std::string const& path, char const* mode) {
 std::string json_point(row const& r, point const& p, options const& o, std::string const& congestion,
                        char const* place) {
   double const gb_s = algorithm_gb_s(p);
+  char written[40] = "";
+  if (o.state == "fresh") std::snprintf(written, sizeof written, ", \"write_us\": %.4f", p.write_us);
   char text[1024];
   std::snprintf(text, sizeof text,
                 "{\"collective\": \"%s\", \"algorithm\": \"%s\", \"transport\": \"%s\", \"memory\": \"%s\", "
@@ -59,13 +61,13 @@ std::string json_point(row const& r, point const& p, options const& o, std::stri
                 ", \"type\": \"%s\", \"redop\": \"%s\", \"root\": %d, \"place\": \"%s\", \"state\": \"%s\", "
                 "\"buffers\": %" PRId64 ", \"iterations\": %" PRId64 ", \"batches\": %" PRId64
                 ", \"min_us\": %.4f, \"median_us\": %.4f, \"p99_us\": %.4f, \"algbw_gb_s\": %.4f, "
-                "\"busbw_gb_s\": %.4f, \"wrong\": %" PRId64 "%s}",
+                "\"busbw_gb_s\": %.4f, \"wrong\": %" PRId64 "%s%s}",
                 r.asked.collective.c_str(), r.asked.algorithm.c_str(), o.transport.c_str(), o.memory.c_str(),
                 o.ranks, r.asked.bytes, p.bytes, p.count, r.type.c_str(),
                 reduces(r.asked.collective) ? r.asked.redop.c_str() : "none",
                 rooted(r.asked.collective) ? r.asked.root : -1, place, o.state.c_str(), p.buffers,
                 p.iterations, p.batches, p.min_us, p.median_us, p.p99_us, gb_s,
-                gb_s * bus_factor(r.asked.collective, o.ranks), o.check ? p.wrong : -1,
+                gb_s * bus_factor(r.asked.collective, o.ranks), o.check ? p.wrong : -1, written,
                 congestion.empty() ? "" : (", \"congestion\": \"" + congestion + "\"").c_str());
   return text;
 }
@@ -105,6 +107,10 @@ void report::print_setting() const {
   std::printf(
       "# method: all ranks meet in a barrier, then each reads its clock around a batch of calls;\n"
       "#         a sample is time / calls on the slowest rank; time is the median over batches\n");
+  if (asked_.state == "fresh")
+    return static_cast<void>(
+        std::printf("# state:  fresh, one buffer, its input written before each call; what writing alone "
+                    "takes is taken off\n"));
   if (asked_.pool_bytes == 0)
     return static_cast<void>(std::printf("# state:  hot, one buffer for all calls\n"));
   std::printf("# state:  calls rotate over at least 4 buffers and %" PRId64 " KiB in all\n",

@@ -17,6 +17,7 @@ struct options {
   std::string collective;
   std::vector<std::int64_t> bytes = {8};
   bool in_place = false, check = true, pinned = true;
+  bool fresh = false;  // every input is written before each call
   int ranks = 2, root = 0;
   std::int64_t iterations = 0, batches = 0, warmup = 20;  // 0 iterations or batches: by size
   std::int64_t pool_bytes = method_pool_bytes();
@@ -50,6 +51,7 @@ struct options {
     else if (flag == "--ranks") o.ranks = static_cast<int>(whole_number(flag, value));
     else if (flag == "--root") o.root = static_cast<int>(whole_number(flag, value));
     else if (flag == "--in-place") o.in_place = whole_number(flag, value) != 0;
+    else if (flag == "--fresh") o.fresh = whole_number(flag, value) != 0;
     else if (flag == "--check") o.check = whole_number(flag, value) != 0;
     else if (flag == "--pin") o.pinned = whole_number(flag, value) != 0;
     else if (flag == "--iterations") o.iterations = whole_number(flag, value);
@@ -59,6 +61,7 @@ struct options {
     else throw std::invalid_argument(flag + " is not a flag of this program");
   }
   if (o.ranks < 1 || o.root >= o.ranks) throw std::invalid_argument("--root wants a rank, --ranks 1 or more");
+  if (o.fresh) o.pool_bytes = 0;
   return o;
 }
 

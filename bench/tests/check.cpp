@@ -53,6 +53,27 @@ TEST_CASE("every wrong element is counted, and no right one") {
                                      [](std::int64_t i) { return given(i, static_cast<rank_t>(i / block)); });
 }
 
+TEST_CASE("of fresh inputs, only what was written last is right") {
+  constexpr rank_t size = 3, rank = 1;
+  constexpr std::int64_t last = 9;
+  auto const stored = [](std::int64_t write, rank_t from) {
+    return static_cast<float>(method_written(write, from));
+  };
+  check<collx::contract::all_reduce>({{rank, size, 0}, block, last}, [&](std::int64_t) {
+    return stored(last, 0) + stored(last, 1) + stored(last, 2);
+  });
+  auto const gathered = [&](std::int64_t write) {
+    return [&stored, write](std::int64_t i) { return stored(write, static_cast<rank_t>(i / block)); };
+  };
+  reference<collx::contract::all_gather> const of_gather{{rank, size, 0}, block, last};
+  check<collx::contract::all_gather>(of_gather, gathered(last));
+  for (std::int64_t const stale : {last - 1, last + 1}) {
+    std::vector<float> output(static_cast<std::size_t>(size * block));
+    for (std::size_t i = 0; i < output.size(); ++i) output[i] = gathered(stale)(static_cast<std::int64_t>(i));
+    CHECK(of_gather.wrong(output) == size * block);
+  }
+}
+
 TEST_CASE("what an all_to_all of the bench takes is what the others gave") {
   constexpr rank_t size = 3;
   using of_rank = reference<collx::contract::all_to_all>;

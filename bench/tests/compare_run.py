@@ -11,14 +11,14 @@ sys.path.insert(0, BENCH)
 
 from comparing import builds  # noqa: E402
 
-ASKED = {"collective": "all_reduce", "ranks": 3, "transport": "shm", "buffers": "rotating", "rounds": 1}
-SIZES, MEMORY = [7, 12, 100_000], ["private", "symmetric"]
+ASKED = {"collective": "all_reduce", "ranks": 3, "transport": "shm", "rounds": 1}
+SIZES, MEMORY, STATES = [7, 12, 100_000], ["private", "symmetric"], ["rotating", "fresh"]
 
 
 def compare(folder, peers):
     path = os.path.join(folder, "points.json")
     command = [sys.executable, os.path.join(BENCH, "compare"), "--collective", "all_reduce", "--ranks", "3", "--bytes",
-               ",".join(map(str, SIZES)), "--memory", ",".join(MEMORY), "--rounds", "1", "--peers", ",".join(peers),
+               ",".join(map(str, SIZES)), "--memory", ",".join(MEMORY), "--buffers", ",".join(STATES), "--rounds", "1", "--peers", ",".join(peers),
                "--json", path, "--build", os.path.join(folder, "build")]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -34,12 +34,14 @@ def main(folder):
         print("SKIPPED: COLLX_TEST_WIDE=1 asks for this test, which builds for a minute, and a peer is needed")
         return
     points = compare(folder, peers)
-    found = [(point["bytes"], point["memory"]) for point in points]
-    assert found == [(size, memory) for size in SIZES for memory in MEMORY], found
+    found = [(point["buffers"], point["bytes"], point["memory"]) for point in points]
+    assert found == [(state, size, memory) for state in STATES for size in SIZES for memory in MEMORY], found
     for point in points:
         assert {key: point[key] for key in ASKED} == ASKED, point
         assert sorted(point["peers_us"]) == sorted(peers), point
-        times = [point["collx_us"], point["limit_us"], *point["peers_us"].values()]
+        times = [point["collx_us"], *point["peers_us"].values()]
+        assert (point["limit_us"] is None) == (point["buffers"] == "fresh"), point
+        times += [point["limit_us"]] if point["limit_us"] is not None else []
         assert all(0 < us < 1e6 for us in times), point
         assert abs(point["ratio"] - point["collx_us"] / min(point["peers_us"].values())) < 1e-3, point
 

@@ -269,6 +269,7 @@ class Overview(unittest.TestCase):
     def test_is_well_formed_whatever_was_measured(self):
         barrier = point(0.5, collective="barrier", bytes=0)
         for points in ([point(0.5)], [barrier], [barrier, point(100.0, ranks=8), point(0.001, buffers="hot")],
+                       [point(0.5), point(0.25, buffers="fresh"), point(0.25, bytes=8, buffers="fresh")],
                        [point(None)]):
             drawn = overview.draw(points)
             self.assertNotIn("nan", drawn)
@@ -358,6 +359,8 @@ class CommandLine(unittest.TestCase):
         self.refuse(["--ranks", "0"], "wants a whole number, 1 or more")
         self.refuse(["--memory", "borrowed"], "say some of private,symmetric")
         self.refuse(["--collective", "all_to_none"], "all_reduce")
+        for flag in ("--buffers", "--state"):
+            self.refuse([flag, "hot,cold"], "does not know 'cold'; say some of rotating,hot,fresh")
         self.refuse(["--resume"], "want --json FILE")
         self.refuse(["--congestion", "cubic"], "want --transport tcp")
         self.refuse(["--veth"], "want --transport tcp")

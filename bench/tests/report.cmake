@@ -37,3 +37,16 @@ string(JSON busbw GET "${points}" 0 busbw_gb_s)
 if(least GREATER median OR median GREATER most OR NOT least GREATER 0 OR NOT algbw STREQUAL busbw)
   message(FATAL_ERROR "min ${least}, median ${median}, p99 ${most}, algbw ${algbw}, busbw ${busbw}")
 endif()
+
+# Of fresh inputs: that they were, and what writing one took.
+execute_process(COMMAND ${PROGRAM} all_gather --bytes 40K --state fresh -n 3 -w 1 --batches 2 --json ${JSON} TIMEOUT 100
+                RESULT_VARIABLE code OUTPUT_VARIABLE output ERROR_VARIABLE error)
+if(NOT code EQUAL 0 OR NOT output MATCHES "# state:  fresh")
+  message(FATAL_ERROR "ended with ${code}: ${output}${error}")
+endif()
+file(READ ${JSON} points)
+string(JSON state GET "${points}" 0 state)
+string(JSON write_us GET "${points}" 0 write_us)
+if(NOT state STREQUAL "fresh" OR NOT write_us GREATER 0)
+  message(FATAL_ERROR "state ${state}, write_us ${write_us}")
+endif()
