@@ -53,12 +53,15 @@ __global__ void __launch_bounds__(256) multiply(float const* a, float const* b, 
     for (int j = 0; j < each; ++j) c[(row + y * each + i) * order + column + x * each + j] = total[i][j];
 }
 
+// Of the lowest priority, or of the one below the highest, whose queues are for the library's own copies: in
+// them a copy could stand behind a stream that waits for it.
 struct stream {
   cudaStream_t id = nullptr;
   explicit stream(bool urgent) {
     int lowest = 0, highest = 0;
     require(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "the priorities of streams");
-    require(cudaStreamCreateWithPriority(&id, cudaStreamNonBlocking, urgent ? highest : lowest), "a stream");
+    int const chosen = urgent && highest < lowest ? highest + 1 : lowest;
+    require(cudaStreamCreateWithPriority(&id, cudaStreamNonBlocking, chosen), "a stream");
   }
   stream(stream const&) = delete;
   ~stream() { (void)cudaStreamDestroy(id); }
