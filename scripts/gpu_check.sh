@@ -195,7 +195,11 @@ run_stage() {
   esac
 }
 
-commit() { git rev-parse --short HEAD 2>/dev/null || cat "$programs/commit" 2>/dev/null || echo unknown; }
+commit() { git rev-parse --short HEAD 2>/dev/null || echo unknown; }
+# Of what is tested: programs may be older than the tree.
+commit_of_programs() {
+  if [[ $stage =~ ^(build|all)$ ]] || ! cat "$programs/commit" 2>/dev/null; then commit; fi
+}
 
 # Somebody has to have the GPU open, or its driver starts it anew for each program, for seconds. And clocks say
 # what times are worth.
@@ -214,7 +218,7 @@ mkdir -p "$folder" "$(dirname "$kept")"
   else
     echo "no GPU; for $COLLX_GPU_ARCHITECTURE"
   fi
-  printf 'commit %s, %s\n' "$(commit)" "$(date -u +%F)"
+  printf 'commit %s, %s\n' "$(commit_of_programs)" "$(date -u +%F)"
 } | tee "$kept.txt"
 ! has_gpu || keep_open
 case $stage in

@@ -101,7 +101,8 @@ expect 1 benchmarks '^ring +1  FAILED: '
 play $programs/all_reduce_on_gpu 'echo RESULT ring 1.03 "<=" 1.03'
 play bin/compute-sanitizer 'echo "$*"'
 play $programs/test_cuda_one 'true'
-expect 0 run '^collectives_as_threads .* passed$' '^ring +1.03  passed' '^collectives_synccheck .* passed$'
+echo beef >"$folder/$programs/commit"
+expect 0 run '^commit beef, ' '^collectives_as_threads .* passed$' '^ring +1.03  passed' '^collectives_synccheck .* passed$'
 play $programs/all_reduce_on_gpu 'echo nothing'
 expect 1 benchmarks '^all_reduce_on_gpu .*FAILED: it measured nothing that has a limit$'
 
