@@ -4,38 +4,42 @@
 # GPU: builds for that GPU, runs the GPU tests, compute-sanitizer and the benchmarks, and ends with a table. Needs nvcc
 # 13 and CMake; uses what is in this repository and installs nothing, so that it runs where there is no network.
 # Without a GPU it says so and succeeds.
-#   scripts/gpu_check.sh [STAGE [FOLDER]]   STAGE: build, tests, sanitizers, benchmarks or all (all);
-#                                           FOLDER: of the build and the logs (build/gpu)
-#   COLLX_GPU_STAGE_S   seconds that a stage may take (540); what does not fit is told, and fails
-#   OUT                 if set: a folder that gets gpu_check_STAGE.txt (the table) and gpu_check_STAGE.log (all output)
+#   scripts/gpu_check.sh [STAGE [FOLDER]]   STAGE: build, tests, sanitizers, benchmarks or all (all); run: the three
+#                                           after build, which together take no longer than one stage may;
+#                                           FOLDER: of the build and the logs (build/gpu). What is built goes into
+#                                           FOLDER/programs, which is all that the other stages need
+#   COLLX_GPU_ARCHITECTURE  90, say: what to build for, where there is no such GPU
+#   COLLX_GPU_STAGE_S       seconds that a stage may take (540); what does not fit is told, and fails
+#   OUT                     if set: a folder that gets gpu_check_STAGE.txt (the table), gpu_check_STAGE.log (all
+#                           output) and gpu_check_STAGE.clocks, each as it comes: also if this is ended from outside
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/help.sh"
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
 stage=${1:-all}
-if [[ ! $stage =~ ^(build|tests|sanitizers|benchmarks|all)$ ]]; then
-  echo "error: unknown stage '$stage'; there are build, tests, sanitizers, benchmarks and all" >&2
+if [[ ! $stage =~ ^(build|tests|sanitizers|benchmarks|run|all)$ ]]; then
+  echo "error: unknown stage '$stage'; there are build, tests, sanitizers, benchmarks, run and all" >&2
   exit 2
 fi
 
-if ! command -v nvidia-smi >/dev/null || ! nvidia-smi --list-gpus >/dev/null 2>&1; then
+has_gpu() { command -v nvidia-smi >/dev/null && nvidia-smi --list-gpus >/dev/null 2>&1; }
+if ! has_gpu && [ "$stage ${COLLX_GPU_ARCHITECTURE:+given}" != 'build given' ]; then
   echo "SKIPPED: no GPU"
   exit 0
 fi
 
 folder=${2:-build/gpu}
-programs=$folder/tests/cuda
-command -v nvcc >/dev/null || PATH=$PATH:/usr/local/cuda/bin
+programs=$folder/programs
+PATH=$PATH:/usr/local/cuda/bin
 # Ranks that wait in vain are to be heard of, well within the limits below, and CUDA may take seconds to start up in
 # several processes at once. A kernel must not be loaded, nor a stream share a queue, while another rank's kernel waits
 # (docs/gpu_collectives.md).
 export COLLX_TIMEOUT_US=${COLLX_TIMEOUT_US:-30000000} CUDA_MODULE_LOADING=EAGER CUDA_DEVICE_MAX_CONNECTIONS=32
-table=()
-logs=()
+kept=${OUT:-$folder}/gpu_check_$stage
 failed=0
 ends=0
-say() { printf '\n== %s\n' "$*"; }
-note() { table+=("$(printf '%-34s %5d s  %s' "$1" "$2" "$3")"); }
+say() { printf '\n== %s\n' "$*" | tee -a "$kept.log"; }
+note() { printf '%-34s %5d s  %s\n' "$1" "$2" "$3" >>"$kept.txt"; }
 
 # check NAME LIMIT COMMAND...   for at most LIMIT seconds, or what is left of the stage's; keeps the output in
 # FOLDER/NAME.log
@@ -51,9 +55,8 @@ check() {
   fi
   say "$name"
   # Tests then end themselves a little earlier, and say where each rank stands.
-  COLLX_TEST_TIMEOUT_S=$limit timeout --kill-after=10 "$limit" "$@" 2>&1 | tee "$log"
+  COLLX_TEST_TIMEOUT_S=$limit timeout --kill-after=10 "$limit" "$@" 2>&1 | tee "$log" | tee -a "$kept.log"
   code=${PIPESTATUS[0]}
-  logs+=("$log")
   if grep -q 'Device not supported' "$log"; then
     outcome='SKIPPED: compute-sanitizer does not support this device here'
   elif [ "$code" = 124 ] || [ "$code" = 137 ]; then
@@ -85,14 +88,30 @@ targets() {
 }
 
 run_build() {
-  local capability generator='Unix Makefiles'
-  capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1 | tr -d .)
+  local capability=${COLLX_GPU_ARCHITECTURE:-} generator='Unix Makefiles' wanted made
+  [ -n "$capability" ] ||
+    capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1 | tr -d .)
   ! command -v ninja >/dev/null || generator=Ninja
   mapfile -t wanted < <(targets)
   check configure 120 cmake --preset cuda -G "$generator" -B "$folder" -DCMAKE_CUDA_ARCHITECTURES="$capability" \
     -DCMAKE_BUILD_TYPE=Release -DCOLLX_WARNINGS_AS_ERRORS=OFF &&
     check build 540 cmake --build "$folder" -j "$(nproc)" --target "${wanted[@]}" &&
     check kernel_resources 60 scripts/kernel_resources.sh "$folder"
+  [ $failed = 0 ] || return
+  made=$(commit)
+  rm -rf "$programs"
+  mkdir -p "$programs"
+  cp "${wanted[@]/#/$folder/tests/cuda/}" "$programs/" || failed=1
+  echo "$made" >"$programs/commit"
+}
+
+# Which part it is, where ranks that are threads wait in vain.
+narrow_down() {
+  local setting
+  for setting in COLLX_CUDA_PACKET_BYTES=0 COLLX_CUDA_LANES=1; do
+    COLLX_TIMEOUT_US=5000000 check "threads_with_$setting" 45 env "$setting" \
+      "$programs/test_cuda_collectives" threads 2 small
+  done
 }
 
 run_tests() {
@@ -101,7 +120,7 @@ run_tests() {
   for program in "$programs"/test_cuda_*; do
     [[ $program != */test_cuda_@(collectives|window_handles) ]] && check_program "$program"
   done
-  check collectives_as_threads 150 "$programs/test_cuda_collectives" threads
+  check collectives_as_threads 120 "$programs/test_cuda_collectives" threads || narrow_down
   check collectives_as_processes 150 "$programs/test_cuda_collectives" processes 4
   check_program "$programs/test_cuda_window_handles"
   # The data by name: programs may have been built elsewhere.
@@ -124,7 +143,9 @@ run_sanitizers() {
   for tool in memcheck racecheck synccheck; do
     options=(--tool "$tool" --target-processes all --require-cuda-init no --error-exitcode 1)
     [ "$tool" != memcheck ] || options+=(--report-api-errors no)
-    COLLX_TIMEOUT_US=100000000 check "collectives_$tool" 170 compute-sanitizer "${options[@]}" \
+    # Kernels that wait for nobody, whatever the tool thinks of several processes.
+    check "combine_$tool" 45 compute-sanitizer "${options[@]}" "$programs/test_cuda_combine_structs" small
+    COLLX_TIMEOUT_US=100000000 check "collectives_$tool" 135 compute-sanitizer "${options[@]}" \
       "$programs/test_cuda_collectives" processes 2 tools
   done
 }
@@ -144,7 +165,7 @@ judge() {
     else
       failed=1
     fi
-    table+=("$(printf '%-34s %9s  %s' "$name" "$value" "$outcome")")
+    printf '%-34s %9s  %s\n' "$name" "$value" "$outcome" >>"$kept.txt"
   done < <(grep '^RESULT ' "$log")
   [ $found = 0 ] || return
   note "$1" 0 'FAILED: it measured nothing that has a limit'
@@ -155,7 +176,7 @@ run_benchmarks() {
   local program
   [ -n "$(benchmarks)" ] || failed=1
   while read -r program; do
-    check "$program" 180 "$programs/$program" </dev/null && ! grep -q '^SKIPPED:' "$folder/$program.log" && judge "$program"
+    check "$program" 120 "$programs/$program" </dev/null && ! grep -q '^SKIPPED:' "$folder/$program.log" && judge "$program"
   done < <(benchmarks)
 }
 
@@ -166,34 +187,48 @@ run_stage() {
     tests) run_tests ;;
     sanitizers) run_sanitizers ;;
     benchmarks) run_benchmarks ;;
+    run)  # what is slow and tells least comes last
+      run_tests
+      run_benchmarks
+      run_sanitizers
+      ;;
   esac
 }
 
-mkdir -p "$folder"
+commit() { git rev-parse --short HEAD 2>/dev/null || echo unknown; }
+# Of what is tested: programs may be older than the tree.
+commit_of_programs() {
+  if [[ $stage =~ ^(build|all)$ ]] || ! cat "$programs/commit" 2>/dev/null; then commit; fi
+}
+
+# Somebody has to have the GPU open, or its driver starts it anew for each program, for seconds. And clocks say
+# what times are worth.
+keep_open() {
+  nvidia-smi --query-gpu=timestamp,clocks.sm,clocks.mem,temperature.gpu,power.draw,utilization.gpu \
+    --format=csv,noheader --loop=5 >"$kept.clocks" 2>&1 &
+  # shellcheck disable=SC2064  # that process
+  trap "kill $! 2>/dev/null" EXIT
+}
+
+mkdir -p "$folder" "$(dirname "$kept")"
+: >"$kept.log"
 {
-  nvidia-smi --query-gpu=name,driver_version,compute_cap,memory.total --format=csv,noheader
-  printf 'commit %s, %s\n' "$(git rev-parse --short HEAD 2>/dev/null || echo unknown)" "$(date -u +%F)"
-} | tee "$folder/device.log"
+  if has_gpu; then
+    nvidia-smi --query-gpu=name,driver_version,compute_cap,memory.total --format=csv,noheader
+  else
+    echo "no GPU; for $COLLX_GPU_ARCHITECTURE"
+  fi
+  printf 'commit %s, %s\n' "$(commit_of_programs)" "$(date -u +%F)"
+} | tee "$kept.txt"
+! has_gpu || keep_open
 case $stage in
-  build | tests | sanitizers | benchmarks) run_stage "$stage" ;;
   all)
     run_stage build
     [ $failed != 0 ] || for part in tests sanitizers benchmarks; do run_stage $part; done
     ;;
+  *) run_stage "$stage" ;;
 esac
 
-tell() {
-  cat "$folder/device.log"
-  printf '%s\n' "${table[@]}"
-}
 say
-tell
-if [ -n "${OUT:-}" ]; then
-  mkdir -p "$OUT"
-  tell >"$OUT/gpu_check_$stage.txt"
-  for log in "${logs[@]}"; do
-    say "$(basename "$log" .log)"
-    cat "$log"
-  done >"$OUT/gpu_check_$stage.log"
-fi
+cat "$kept.txt"
 exit $failed

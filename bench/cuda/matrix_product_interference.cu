@@ -22,6 +22,8 @@ using namespace collx;
 constexpr rank_t ranks = 2;
 int order = 4096;  // of the matrices
 int repetitions = 11;
+// A GPU that was idle takes some 100 ms to reach its clocks.
+int warm_ups = 50;
 constexpr int calls_max = 30;  // that may wait for the host at a time
 
 void require(cudaError_t error, char const* what) {
@@ -53,12 +55,15 @@ __global__ void __launch_bounds__(256) multiply(float const* a, float const* b, 
     for (int j = 0; j < each; ++j) c[(row + y * each + i) * order + column + x * each + j] = total[i][j];
 }
 
+// Of the lowest priority, or of the one below the highest, whose queues are for the library's own copies: in
+// them a copy could stand behind a stream that waits for it.
 struct stream {
   cudaStream_t id = nullptr;
   explicit stream(bool urgent) {
     int lowest = 0, highest = 0;
     require(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "the priorities of streams");
-    require(cudaStreamCreateWithPriority(&id, cudaStreamNonBlocking, urgent ? highest : lowest), "a stream");
+    int const chosen = urgent && highest < lowest ? highest + 1 : lowest;
+    require(cudaStreamCreateWithPriority(&id, cudaStreamNonBlocking, chosen), "a stream");
   }
   stream(stream const&) = delete;
   ~stream() { (void)cudaStreamDestroy(id); }
@@ -129,7 +134,7 @@ double interfere(char const* driver, Gpu& gpu, rank_state const& mine, shared& b
   float alone = 0, of_call = 0;
   if (multiplies) {
     std::vector<float> times;
-    for (int i = -2; i < repetitions; ++i) {
+    for (int i = -warm_ups; i < repetitions; ++i) {
       float const ms = mine.timed(mine.products.id, [&] { mine.product(); });
       if (i >= 0) times.push_back(ms);
     }
@@ -169,7 +174,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   bool const is_small = verdict::is_small(argc, argv);
-  if (is_small) order = tile, repetitions = 2;
+  if (is_small) order = tile, repetitions = warm_ups = 2;
   std::size_t const bytes = is_small   ? 1 << 14
                             : argc > 1 ? std::strtoull(argv[1], nullptr, 10)
                                        : std::size_t{16} << 20;

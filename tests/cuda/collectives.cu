@@ -215,11 +215,8 @@ void try_wide_packets(communicator<Transport>& host, stream const& s) {
 
 // Calls in turn in two streams run in the order in which they were made.
 template <class Transport>
-void try_two_streams(communicator<Transport>& host, gpu_communicator& gpu, stream const& s) {
-  if (gpu.size() > 4) return;  // streams are to have queues of their own, of which there are 32
-  barrier(host);               // nobody's kernels wait while streams are made
-  stream const other;
-  barrier(host);
+void try_two_streams(communicator<Transport>& host, gpu_communicator& gpu, stream const& s,
+                     stream const& other) {
   buffer<float> data(std::vector<float>(5000, 1.0f));
   float expected = 1;
   for (int i = 0; i < 6; ++i) {
@@ -234,13 +231,11 @@ void try_two_streams(communicator<Transport>& host, gpu_communicator& gpu, strea
 
 // What the user puts into another stream comes before a collective, and behind it, by events.
 template <class Transport>
-void try_events(communicator<Transport>& host, gpu_communicator& gpu, stream const& s) {
-  if (gpu.size() > 4) return;  // as above
+void try_events(communicator<Transport>& host, gpu_communicator& gpu, stream const& s, stream const& other) {
   std::size_t const count = 5000, bytes = count * sizeof(float);
   buffer<float> source(std::vector<float>(count, 1.0f)), data(std::vector<float>(count, -1.0f));
   buffer<float> copy(std::vector<float>(count, -1.0f));
-  barrier(host);
-  stream const other;
+  barrier(host);  // nobody's kernels wait while events are made
   gpu_test::event const filled, summed;
   barrier(host);
   require(cudaMemcpyAsync(data.data(), source.data(), bytes, cudaMemcpyDeviceToDevice, other.id), "a copy");
@@ -263,9 +258,8 @@ void try_heap(gpu_communicator& gpu, stream const& s) {
   buffer<float>::fill(mine.data(), content);
   all_reduce<algo::ring>(gpu, mine, sum, on(s.id));
   gpu.synchronize(on(s.id));
-  std::vector<float> got(count);
-  require(cudaMemcpy(got.data(), mine.data(), count * sizeof(float), cudaMemcpyDeviceToHost), "cudaMemcpy");
-  check(got == sum_of(gpu.size(), count), "all_reduce of symmetric memory");
+  check(buffer<float>::read(mine.data(), count) == sum_of(gpu.size(), count),
+        "all_reduce of symmetric memory");
 }
 
 // Driven by a thread of the host: no kernel.
@@ -303,7 +297,8 @@ void one_rank(communicator<Transport>& host) {
   require(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
   require(cudaSetDevice(host.rank() % devices), "cudaSetDevice");
   gpu_test::arena memory(std::size_t{64} << 20);
-  stream const s;
+  stream const s, other;
+  barrier(host);  // streams of all ranks are made one behind the other: no two of them share a queue, of 32
   gpu_settings chosen = gpu_settings::from_environment();
   chosen.heap_bytes = 1 << 20;
   try_wide_packets(host, s);
@@ -329,8 +324,8 @@ void one_rank(communicator<Transport>& host) {
   try_graph(host, gpu, s);
   try_requests(gpu, s);
   barrier(host);
-  try_two_streams(host, gpu, s);
-  try_events(host, gpu, s);
+  try_two_streams(host, gpu, s, other);
+  try_events(host, gpu, s, other);
   barrier(host);
   gpu_test::try_refused_together(host, gpu, s);
   gpu_test::try_misuse(host, gpu, s);

@@ -44,8 +44,18 @@ inline void prepare_environment() {
   (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 }
 
+// A stream that waits for no other.
+struct stream {
+  cudaStream_t id = nullptr;
+  stream() { require(cudaStreamCreateWithFlags(&id, cudaStreamNonBlocking), "cudaStreamCreate"); }
+  stream(stream const&) = delete;
+  ~stream() { (void)cudaStreamDestroy(id); }
+};
+
 // Memory of the GPU for one rank, taken at once: to allocate or to free may wait for the device, and so for a
-// kernel of another rank that waits for this one. Parts are given back in the reverse order.
+// kernel of another rank that waits for this one. Parts are given back in the reverse order. And a stream for
+// what is copied there and back: the default stream is that of all ranks of a process, and may share a queue
+// with any one in which a kernel waits.
 class arena {
  public:
   explicit arena(std::size_t bytes) : bytes_(bytes) {
@@ -53,7 +63,10 @@ class arena {
     mine() = this;
   }
   arena(arena const&) = delete;
-  ~arena() { (void)cudaFree(data_); }
+  ~arena() {
+    mine() = nullptr;
+    (void)cudaFree(data_);
+  }
 
   // Of this thread.
   [[nodiscard]] static arena*& mine() {
@@ -67,11 +80,21 @@ class arena {
     return data_ + begin;
   }
   void give_back(std::byte* from) { used_ = static_cast<std::size_t>(from - data_); }
+  [[nodiscard]] cudaStream_t copies() const { return copies_.id; }
 
  private:
   std::byte* data_ = nullptr;
   std::size_t bytes_, used_ = 0;
+  stream copies_;
 };
+
+// Between memory of the host and of the GPU, by a thread that has an arena: the bytes are there when this
+// returns.
+inline void copy(void* to, void const* from, std::size_t bytes, cudaMemcpyKind way) {
+  cudaStream_t const aside = arena::mine()->copies();
+  require(cudaMemcpyAsync(to, from, bytes, way, aside), "cudaMemcpyAsync");
+  require(cudaStreamSynchronize(aside), "cudaMemcpyAsync");
+}
 
 // Some elements of it.
 template <class T>
@@ -85,28 +108,19 @@ class buffer {
 
   [[nodiscard]] T* data() const { return data_; }
   [[nodiscard]] std::size_t size() const { return size_; }
-  [[nodiscard]] std::vector<T> content() const {
-    std::vector<T> copy(size_);
-    require(cudaMemcpy(copy.data(), data_, size_ * sizeof(T), cudaMemcpyDeviceToHost), "cudaMemcpy");
-    return copy;
-  }
-  // The bytes are there when this returns, which cudaMemcpy alone does not promise.
+  [[nodiscard]] std::vector<T> content() const { return read(data_, size_); }
   static void fill(T* to, std::vector<T> const& content) {
-    require(cudaMemcpy(to, content.data(), content.size() * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
-    require(cudaStreamSynchronize(nullptr), "cudaMemcpy");
+    copy(to, content.data(), content.size() * sizeof(T), cudaMemcpyHostToDevice);
+  }
+  [[nodiscard]] static std::vector<T> read(T const* from, std::size_t count) {
+    std::vector<T> got(count);
+    copy(got.data(), from, count * sizeof(T), cudaMemcpyDeviceToHost);
+    return got;
   }
 
  private:
   T* data_;
   std::size_t size_;
-};
-
-// A stream that waits for no other.
-struct stream {
-  cudaStream_t id = nullptr;
-  stream() { require(cudaStreamCreateWithFlags(&id, cudaStreamNonBlocking), "cudaStreamCreate"); }
-  stream(stream const&) = delete;
-  ~stream() { (void)cudaStreamDestroy(id); }
 };
 
 struct event {

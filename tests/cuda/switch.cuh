@@ -31,9 +31,7 @@ class switched {
   }
   // After so many calls: all ranks have the same from the first one on.
   void check_sums(int calls, char const* what) const {
-    std::vector<T> got(data.size());
-    require(cudaMemcpy(got.data(), data.data(), got.size() * sizeof(T), cudaMemcpyDeviceToHost),
-            "cudaMemcpy");
+    std::vector<T> const got = buffer<T>::read(data.data(), data.size());
     auto const ranks = static_cast<float>(ranks_);
     for (std::size_t i = 0; i < got.size(); ++i) {
       float expected = ranks * static_cast<float>(i % 16) + ranks * (ranks - 1) / 2;

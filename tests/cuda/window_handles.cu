@@ -29,11 +29,11 @@ void take_steps(cuda_virtual_memory const& driver) {
   check(static_cast<bool>(met), std::string("mapping it: ") + (met ? "" : met.failed));
   made.close_descriptor();
   check(made.here().data() != there.data(), "two mappings");
-  std::vector<int> content(made.here().bytes() / sizeof(int)), got(content.size());
+  std::vector<int> content(made.here().bytes() / sizeof(int));
   for (std::size_t i = 0; i < content.size(); ++i) content[i] = static_cast<int>(3 * i);
   buffer<int>::fill(reinterpret_cast<int*>(made.here().data()), content);
   made = {};  // the other mapping holds the memory
-  require(cudaMemcpy(got.data(), there.data(), there.bytes(), cudaMemcpyDeviceToHost), "cudaMemcpy");
+  std::vector<int> const got = buffer<int>::read(reinterpret_cast<int*>(there.data()), content.size());
   check(got == content, "what one mapping has written, another one reads");
 }
 
@@ -41,7 +41,7 @@ void take_steps(cuda_virtual_memory const& driver) {
 // whole device, so other programs show, too.
 void try_steps() {
   cuda_virtual_memory const driver;
-  require(cudaFree(nullptr), "cudaFree");
+  gpu_test::arena const for_copies(1);
   std::size_t left[3] = {}, all = 0;
   for (std::size_t& each : left) {
     take_steps(driver);
@@ -60,7 +60,7 @@ void try_group(gpu_communicator& gpu, stream const& s) {
     return static_cast<float>((i + static_cast<std::size_t>(r)) % 7);
   };
   for (std::size_t const count : {std::size_t{5}, longest}) {
-    std::vector<float> mine(count), expected(count), got(count);
+    std::vector<float> mine(count), expected(count);
     for (std::size_t i = 0; i < count; ++i) {
       mine[i] = value(gpu.rank(), i);
       for (rank_t r = 0; r < gpu.size(); ++r) expected[i] += value(r, i);
@@ -72,9 +72,7 @@ void try_group(gpu_communicator& gpu, stream const& s) {
     all_reduce<algo::ring>(gpu, in_place, sum, on(s.id));
     gpu.synchronize(on(s.id));
     check(staged.content() == expected, "all_reduce over windows");
-    require(cudaMemcpy(got.data(), in_place.data(), count * sizeof(float), cudaMemcpyDeviceToHost),
-            "cudaMemcpy");
-    check(got == expected, "all_reduce of memory in windows");
+    check(buffer<float>::read(in_place.data(), count) == expected, "all_reduce of memory in windows");
   }
 }
 

@@ -8,7 +8,7 @@ script=$1/scripts/gpu_check.sh
 folder=$2
 wrong=0
 rm -rf "$folder"
-mkdir -p "$folder/bin" "$folder/build/tests/cuda"
+mkdir -p "$folder/bin" "$folder/build/programs"
 
 # play NAME COMMANDS   a program that does this
 play() {
@@ -41,7 +41,7 @@ expect 0 tests '^SKIPPED: no GPU$'
 
 play bin/nvidia-smi 'echo "a GPU, 1, 9.0, 2 MiB"'
 play bin/compute-sanitizer 'echo "$*"'
-programs=build/tests/cuda
+programs=build/programs
 play $programs/test_cuda_one 'echo one'
 play $programs/test_cuda_window_handles 'echo windows'
 # shellcheck disable=SC2016  # for the program that is played
@@ -49,10 +49,29 @@ play $programs/test_cuda_collectives 'echo "$COLLX_TEST_TIMEOUT_S s, $COLLX_TIME
 # shellcheck disable=SC2016
 play $programs/train_digits_gpu 'echo 95 %; test -s "$2"'
 ranks_pass='^collectives_as_threads +[0-9]+ s  passed$'
-expect 0 tests '^test_cuda_one +[0-9]+ s  passed$' '^test_cuda_window_handles +[0-9]+ s  passed$' "$ranks_pass" '^150 s, 30000000 us$' '^train_digits_gpu_2 .* passed$' \
+expect 0 tests '^test_cuda_one +[0-9]+ s  passed$' '^test_cuda_window_handles +[0-9]+ s  passed$' "$ranks_pass" '^120 s, 30000000 us$' '^train_digits_gpu_2 .* passed$' \
   '^collectives_as_8_processes +[0-9]+ s  passed$'
+play $programs/test_cuda_combine_structs 'echo "structs $*"'
 expect 0 sanitizers '^collectives_memcheck +[0-9]+ s  passed$' '^collectives_racecheck ' '^collectives_synccheck ' \
-  "--tool memcheck .*$programs/test_cuda_collectives processes 2 tools"
+  "--tool memcheck .*$programs/test_cuda_collectives processes 2 tools" \
+  "--tool racecheck .*$programs/test_cuda_combine_structs small" '^combine_synccheck +[0-9]+ s  passed$'
+
+# Where ranks that are threads fail it is asked which part it is.
+# shellcheck disable=SC2016
+play $programs/test_cuda_collectives 'echo "$* ${COLLX_CUDA_LANES-16} ${COLLX_CUDA_PACKET_BYTES-4096}"; [ "$1" != threads ]'
+expect 1 tests '^collectives_as_threads .*FAILED: status 1$' '^threads 2 small 1 4096$' '^threads 2 small 16 0$' \
+  '^threads_with_COLLX_CUDA_LANES=1 .*FAILED' '^collectives_as_processes .* passed$'
+
+# What has come is kept, also if somebody ends the script.
+# shellcheck disable=SC2016
+play $programs/test_cuda_collectives 'echo the end; kill -KILL "$(cut -d " " -f 4 "/proc/$PPID/stat")"'
+(COLLX_GPU_STAGE_S=100000 OUT="$folder/kept" PATH="$folder/bin:$PATH" "$script" tests "$folder/build") >"$folder/said" 2>&1
+if [ $? != 137 ] || ! grep -q '^test_cuda_one .* passed$' "$folder/kept/gpu_check_tests.txt" ||
+  ! grep -q '^the end$' "$folder/kept/gpu_check_tests.log"; then
+  echo 'of a stage that was ended from outside nothing is kept'
+  wrong=1
+fi
+play $programs/test_cuda_collectives 'true'
 
 # A program that finds no GPU, where there is one, has shown nothing, be it the whole program or a part.
 play $programs/test_cuda_one 'echo "on the device: SKIPPED: no GPU"'
@@ -79,6 +98,29 @@ play $programs/all_reduce_on_gpu 'echo RESULT ring nan "<=" 1.03'
 expect 1 benchmarks '^ring +nan  FAILED: '
 play $programs/all_reduce_on_gpu 'echo RESULT ring 1 "=" 1'
 expect 1 benchmarks '^ring +1  FAILED: '
+play $programs/all_reduce_on_gpu 'echo RESULT ring 1.03 "<=" 1.03'
+play bin/compute-sanitizer 'echo "$*"'
+play $programs/test_cuda_one 'true'
+echo beef >"$folder/$programs/commit"
+expect 0 run '^commit beef, ' '^collectives_as_threads .* passed$' '^ring +1.03  passed' '^collectives_synccheck .* passed$'
 play $programs/all_reduce_on_gpu 'echo nothing'
 expect 1 benchmarks '^all_reduce_on_gpu .*FAILED: it measured nothing that has a limit$'
+
+# To build for a GPU there need be none here.
+play bin/nvidia-smi 'exit 9'
+cat >"$folder/resources" <<'END'
+ptxas info    : Compiling entry function '_ZN5collx5abi_16device11copy_kernelIfEEvNS1_14copy_argumentsIT_EE' for 'sm_90'
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 32 registers, used 0 barriers
+END
+# shellcheck disable=SC2016
+play bin/cmake 'echo "cmake $*"
+[ "$1" != --build ] || { mkdir -p "$2/tests/cuda" && cp "'"$folder/resources"'" "$2/a.resources" &&
+  while [ "$1" != --target ]; do shift; done && cd "'"$folder/build/tests/cuda"'" && touch "${@:2}"; }'
+COLLX_GPU_ARCHITECTURE='' expect 0 build '^SKIPPED: no GPU$'
+COLLX_GPU_ARCHITECTURE=87 expect 0 build '-DCMAKE_CUDA_ARCHITECTURES=87 ' '^kernel_resources .* passed$'
+if [ ! -e "$folder/build/programs/test_cuda_combine_integers" ] || [ ! -s "$folder/build/programs/commit" ]; then
+  echo 'programs that were built are not where the other stages look for them'
+  wrong=1
+fi
 exit $wrong
