@@ -33,8 +33,9 @@ struct whereabouts {
 
   // Where to look for rank 0 now. An empty list: not known yet, and `why` says why. `token`: what a file says
   // besides; it tells this job's file from one that was left behind. Throws error: bad_argument if only a
-  // secret would let this rank go there; timeout if nobody has said by the deadline what the name stands for,
-  // and there is no other reason in `why`, from an earlier look, that this rank has not got there.
+  // secret would let this rank go there, or, if a file says so, which may be an old one, timeout at the
+  // deadline; timeout if nobody has said by the deadline what the name stands for, and there is no other
+  // reason in `why`, from an earlier look, that this rank has not got there.
   [[nodiscard]] COLLX_COLD net::address_list look(std::uint64_t& token, char const*& why) const {
     net::host_and_port at = place.at;
     token = 0;
@@ -53,7 +54,10 @@ struct whereabouts {
     net::address_list usable;
     for (std::size_t i = 0; i < known.all.count; ++i)
       if (has_secret || known.all.at[i].is_loopback()) usable.add(known.all.at[i]);
-    if (usable.count == 0 && known.all.count != 0) throw_secret(at.host);
+    if (usable.count != 0 || known.all.count == 0) return usable;
+    if (place.file == nullptr) throw_secret(at.host);
+    if (now_us() >= deadline_us) throw_old_file(at);
+    why = "its file names an address of the network, where no rank goes without a secret";
     return usable;
   }
 
@@ -184,6 +188,15 @@ struct whereabouts {
         "you can read, with the same 16 or more random bytes for all ranks (head -c 32 /dev/urandom | "
         "base64), or COLLX_SECRET to its content; on one host, set MASTER_ADDR=127.0.0.1 instead",
         where);
+  }
+
+  // Nothing tells a file that was left behind from that of a rank 0 which has the secret.
+  [[noreturn]] COLLX_COLD void throw_old_file(net::host_and_port const& at) const {
+    throw_error(status::timeout,
+                "meeting by %.150s, rank %d of %d: that file names %.100s:%u, where no rank goes without a "
+                "secret; give this rank the same COLLX_SECRET_FILE or COLLX_SECRET as rank 0, or, if rank 0 "
+                "has none either, start it: the file is an old one",
+                place.file, me.rank, me.size, at.host, at.port);
   }
 
   [[noreturn]] COLLX_COLD static void throw_link(net::address const& found) {
