@@ -319,18 +319,13 @@ class meeting {
   template <class... Arguments>
   [[noreturn]] COLLX_COLD void throw_meeting(status code, char const* format, Arguments... arguments) const {
     char text[600];
-    int const used =
-        place_.file != nullptr
-            ? std::snprintf(text, sizeof text, "meeting by %.150s, rank %d of %d: ", place_.file, me_.rank,
-                            me_.size)
-        : place_.board != nullptr
-            ? std::snprintf(text, sizeof text, "meeting by %s, rank %d of %d: ", place_.told_by, me_.rank,
-                            me_.size)
-            : std::snprintf(text, sizeof text, "meeting at %.150s:%u, rank %d of %d: ", place_.at.host,
-                            place_.at.port, me_.rank, me_.size);
-    std::size_t const rest = sizeof text - static_cast<std::size_t>(used);
-    if constexpr (sizeof...(Arguments) == 0) std::snprintf(text + used, rest, "%s", format);
-    else std::snprintf(text + used, rest, format, arguments...);
+    text_writer out{text, sizeof text};
+    if (place_.file != nullptr) out.add("meeting by %.150s", place_.file);
+    else if (place_.board != nullptr) out.add("meeting by %s", place_.told_by);
+    else out.add("meeting at %.150s:%u", place_.at.host, place_.at.port);
+    out.add(", rank %d of %d: ", me_.rank, me_.size);
+    if constexpr (sizeof...(Arguments) == 0) out.add("%s", format);
+    else out.add(format, arguments...);
     throw error(code, text);
   }
 

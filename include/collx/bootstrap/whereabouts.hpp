@@ -208,16 +208,16 @@ struct whereabouts {
 
   [[noreturn]] COLLX_COLD void throw_interfaces(array<net::interface_address> const& all) const {
     char text[500];
-    int used = std::snprintf(text, sizeof text,
-                             "COLLX_INTERFACE is \"%.100s\", and no interface of this host that is up and "
-                             "has an address (not a link-local IPv6 one) begins so; it has",
-                             interfaces);
+    text_writer out{text, sizeof text};
+    out.add(
+        "COLLX_INTERFACE is \"%.100s\", and no interface of this host that is up and has an address (not a "
+        "link-local IPv6 one) begins so; it has",
+        interfaces);
     // One entry for each address: an interface that has several is named once.
     for (std::size_t i = 0; i < all.size(); ++i) {
       bool is_named = false;
       for (std::size_t j = 0; j < i; ++j) is_named = is_named || std::strcmp(all[j].name, all[i].name) == 0;
-      if (!is_named && used < static_cast<int>(sizeof text) - 20)
-        used += std::snprintf(text + used, 20, " %s", all[i].name);
+      if (!is_named) out.add(" %s", all[i].name);
     }
     throw error(status::bad_argument, text);
   }
