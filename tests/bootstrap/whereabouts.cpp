@@ -57,6 +57,30 @@ TEST_CASE("a file is believed if all of it is there") {
     CHECK_MESSAGE(found_in(text) == "its file is not there yet", text);
 }
 
+TEST_CASE("a file is written anew, whoever has made one of that name before") {
+  folder const here;
+  std::string const path = here.at("meet"), own = here.at("own");
+  std::ofstream(own) << "something else";
+  REQUIRE(link(own.c_str(), (path + "." + std::to_string(getpid())).c_str()) == 0);
+  bootstrap::launch const me;
+  bootstrap::meeting_place place;
+  place.file = path.c_str();
+  net::socket_settings const sockets;
+  bootstrap::whereabouts const where{me, place, nullptr, sockets, false, now_us() + 60'000'000};
+  where.tell(net::address::loopback(80), 255);
+  // What others have open is not what ranks read.
+  std::ofstream(own, std::ios::app) << " altogether";
+  std::uint64_t token = 0;
+  char const* why = "";
+  REQUIRE(where.look(token, why).count == 1);
+  CHECK(token == 255);
+  std::ifstream file(own);
+  std::string said;
+  std::getline(file, said);
+  CHECK(said == "something else altogether");
+  unlink(own.c_str());
+}
+
 TEST_CASE("a file that names the network: without a secret a rank waits for another, until the deadline") {
   folder const here;
   std::string const path = here.at("meet");

@@ -138,19 +138,21 @@ struct whereabouts {
 
   COLLX_COLD void write_file(net::address const& at, std::uint64_t token) const {
     char draft[4096], text[160];
-    int const fits = std::snprintf(draft, sizeof draft, "%s.%d", place.file, getpid());
+    bool const fits = std::snprintf(draft, sizeof draft, "%s.%d", place.file, getpid()) < int{sizeof draft};
     int const length =
         std::snprintf(text, sizeof text, "collx 1 %s %016" PRIx64 "\n", net::address_text(at).text, token);
-    net::owned_fd const file(open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
-    bool const written = fits < static_cast<int>(sizeof draft) && file &&
-                         write(file.get(), text, static_cast<std::size_t>(length)) == length;
+    // A new one: in a folder where others may write, one of that name may be theirs, who could go on writing
+    // to it, or a link to any file of this user.
+    fits ? (void)unlink(draft) : (void)(errno = ENAMETOOLONG);
+    net::owned_fd const file(fits ? open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1);
+    bool const written = file && write(file.get(), text, static_cast<std::size_t>(length)) == length;
     if (written && rename(draft, place.file) == 0) return;
     char words[500];
     std::snprintf(words, sizeof words,
                   "COLLX_RENDEZVOUS: %.200s cannot be written: %s; name a file in a folder that all "
                   "ranks can reach",
                   place.file, std::strerror(errno));
-    unlink(draft);
+    if (fits) unlink(draft);
     throw error(status::system_failure, words);
   }
 
