@@ -88,11 +88,9 @@ class mesh {
     std::int64_t product = 1;
     for (rank_t const extent : extents) product = extent < 1 || product > world.size() ? 0 : product * extent;
     if (product > 0 && product == world.size()) return;
-    char list[14 * axis_count + 1] = {};  // a number has at most 11 characters
-    std::size_t used = 0;
-    for (rank_t const extent : extents)
-      used += static_cast<std::size_t>(
-          std::snprintf(list + used, sizeof list - used, "%s%d", used == 0 ? "" : " x ", extent));
+    char list[14 * axis_count + 1];  // a number has at most 11 characters
+    text_writer out{list, sizeof list};
+    for (rank_t const& extent : extents) out.add("%s%d", &extent == extents ? "" : " x ", extent);
     throw_error(
         status::bad_argument,
         "mesh on rank %d of %d: the extents, %s, must be positive, and their product the number of ranks",

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <sys/inotify.h>
 
 #include "bootstrap/folder.hpp"
 #include "bootstrap/meeting_process.hpp"
@@ -153,6 +154,26 @@ TEST_CASE("meet_over_network: whoever has the address of an old file now, it is 
     CHECK(now_us() < begun_us + long_us / 4);
     check_met(ranks, {1, 0}, 2);
   }
+}
+
+TEST_CASE("meet_over_network: nor is one that names the network, where no rank goes without a secret") {
+  folder const here;
+  std::string old = "192.0.2.77:9";  // an address for documentation
+  net::address const own = net::choose_interface(net::local_interfaces(), nullptr, true);
+  net::owned_fd const trap = own.version == 0 ? net::owned_fd() : net::listen_at(own.with_port(0), {});
+  if (trap) old = net::address_text(net::local_address(trap.get())).text;
+  std::ofstream(here.at("meet")) << "collx 1 " << old << " 0123456789abcdef\n";
+  net::owned_fd const reads(inotify_init1(IN_CLOEXEC));
+  REQUIRE(inotify_add_watch(reads.get(), here.at("meet").c_str(), IN_CLOSE_NOWRITE) >= 0);
+  std::vector<process> ranks;
+  for (rank_t const r : {1, 0}) {
+    plan its = ordinary(r, 2, "file:" + here.at("meet"));
+    its.secret = "";
+    ranks.emplace_back(its);
+    REQUIRE(net::ready_before(reads.get(), POLLIN, now_us() + long_us));  // rank 1 has read it
+  }
+  check_met(ranks, {1, 0}, 2);
+  if (trap) CHECK_FALSE(net::ready_before(trap.get(), POLLIN, now_us()));
 }
 
 TEST_CASE("meet_over_network: at the ports that a firewall lets pass") {

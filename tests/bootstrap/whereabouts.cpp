@@ -57,6 +57,60 @@ TEST_CASE("a file is believed if all of it is there") {
     CHECK_MESSAGE(found_in(text) == "its file is not there yet", text);
 }
 
+TEST_CASE("a file is written anew, whoever has made one of that name before") {
+  folder const here;
+  std::string const path = here.at("meet"), own = here.at("own");
+  std::ofstream(own) << "something else";
+  REQUIRE(link(own.c_str(), (path + "." + std::to_string(getpid())).c_str()) == 0);
+  bootstrap::launch const me;
+  bootstrap::meeting_place place;
+  place.file = path.c_str();
+  net::socket_settings const sockets;
+  bootstrap::whereabouts const where{me, place, nullptr, sockets, false, now_us() + 60'000'000};
+  where.tell(net::address::loopback(80), 255);
+  // What others have open is not what ranks read.
+  std::ofstream(own, std::ios::app) << " altogether";
+  std::uint64_t token = 0;
+  char const* why = "";
+  REQUIRE(where.look(token, why).count == 1);
+  CHECK(token == 255);
+  std::ifstream file(own);
+  std::string said;
+  std::getline(file, said);
+  CHECK(said == "something else altogether");
+  unlink(own.c_str());
+}
+
+TEST_CASE("a file that names the network: without a secret a rank waits for another, until the deadline") {
+  folder const here;
+  std::string const path = here.at("meet");
+  std::ofstream(path) << "collx 1 192.0.2.77:9 00000000000000ff\n";
+  bootstrap::launch me;
+  me.rank = 3;
+  me.size = 8;
+  bootstrap::meeting_place place;
+  place.file = path.c_str();
+  net::socket_settings const sockets;
+  bootstrap::whereabouts where{me, place, nullptr, sockets, false, now_us() + 60'000'000};
+  std::uint64_t token = 0;
+  char const* why = "";
+  CHECK(where.look(token, why).count == 0);
+  CHECK(std::string(why).find("without a secret") != std::string::npos);
+  where.deadline_us = now_us();
+  try {
+    (void)where.look(token, why);
+    FAIL("it goes there");
+  } catch (error const& late) {
+    CHECK(late.code() == status::timeout);
+    std::string const said = late.what();
+    CHECK_MESSAGE(said.find("rank 3 of 8: that file names 192.0.2.77:9, where no rank goes without a secret; "
+                            "give this rank the same COLLX_SECRET_FILE") != std::string::npos,
+                  said);
+  }
+  where.has_secret = true;
+  CHECK(where.look(token, why).count == 1);
+}
+
 TEST_CASE("a name that nobody knows yet: rank 0 listens all the same, if strangers are kept out") {
   auto const nobody_knows = [](char const*, std::uint16_t, int) {
     net::known_addresses known;

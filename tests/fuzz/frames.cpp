@@ -81,6 +81,7 @@ frame next_frame(input& in, std::uint32_t from, bool& holds_back) {
     bool const ends = f.offset + f.slice_bytes == f.message_bytes;
     if (ends != (said % 64 >= 60)) f.flags |= frame::ends_message;
   }
+  if (f.kind != frame_kind::data && !holds_back) f.flags = frame::is_checked;
   if ((shape & 0x40) != 0) {  // larger numbers: beyond the window of slices, and below 0
     f.sequence = (f.sequence | in.word() << 8) & transport::flows::sequence_mask;
     f.message += static_cast<std::uint32_t>(static_cast<std::int8_t>(in.byte()));

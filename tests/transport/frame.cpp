@@ -191,6 +191,11 @@ TEST_CASE("a slice that leaves its message, unknown flags, kinds and padding are
   CHECK(refused([](frame& b) { b.kind = static_cast<frame_kind>(0); }));
   CHECK(refused([](frame& b) { b.kind = static_cast<frame_kind>(8); }));
   CHECK(refused([](frame& b) { b.kind = frame_kind::credit; }));  // with a slice
+  CHECK(refused([](frame& b) {
+    b.kind = frame_kind::credit;
+    b.slice_bytes = 0;
+    b.flags = frame::ends_message;
+  }));
   head[frame_bytes - 1] = std::byte{1};
   CHECK_FALSE(decode(head, f));
 }

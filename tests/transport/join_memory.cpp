@@ -190,6 +190,29 @@ TEST_CASE("shm: the others do not wait for a rank that has no memory to join") {
   for (int const code : codes) CHECK(code == 0);
 }
 
+TEST_CASE("tcp: the others do not wait for a rank that has no memory to join") {
+  collx::transport::tcp_settings const chosen;
+  collx::bootstrap::detail::loopback_doors doors(2, chosen);
+  auto const codes = watched::on_processes(2, [&](collx::communicator<shm>& first) {
+    auto* const mine =
+        new collx::transport::tcp_world(first.rank(), 2, chosen, 2, doors.connector_of(first.rank()));
+    int outcome = 2;
+    if (first.rank() == 0) {
+      auto world = tcp::join(mine);
+      outcome = ends_with_rank_1(world);
+    } else {
+      try {
+        (void)tcp::join<unable<tcp>>(mine);
+      } catch (std::bad_alloc const&) {
+        outcome = 0;
+      }
+    }
+    collx::barrier(first);
+    return outcome;
+  });
+  for (int const code : codes) CHECK(code == 0);
+}
+
 TEST_CASE("composite: the others do not wait for a rank that has no memory to join") {
   using pretended::shm_and_tcp;
   collx::transport::tcp_settings const chosen;

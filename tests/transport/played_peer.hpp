@@ -23,7 +23,7 @@ struct played_peer {
     look();
   }
   ~played_peer() {
-    comm->abort();
+    if (comm) comm->abort();
     comm.reset();
     for (int const fd : theirs) close(fd);
   }
@@ -51,14 +51,17 @@ struct played_peer {
     return recv(theirs[connection], one, 1, MSG_DONTWAIT | MSG_PEEK) < 0;
   }
 
-  // A frame, and behind it a slice of zeros.
+  // A frame, and behind it a slice of zeros. One without a slice has a checksum if this rank demands them.
   void tell(int connection, frame const& what, std::size_t slice_bytes = 0) {
     write(connection, what, slice_bytes);
     look();
   }
   void write(int connection, frame what, std::size_t slice_bytes) {
     std::vector<std::byte> bytes(head_bytes + slice_bytes);
-    encode(mine(what), bytes.data());
+    what = mine(what);
+    if (settings.checks && what.kind != collx::transport::sockets::frame_kind::data)
+      add_checksum(what, nullptr);
+    encode(what, bytes.data());
     write(connection, bytes);
   }
   void write(int connection, std::vector<std::byte> const& bytes) {

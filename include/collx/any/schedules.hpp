@@ -3,7 +3,6 @@
 // transport.
 #pragma once
 
-#include <cstdio>
 #include <cstring>
 
 #include "collx/any/binding.hpp"
@@ -123,14 +122,9 @@ struct any_schedules<Endpoint, type_list<Contracts...>, type_list<Algorithms...>
 [[noreturn]] COLLX_COLD inline void throw_no_algorithm(char const* collective, char const* wanted,
                                                        std::span<char const* const> names) {
   char text[560];
-  std::size_t used = 0;
-  auto const append = [&](char const* format, char const* what) {
-    if (used >= sizeof text) return;
-    used += static_cast<std::size_t>(std::snprintf(text + used, sizeof text - used, format, what));
-  };
-  append("%s: there is no algorithm ", collective);
-  append("\"%s\"; those that there are:", wanted);
-  for (char const* each : names) append(" %s", each);
+  text_writer out{text, sizeof text};
+  out.add("%s: there is no algorithm \"%s\"; those that there are:", collective, wanted);
+  for (char const* each : names) out.add(" %s", each);
   throw error(status::bad_argument, text);
 }
 

@@ -166,10 +166,15 @@ class meeting {
   // Goes on until rank 0 has let this rank in: its name, file and process may all come later than this one.
   [[nodiscard]] net::line reach_store() {
     char const* why = "";
-    std::uint64_t pause_us = 500;
+    std::uint64_t pause_us = 500, token = 0;
     for (;;) {
-      std::uint64_t token = 0;
+      bool const is_late = now_us() >= deadline_us_;
       net::address_list const found = where_.look(token, why);
+      if (is_late)
+        throw_meeting(status::timeout,
+                      "rank 0 is not to be found%s%s; start it with the same settings, or raise "
+                      "COLLX_TIMEOUT_US",
+                      why[0] == '\0' ? "" : ": ", why);
       if (found.count != 0) {
         net::caller call(found, to(0, net::purpose::store), keys_for(token), chosen_.sockets, deadline_us_);
         if (net::line reached = dial(call, token)) return reached;
@@ -178,11 +183,6 @@ class meeting {
         wait_for(readable(-1), readable(-1), now_us() + pause_us);
         pause_us = pause_us < 50'000 ? pause_us * 3 / 2 : pause_us;
       }
-      if (now_us() >= deadline_us_)
-        throw_meeting(status::timeout,
-                      "rank 0 is not to be found%s%s; start it with the same settings, or raise "
-                      "COLLX_TIMEOUT_US",
-                      why[0] == '\0' ? "" : ": ", why);
     }
   }
 
@@ -319,18 +319,13 @@ class meeting {
   template <class... Arguments>
   [[noreturn]] COLLX_COLD void throw_meeting(status code, char const* format, Arguments... arguments) const {
     char text[600];
-    int const used =
-        place_.file != nullptr
-            ? std::snprintf(text, sizeof text, "meeting by %.150s, rank %d of %d: ", place_.file, me_.rank,
-                            me_.size)
-        : place_.board != nullptr
-            ? std::snprintf(text, sizeof text, "meeting by %s, rank %d of %d: ", place_.told_by, me_.rank,
-                            me_.size)
-            : std::snprintf(text, sizeof text, "meeting at %.150s:%u, rank %d of %d: ", place_.at.host,
-                            place_.at.port, me_.rank, me_.size);
-    std::size_t const rest = sizeof text - static_cast<std::size_t>(used);
-    if constexpr (sizeof...(Arguments) == 0) std::snprintf(text + used, rest, "%s", format);
-    else std::snprintf(text + used, rest, format, arguments...);
+    text_writer out{text, sizeof text};
+    if (place_.file != nullptr) out.add("meeting by %.150s", place_.file);
+    else if (place_.board != nullptr) out.add("meeting by %s", place_.told_by);
+    else out.add("meeting at %.150s:%u", place_.at.host, place_.at.port);
+    out.add(", rank %d of %d: ", me_.rank, me_.size);
+    if constexpr (sizeof...(Arguments) == 0) out.add("%s", format);
+    else out.add(format, arguments...);
     throw error(code, text);
   }
 

@@ -19,7 +19,7 @@ struct start_of<transport::tcp> {
       settings const& chosen, launch const& me = launch::from_environment()) {
     network_membership all = meet(chosen, me);
     rank_t const here = ranks_on_host_of(all.hosts, all.rank), each = ranks_per_host(all.hosts);
-    auto world = transport::tcp::of_all(join_far(all, here, chosen));
+    auto world = transport::tcp::join(join_far(all, here, chosen));
     if (each < all.size) world.ranks_per_group(each);
     return world;
   }

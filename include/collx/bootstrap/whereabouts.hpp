@@ -33,8 +33,9 @@ struct whereabouts {
 
   // Where to look for rank 0 now. An empty list: not known yet, and `why` says why. `token`: what a file says
   // besides; it tells this job's file from one that was left behind. Throws error: bad_argument if only a
-  // secret would let this rank go there; timeout if nobody has said by the deadline what the name stands for,
-  // and there is no other reason in `why`, from an earlier look, that this rank has not got there.
+  // secret would let this rank go there, or, if a file says so, which may be an old one, timeout at the
+  // deadline; timeout if nobody has said by the deadline what the name stands for, and there is no other
+  // reason in `why`, from an earlier look, that this rank has not got there.
   [[nodiscard]] COLLX_COLD net::address_list look(std::uint64_t& token, char const*& why) const {
     net::host_and_port at = place.at;
     token = 0;
@@ -53,7 +54,10 @@ struct whereabouts {
     net::address_list usable;
     for (std::size_t i = 0; i < known.all.count; ++i)
       if (has_secret || known.all.at[i].is_loopback()) usable.add(known.all.at[i]);
-    if (usable.count == 0 && known.all.count != 0) throw_secret(at.host);
+    if (usable.count != 0 || known.all.count == 0) return usable;
+    if (place.file == nullptr) throw_secret(at.host);
+    if (now_us() >= deadline_us) throw_old_file(at);
+    why = "its file names an address of the network, where no rank goes without a secret";
     return usable;
   }
 
@@ -134,19 +138,21 @@ struct whereabouts {
 
   COLLX_COLD void write_file(net::address const& at, std::uint64_t token) const {
     char draft[4096], text[160];
-    int const fits = std::snprintf(draft, sizeof draft, "%s.%d", place.file, getpid());
+    bool const fits = std::snprintf(draft, sizeof draft, "%s.%d", place.file, getpid()) < int{sizeof draft};
     int const length =
         std::snprintf(text, sizeof text, "collx 1 %s %016" PRIx64 "\n", net::address_text(at).text, token);
-    net::owned_fd const file(open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
-    bool const written = fits < static_cast<int>(sizeof draft) && file &&
-                         write(file.get(), text, static_cast<std::size_t>(length)) == length;
+    // A new one: in a folder where others may write, one of that name may be theirs, who could go on writing
+    // to it, or a link to any file of this user.
+    fits ? (void)unlink(draft) : (void)(errno = ENAMETOOLONG);
+    net::owned_fd const file(fits ? open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1);
+    bool const written = file && write(file.get(), text, static_cast<std::size_t>(length)) == length;
     if (written && rename(draft, place.file) == 0) return;
     char words[500];
     std::snprintf(words, sizeof words,
                   "COLLX_RENDEZVOUS: %.200s cannot be written: %s; name a file in a folder that all "
                   "ranks can reach",
                   place.file, std::strerror(errno));
-    unlink(draft);
+    if (fits) unlink(draft);
     throw error(status::system_failure, words);
   }
 
@@ -186,6 +192,15 @@ struct whereabouts {
         where);
   }
 
+  // Nothing tells a file that was left behind from that of a rank 0 which has the secret.
+  [[noreturn]] COLLX_COLD void throw_old_file(net::host_and_port const& at) const {
+    throw_error(status::timeout,
+                "meeting by %.150s, rank %d of %d: that file names %.100s:%u, where no rank goes without a "
+                "secret; give this rank the same COLLX_SECRET_FILE or COLLX_SECRET as rank 0, or, if rank 0 "
+                "has none either, start it: the file is an old one",
+                place.file, me.rank, me.size, at.host, at.port);
+  }
+
   [[noreturn]] COLLX_COLD static void throw_link(net::address const& found) {
     throw_error(status::bad_argument,
                 "this host has no address but %s, which means nothing to other hosts: link-local IPv6 "
@@ -195,16 +210,16 @@ struct whereabouts {
 
   [[noreturn]] COLLX_COLD void throw_interfaces(array<net::interface_address> const& all) const {
     char text[500];
-    int used = std::snprintf(text, sizeof text,
-                             "COLLX_INTERFACE is \"%.100s\", and no interface of this host that is up and "
-                             "has an address (not a link-local IPv6 one) begins so; it has",
-                             interfaces);
+    text_writer out{text, sizeof text};
+    out.add(
+        "COLLX_INTERFACE is \"%.100s\", and no interface of this host that is up and has an address (not a "
+        "link-local IPv6 one) begins so; it has",
+        interfaces);
     // One entry for each address: an interface that has several is named once.
     for (std::size_t i = 0; i < all.size(); ++i) {
       bool is_named = false;
       for (std::size_t j = 0; j < i; ++j) is_named = is_named || std::strcmp(all[j].name, all[i].name) == 0;
-      if (!is_named && used < static_cast<int>(sizeof text) - 20)
-        used += std::snprintf(text + used, 20, " %s", all[i].name);
+      if (!is_named) out.add(" %s", all[i].name);
     }
     throw error(status::bad_argument, text);
   }

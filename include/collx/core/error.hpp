@@ -10,6 +10,7 @@
 #include <exception>
 
 #include "collx/core/status.hpp"
+#include "collx/core/text_writer.hpp"
 #include "collx/core/types.hpp"
 
 #if !defined(__cpp_exceptions)
@@ -86,29 +87,29 @@ class error : public std::exception {
  public:
   COLLX_COLD error(status code, char const* text) noexcept {
     report_.code = code;
-    append("collx: %s", text);
+    std::snprintf(text_, sizeof text_, "collx: %s", text);
   }
 
   COLLX_COLD explicit error(failure_report const& report) noexcept : report_(report) {
+    text_writer out{text_, sizeof text_};
     if (report.code == status::ok) {
-      append(
-          "%s",
+      out.add(
           "collx: nothing has failed on this communicator; what try_ refuses (bad argument, not supported), "
           "the same call without try_ says in words");
       return;
     }
-    append("collx: %s<%s> #%llu on rank %d: %s", report.collective, report.algorithm, number(report.sequence),
-           report.rank, name(report.code));
-    if (report.peer != no_rank) append(", peer %d", report.peer);
+    out.add("collx: %s<%s> #%llu on rank %d: %s", report.collective, report.algorithm,
+            number(report.sequence), report.rank, name(report.code));
+    if (report.peer != no_rank) out.add(", peer %d", report.peer);
     if (report.reported_by != no_rank && report.reported_by != report.rank)
-      append(" (first reported by rank %d)", report.reported_by);
+      out.add(" (first reported by rank %d)", report.reported_by);
     if (report.differs_in != nullptr) {
-      append(" was called with another %s: %s here, %s there; ", report.differs_in, report.here,
-             report.there);
+      out.add(" was called with another %s: %s here, %s there; ", report.differs_in, report.here,
+              report.there);
     } else {
-      append_place(report);
+      add_place(out, report);
     }
-    append("%s", detail::advice(report));
+    out.add("%s", detail::advice(report));
   }
 
   [[nodiscard]] char const* what() const noexcept override { return text_; }
@@ -119,36 +120,24 @@ class error : public std::exception {
   [[nodiscard]] static unsigned long long number(std::uint64_t n) noexcept { return n; }
 
   // Which step it was, how many bytes, and how long it took, as far as that is known.
-  COLLX_COLD void append_place(failure_report const& report) noexcept {
+  COLLX_COLD static void add_place(text_writer& out, failure_report const& report) noexcept {
     bool const by_kernel = report.step_count == failure_report::step_count_unknown;
     if (report.step_count == 0 || report.step < 0) {
-      append("%s", ", before its first step");
+      out.add(", before its first step");
     } else {
-      append(", step %d", report.step);
-      if (!by_kernel) append(" of %d", report.step_count);
-      append(", %llu bytes", number(report.bytes));
-      if (report.code == status::mismatch && by_kernel) append("%s", " received and another number expected");
+      out.add(", step %d", report.step);
+      if (!by_kernel) out.add(" of %d", report.step_count);
+      out.add(", %llu bytes", number(report.bytes));
+      if (report.code == status::mismatch && by_kernel) out.add(" received and another number expected");
       else if (report.code == status::mismatch)
-        append(" expected and %llu received", number(report.peer_bytes));
+        out.add(" expected and %llu received", number(report.peer_bytes));
     }
-    if (!by_kernel) append(", after %llu us", number(report.elapsed_us));
-    append("%s", "; ");
-  }
-
-  // As printf. Cut off at the end of the text's room, which the longest message does not reach. One function
-  // of C's kind, not a template: that would be compiled for every list of types.
-  COLLX_PRINTF(2, 3) COLLX_COLD void append(char const* format, ...) noexcept {
-    if (used_ >= sizeof text_) return;
-    std::va_list arguments;
-    va_start(arguments, format);
-    int const more = std::vsnprintf(text_ + used_, sizeof text_ - used_, format, arguments);
-    va_end(arguments);
-    used_ += more > 0 ? static_cast<std::size_t>(more) : 0;
+    if (!by_kernel) out.add(", after %llu us", number(report.elapsed_us));
+    out.add("; ");
   }
 
   failure_report report_{};
-  std::size_t used_ = 0;
-  char text_[640] = {};
+  char text_[640] = {};  // the longest message does not reach its end
 };
 
 // Throws an error whose text is put together as by printf.

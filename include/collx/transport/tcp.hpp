@@ -2,6 +2,7 @@
 // Ranks are processes, of one host or of many, that send each other messages over TCP.
 #pragma once
 
+#include "collx/transport/of_all.hpp"
 #include "collx/transport/sockets/membership.hpp"
 #include "collx/tune/message_algorithms.hpp"
 
@@ -21,20 +22,15 @@ struct tcp {
   template <class As = tcp>
   [[nodiscard]] static communicator<As> join(rank_t rank, rank_t size, tcp_settings const& chosen,
                                              rank_t ranks_here, sockets::owned_connector connector) {
-    return of_all<As>(new tcp_world(rank, size, chosen, ranks_here,
-                                    static_cast<sockets::owned_connector&&>(connector)));
+    return join<As>(
+        new tcp_world(rank, size, chosen, ranks_here, static_cast<sockets::owned_connector&&>(connector)));
   }
 
   // The communicator of everybody in a world that nobody else refers to: takes it over, also where this
   // throws.
   template <class As = tcp>
-  [[nodiscard]] static communicator<As> of_all(tcp_world* world) {
-    try {
-      return {world, As::membership::join_world(*world)};
-    } catch (...) {
-      world->drop();  // or its gate would stay open, and peers would wait for this rank
-      throw;
-    }
+  [[nodiscard]] static communicator<As> join(tcp_world* world) {
+    return of_all<As>(world, [&] { return As::membership::join_world(*world); });
   }
 };
 

@@ -61,7 +61,7 @@ struct best_chain_of {
   template <class Contract, class Endpoint, bool Commutative>
   static decision explain(settings const* own, question const& q, message& text) {
     if (char const* const fault = settings_of_environment().fault()) {
-      text.add(fault);
+      text.add("%s", fault);
       return {.from = source::variable, .why = refusal::settings_fault, .origin = fault};
     }
     decision d{.from = source::cost_model, .index = index<Endpoint>(own, q)};

@@ -23,7 +23,7 @@ COLLX_COLD inline void add_origin(message& text, decision const& d) {
 }
 
 COLLX_COLD inline void add_refusal(message& text, selection const& s, question const& q, decision const& d) {
-  if (d.why == refusal::settings_fault) return text.add(d.origin);
+  if (d.why == refusal::settings_fault) return text.add("%s", d.origin);
   text.add("%s: ", s.collective.text);
   if (d.why == refusal::nothing_fits) {
     text.add(

@@ -202,7 +202,7 @@ class channel_group {
   }
 
   [[nodiscard]] bool end(frame const& what, std::byte const* slice) noexcept {
-    if ((what.flags & frame::is_checked) != 0 && checksum_of(what, slice) != what.checksum) return false;
+    if (!fits_checksum(what, slice)) return false;
     channel& c = at(what.lane, static_cast<rank_t>(what.from));
     c.slot(what.message).missing -= what.slice_bytes;
     if (!c.order.arrive(what.sequence, ends(what))) return false;

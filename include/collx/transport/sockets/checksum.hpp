@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CRC-32C (Castagnoli) of a slice and its head: what TCP's sixteen bits miss, a faulty card or switch between
-// them, this finds. With the processor's own instruction where it has one.
+// CRC-32C (Castagnoli) of a frame, head and slice: what TCP's sixteen bits miss, a faulty card or switch
+// between them, this finds. With the processor's own instruction where it has one.
 #pragma once
 
 #include <cstddef>
@@ -57,13 +57,22 @@ inline constexpr crc_table crc_bytes{};
   return ~detail::crc32c_anywhere(begin, from, bytes);
 }
 
-// What a data frame carries, or should: of its head as it travels, with a zero for the checksum itself, and
-// of the slice. Without the head, a sound slice could go to a wrong place.
+// What a frame carries, or should: of its head as it travels, with a zero for the checksum itself, and of the
+// slice, if it has one. Without the head, a sound slice could go to a wrong place.
 [[nodiscard]] inline std::uint32_t checksum_of(frame head, std::byte const* slice) noexcept {
   head.checksum = 0;
   std::byte bytes[frame_bytes];
   encode(head, bytes);
   return crc32c(slice, head.slice_bytes, crc32c(bytes, frame_bytes));
+}
+
+inline void add_checksum(frame& head, std::byte const* slice) noexcept {
+  head.flags |= frame::is_checked;
+  head.checksum = checksum_of(head, slice);
+}
+// Or it has none.
+[[nodiscard]] inline bool fits_checksum(frame const& head, std::byte const* slice) noexcept {
+  return (head.flags & frame::is_checked) == 0 || checksum_of(head, slice) == head.checksum;
 }
 
 }  // namespace collx::inline abi_1::transport::sockets

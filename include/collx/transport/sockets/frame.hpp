@@ -27,7 +27,7 @@ inline constexpr std::size_t frame_bytes = 48;
 
 struct frame {
   static constexpr std::uint8_t ends_message = 1;  // flags
-  static constexpr std::uint8_t is_checked = 2;    // `checksum` is that of head and slice
+  static constexpr std::uint8_t is_checked = 2;    // `checksum` is that of head and slice, if it has one
 
   frame_kind kind = frame_kind::data;
   std::uint8_t lane = 0;
@@ -111,7 +111,7 @@ inline void encode(frame const& what, std::byte* to) noexcept {
   what.kind = static_cast<frame_kind>(kind);
   bool const is_data = what.kind == frame_kind::data;
   if ((what.flags & ~(frame::ends_message | frame::is_checked)) != 0) return false;
-  if (!is_data) return what.slice_bytes == 0 && what.flags == 0;
+  if (!is_data) return what.slice_bytes == 0 && (what.flags & frame::ends_message) == 0;
   // Written so that no sum can overflow.
   return what.slice_bytes <= what.message_bytes && what.offset <= what.message_bytes - what.slice_bytes;
 }

@@ -56,9 +56,11 @@ class link {
   }
   [[nodiscard]] flows::flow_choice const& choice() const noexcept { return choice_; }
 
-  // Where checksums are compared, every slice has one: a bit that is lost must not be the one that says so.
+  // Where checksums are compared, every frame has one: a bit that is lost must not be the one that says so.
+  // That of a slice is compared when all of it is there.
   [[nodiscard]] bool may_come(frame const& what) const noexcept {
-    return !checks_ || what.kind != frame_kind::data || (what.flags & frame::is_checked) != 0;
+    bool const lacks_one = checks_ && (what.flags & frame::is_checked) == 0;
+    return !lacks_one && (what.kind == frame_kind::data || fits_checksum(what, nullptr));
   }
 
   // Every connection stands.
@@ -231,9 +233,7 @@ class link {
       } else {
         break;
       }
-      outgoing_frame& out = control_.push();
-      out = {};
-      encode(what, out.head);
+      push(control_, what);
     }
     bool moved = false;
     if (!control_.idle()) control_.write([&](outgoing_frame const&) noexcept { moved = true; });
@@ -245,12 +245,16 @@ class link {
   void say_goodbye_for_data() noexcept {
     frame what;
     what.kind = frame_kind::goodbye;
-    for (flow& f : data_) {
-      if (f.state() != flow_state::open) continue;
-      outgoing_frame& out = f.push();
-      out = {};
-      encode(what, out.head);
-    }
+    for (flow& f : data_)
+      if (f.state() == flow_state::open) push(f, what);
+  }
+
+  // A frame without a slice.
+  void push(flow& to, frame what) const noexcept {
+    if (checks_) add_checksum(what, nullptr);
+    outgoing_frame& out = to.push();
+    out = {};
+    encode(what, out.head);
   }
 
   [[nodiscard]] bool is_quiet() noexcept {
@@ -296,10 +300,7 @@ class link {
     post.assigned += bytes;
     post.whole = post.assigned == post.bytes;
     if (post.whole) what.flags |= frame::ends_message;
-    if (checks_) {
-      what.flags |= frame::is_checked;
-      what.checksum = checksum_of(what, slice);
-    }
+    if (checks_) add_checksum(what, slice);
 
     outgoing_frame& out = f.push();
     encode(what, out.head);

@@ -18,7 +18,7 @@ struct tcp_settings {
   settings common;
   flows::flow_limits limits{};   // COLLX_TCP_FLOWS, COLLX_TCP_SLICE_BYTES
   flows::slice_limits slices{};  // COLLX_TCP_SLICES: limits by distance and collective; need not agree
-  bool checks = false;           // COLLX_TCP_CHECK: 1: slices carry a CRC-32C, which receivers demand
+  bool checks = false;           // COLLX_TCP_CHECK: 1: frames carry a CRC-32C, which receivers demand
   bool tls = false;              // COLLX_TLS: 1: connections are encrypted; needs a secret
 
   // `common.staging_bytes` where COLLX_STAGING_BYTES is not set: as it is best for so many ranks. Fragments

@@ -249,12 +249,13 @@ class tcp_world {
     [[nodiscard]] sockets::flow::answer begin(sockets::frame const& what, std::byte*& to) noexcept {
       using answer = sockets::flow::answer;
       bool const is_data = what.kind == sockets::frame_kind::data;
+      if (!from.may_come(what)) return answer::refuse;
       if (on_control && from.knocks()) from.knock_is_answered(), world.greet(from);
       if (what.kind == sockets::frame_kind::goodbye) {
         if (on_control) from.said_goodbye();
         return answer::take;
       }
-      if (is_data == on_control || !from.may_come(what)) return answer::refuse;
+      if (is_data == on_control) return answer::refuse;
       if (what.kind == sockets::frame_kind::alarm) return world.hear_alarm(what);
       if (what.kind == sockets::frame_kind::lost) return world.hear_of_loss(what);
       if (what.kind == sockets::frame_kind::question) {
