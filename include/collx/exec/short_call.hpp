@@ -8,6 +8,7 @@
 
 #include "collx/device/copy_few.hpp"
 #include "collx/exec/host_executor.hpp"
+#include "collx/exec/lending.hpp"
 
 namespace collx::inline abi_1::exec {
 
@@ -174,10 +175,9 @@ class short_call {
     return copies_once ? 8 * lend_bytes_min + 1 : 4 * lend_bytes_min;
   }
 
-  // As the machine's direct().
   [[nodiscard]] COLLX_ALWAYS_INLINE bool may_be_lent(std::byte const* payload,
                                                      primitive const& step) const noexcept {
-    bool const stays = !step.copy || (step.operand.where == place::input && !in_place_);
+    bool const stays = stays_there(step, step.operand.where, in_place_);
     return stays && block_bytes_ >= lent_from(step) && endpoint_.reachable(payload, block_bytes_);
   }
 
