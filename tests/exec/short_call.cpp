@@ -11,7 +11,6 @@
 #include "collx/algo/direct.hpp"
 #include "collx/algo/ring.hpp"
 #include "collx/op/reduction.hpp"
-#include "collx/schedule/verify.hpp"
 #include "collx/transport/threads.hpp"
 
 namespace {
@@ -70,32 +69,6 @@ stopped_at run_staged(endpoint& end, problem where, float const* input, float* o
   return call(end, work, where, input, output, count * sizeof(float), sum, 1, true, input == output).run();
 }
 
-// By way of rank 0, which sends each of the others a copy of its own of nearly everything: more chunks in one
-// fragment than there are ranks, so that executors cut blocks which a short call would send whole.
-struct copies_for_each {
-  using contract = collx::contract::all_gather;
-  static constexpr bool supports(rank_t) { return true; }
-  static constexpr std::int32_t chunk_count(rank_t size) { return size; }
-  static constexpr std::int32_t step_count(problem) { return 2; }
-  static constexpr collx::primitive step(problem p, std::int32_t s) {
-    using enum collx::place;
-    collx::region const mine{input, p.rank, 1};
-    if (p.rank != 0 && s == 0)
-      return {.to = collx::only(0), .operand = mine, .target = {output, p.rank, 1}, .store = true};
-    if (p.rank != 0)
-      return {.from = collx::only(0),
-              .target = collx::round_the_end(output, (p.rank + 1) % p.size, p.size - 1, p.size),
-              .store = true};
-    if (s == 0)
-      return {.from = collx::everybody(p.size), .operand = mine, .target = {output, 0, 1, 1}, .store = true};
-    return {.to = collx::everybody(p.size),
-            .operand = {.where = output, .first = 1, .count = p.size - 1, .per_peer = 1, .wraps = true}};
-  }
-  static constexpr collx::cost documented_cost(rank_t size) {
-    return size == 1 ? collx::cost{} : collx::cost{2, size - 1, (size - 1) * (size - 1)};
-  }
-};
-
 bool same(stopped_at const& a, stopped_at const& b) { return a.step == b.step && a.peers == b.peers; }
 
 }  // namespace
@@ -108,12 +81,6 @@ TEST_CASE("short calls: schedules of few steps, none of which takes and sends") 
   CHECK_FALSE(is_short<collx::algo::direct_two_shot::all_reduce>());
   CHECK_FALSE(is_short<collx::algo::ring::all_reduce>());
   CHECK_FALSE(is_short<collx::algo::chain::reduce>());
-}
-
-TEST_CASE("short calls: no schedule that stages more than a chunk for each rank") {
-  for (rank_t size = 1; size < 6; ++size) CHECK(collx::verify<copies_for_each>(size).ok());
-  CHECK(collx::exec::largest_staged<copies_for_each>(collx::shape(5)) == 16);
-  CHECK_FALSE(collx::exec::detail::is_short<copies_for_each>());
 }
 
 TEST_CASE("short calls: an all_reduce whose letters are there is done at once") {

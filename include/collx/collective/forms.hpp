@@ -104,7 +104,7 @@ status compiled_collective<Contract, T, Op, Endpoint, Algorithm>::run_chosen(eng
     if (args.at.along.is_whole()) {
       std::size_t const bytes = args.count * sizeof(T);
       if (bytes <= exec::short_staged_bytes &&
-          COLLX_LIKELY(exec::stays_whole(engine.endpoint(), args.at.where.size, bytes))) {
+          COLLX_LIKELY(exec::stays_whole<S>(engine.endpoint(), args.at.where, bytes))) {
         if (bytes <= engine.endpoint().short_bytes()) return run_shortly<S, false>(engine, how, args);
         return run_staged<S>(engine, how, args);
       }

@@ -84,6 +84,13 @@
 #define COLLX_UNLIKELY(condition) (condition)
 #endif
 
+// What a compiler may take for granted where it optimises: to compare by it, not to check.
+#if defined(__OPTIMIZE__) && (defined(__GNUC__) || defined(__clang__))
+#define COLLX_ASSUME(condition) ((condition) ? static_cast<void>(0) : __builtin_unreachable())
+#else
+#define COLLX_ASSUME(condition) static_cast<void>(0)
+#endif
+
 // Whether a sanitizer looks at each access to memory.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define COLLX_SANITIZED true

@@ -38,14 +38,19 @@ class geometry {
       : count_(count), element_bytes_(element_bytes), fragment_count_(count), parts_(parts) {
     std::size_t const pieces = static_cast<std::size_t>(parts);
     std::size_t const staged = static_cast<std::size_t>(most_staged);
-    std::size_t const budget = staging_bytes / 2;
-    // At most: a chunk may be rounded up by a line, twice, where parts begin and where it is staged. What
-    // does not fit then, may yet, and is looked at more closely.
-    if ((count * element_bytes + pieces * 2 * line_bytes) * staged > budget * pieces) {
-      cut_fragments(budget / staged, alike);
+    // What does not fit at most, may fit yet, and is looked at more closely.
+    if (!stays_whole(count * element_bytes, pieces, staged, staging_bytes)) {
+      cut_fragments(staging_bytes / 2 / staged, alike);
     } else {
       last_part_ = full_part_ = part_of(count);
     }
+  }
+
+  // Whether a block of so many bytes is one fragment, of whatever elements, for all that stage so many chunks
+  // or fewer. At most: a chunk may be rounded up by a line, twice, where parts begin and where it is staged.
+  [[nodiscard]] static constexpr bool stays_whole(std::size_t block_bytes, std::size_t parts,
+                                                  std::size_t most_staged, std::size_t staging_bytes) {
+    return (block_bytes + parts * 2 * line_bytes) * most_staged <= staging_bytes / 2 * parts;
   }
 
   [[nodiscard]] COLLX_HD constexpr std::size_t fragments() const { return fragments_; }

@@ -3,6 +3,7 @@
 // What it does next is its own affair; advance() is called through a pointer (request.hpp).
 #pragma once
 
+#include "collx/exec/lending.hpp"
 #include "collx/transport/concept.hpp"
 
 namespace collx::inline abi_1::exec {
@@ -34,23 +35,12 @@ struct stopped_at {
   bool lent = false;
 };
 
-// Below this a copy is cheaper than to wait until the receivers have read the original.
-inline constexpr std::size_t lend_bytes_min = 1024;
-
 // Whether a call on such an endpoint ends only when the system has everything it sent. Where bytes move by
 // themselves, or the caller has to move them between calls anyway, it ends when its buffers are free.
 template <class Endpoint>
 inline constexpr bool finishes_sends = [] {
   if constexpr (requires { Endpoint::finishes_sends; }) return Endpoint::finishes_sends;
   else return false;
-}();
-
-// From how many bytes on a payload is lent to an endpoint: any that send() does not copy itself, where the
-// call waits for nobody longer because of it.
-template <class Endpoint>
-inline constexpr std::size_t lendable_from = [] {
-  if constexpr (requires { Endpoint::lends_at_once; }) return Endpoint::inline_bytes + 1;
-  else return lend_bytes_min;
 }();
 
 template <class Endpoint>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "collx/exec/fetching.hpp"
+#include "collx/exec/lending.hpp"
 #include "collx/exec/lent_blocks.hpp"
 #include "collx/exec/pushing.hpp"
 #include "collx/exec/resumable.hpp"
@@ -82,15 +83,14 @@ class sending : public resumable<Endpoint> {
   }
 
   // Whether send() can take this run where it lies: because it copies so little itself, or because
-  // receivers may read it there. Scratch is reused by the next fragment, so it is never read later.
+  // receivers may read it there.
   [[nodiscard]] bool direct(run const& payload, place where, primitive const& step) const noexcept {
     if (!payload.whole) return false;
     if (payload.bytes <= Endpoint::inline_bytes) return true;
-    // What a step must copy is what a later one overwrites; nobody overwrites a separate input.
-    bool const stays = !step.copy || (where == place::input && !memory_.in_place());
-    if (!stays || where == place::scratch) return false;
-    return (payload.bytes >= lendable_from<Endpoint> && endpoint_.reachable(payload.data, payload.bytes)) ||
-           may_be_fetched(endpoint_, memory_, payload, step);
+    return stays_there(step, where, memory_.in_place()) &&
+           ((payload.bytes >= lendable_from<Endpoint> &&
+             endpoint_.reachable(payload.data, payload.bytes)) ||
+            may_be_fetched(endpoint_, memory_, payload, step));
   }
 
   [[nodiscard]] COLLX_NEVER_INLINE forward_plan plan_forward(primitive const& step,

@@ -9,6 +9,7 @@
 #include "collx/device/copy_few.hpp"
 #include "collx/device/cpu.hpp"
 #include "collx/exec/host_executor.hpp"
+#include "collx/exec/lending.hpp"
 
 namespace collx::inline abi_1::exec {
 
@@ -17,11 +18,10 @@ namespace detail {
 // Steps that a short call is compiled for. A longer schedule gains nothing: its messages follow each other.
 inline constexpr std::int32_t short_steps = 2;
 
-// Whether no step of one rank both takes and sends, and there are but few; and stays_whole() holds of it.
+// Whether no step of one rank both takes and sends, and there are but few.
 template <schedule S>
 [[nodiscard]] consteval bool is_short_for(problem p) {
   if (S::step_count(p) > short_steps || scratch_chunks<S>(p.shape()) != 0) return false;
-  if (staged_chunks(erased_schedule_of<S>, p) > p.size) return false;
   for (std::int32_t i = 0; i < S::step_count(p); ++i)
     if (primitive const step = S::step(p, i); !step.from.empty() && !step.to.empty()) return false;
   return true;
@@ -67,11 +67,16 @@ inline constexpr bool may_be_short = Endpoint::is_mapped&& detail::is_short<S>()
 inline constexpr std::size_t short_staged_bytes = 16384;
 
 // Whether nobody's executor would cut blocks of so many bytes in fragments, which one rank's short call does
-// not, and another one's executor would: what geometry finds of any schedule that stages no more than a chunk
-// for each rank.
-template <class Endpoint>
-[[nodiscard]] bool stays_whole(Endpoint const& endpoint, rank_t size, std::size_t block_bytes) noexcept {
-  return (block_bytes + 128) * static_cast<std::size_t>(size) <= endpoint.staging_bytes() / 2;
+// not, and another one's executor would. Executors cut by largest_staged(), and this asks the same; but where
+// the documented cost, which bounds that, is a chunk for each rank at most, nothing is looked up: so it is of
+// the direct schedules, whose formulas a compiler compares with the size.
+template <schedule S, class Endpoint>
+[[nodiscard]] bool stays_whole(Endpoint const& endpoint, problem const& p, std::size_t block_bytes) noexcept {
+  COLLX_ASSUME(p.size >= 1);
+  if (COLLX_UNLIKELY(documented_cost<S>(p.shape()).chunks > p.size))
+    return geometry::stays_whole(block_bytes, 1, static_cast<std::size_t>(largest_staged<S>(p.shape())),
+                                 endpoint.staging_bytes());
+  return geometry::stays_whole(block_bytes, 1, static_cast<std::size_t>(p.size), endpoint.staging_bytes());
 }
 
 // One call. `block_bytes`: of each of the contract's blocks, endpoint.short_bytes() at most; or, if it
@@ -171,10 +176,9 @@ class short_call {
     return copies_once ? 8 * lend_bytes_min + 1 : 4 * lend_bytes_min;
   }
 
-  // As the machine's direct().
   [[nodiscard]] COLLX_ALWAYS_INLINE bool may_be_lent(std::byte const* payload,
                                                      primitive const& step) const noexcept {
-    bool const stays = !step.copy || (step.operand.where == place::input && !in_place_);
+    bool const stays = stays_there(step, step.operand.where, in_place_);
     return stays && block_bytes_ >= lent_from(step) && endpoint_.reachable(payload, block_bytes_);
   }
 
