@@ -18,13 +18,6 @@ namespace detail {
 template <class T>
 inline constexpr std::size_t block_elements = sizeof(T) >= 4096 ? 1 : 4096 / sizeof(T);
 
-template <bool Finish, class Wide, class Op>
-COLLX_VECTOR_INLINE Wide combined_one(Wide const& a, Wide const& b, Op const& op, rank_t size) {
-  Wide const total = static_cast<Wide>(op(a, b));
-  if constexpr (Finish) return static_cast<Wide>(op.finish(total, size));
-  else return total;
-}
-
 // N elements from two sources to one or two outputs (`second` may be null), in registers, through the
 // accumulate type. Local arrays rather than references: a destination may be a source, and the compiler
 // need not ask.
@@ -36,11 +29,15 @@ COLLX_VECTOR_INLINE void combine_lane(T* first, T* second, T const* a, T const* 
   T result[N];
   widen<On, N>(x, a);
   widen<On, N>(y, b);
-  if constexpr (N * sizeof(T) <= 8) {
-    for (std::size_t i = 0; i < N; ++i) x[i] = combined_one<Finish>(x[i], y[i], op, size);
+  auto const combine_at = [&](std::size_t i) {
+    x[i] = static_cast<wide>(op(x[i], y[i]));
+    if constexpr (Finish) x[i] = static_cast<wide>(op.finish(x[i], size));
+  };
+  if constexpr (N * sizeof(T) <= 8) {  // no vector: straight code, for calls of a few bytes
+    for (std::size_t i = 0; i < N; ++i) combine_at(i);
   } else {
     COLLX_LOOP_TO_VECTOR
-    for (std::size_t i = 0; i < N; ++i) x[i] = combined_one<Finish>(x[i], y[i], op, size);
+    for (std::size_t i = 0; i < N; ++i) combine_at(i);
   }
   narrow<On, N>(result, x);
   copy_vectors<On, sizeof result>(first, result);

@@ -111,16 +111,21 @@ struct avx512_vectors {
 #endif
 
 // memcpy, of up to a line a vector at a time: GCC keeps an array in registers if it is loaded and stored as
-// it is computed with.
+// it is computed with. clang wants to cut it up by itself.
 template <class On, std::size_t Bytes>
 COLLX_VECTOR_INLINE void copy_vectors(void* to, void const* from) noexcept {
-  if constexpr (Bytes % On::vector_bytes != 0 || Bytes > line_bytes) {
-    std::memcpy(to, from, Bytes);
-  } else {
+#if defined(__clang__)
+  constexpr bool is_cut = false;
+#else
+  constexpr bool is_cut = Bytes % On::vector_bytes == 0 && Bytes <= line_bytes;
+#endif
+  if constexpr (is_cut) {
     On::copy(to, from);
     if constexpr (Bytes > On::vector_bytes)
       copy_vectors<On, Bytes - On::vector_bytes>(static_cast<char*>(to) + On::vector_bytes,
                                                  static_cast<char const*>(from) + On::vector_bytes);
+  } else {
+    std::memcpy(to, from, Bytes);
   }
 }
 
