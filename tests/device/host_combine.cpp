@@ -5,6 +5,7 @@
 // thread sanitizer: no, there is one thread
 #include "collx/device/host_combine.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -15,6 +16,7 @@
 #include "collx/core/array.hpp"
 #include "collx/core/random.hpp"
 #include "device/strip.hpp"
+#include "device/vector_kinds.hpp"
 
 namespace {
 
@@ -118,8 +120,10 @@ TEST_CASE("combine: 1 to 9 sources, 0 to 5 destinations, counts around vectors a
           CAPTURE(source_count);
           CAPTURE(destination_count);
           CAPTURE(count);
-          for (std::size_t streamed = 0; streamed <= destination_count; ++streamed)
-            check_shape(source_count, destination_count, count, first_is_source, streamed);
+          device_test::on_every_kind([&] {
+            for (std::size_t streamed = 0; streamed <= destination_count; ++streamed)
+              check_shape(source_count, destination_count, count, first_is_source, streamed);
+          });
         }
 }
 
@@ -133,9 +137,12 @@ TEST_CASE("combine: two sources into one destination, every short count and ever
       }
       unsigned const* from[] = {a.data(), b.data()};
       unsigned* to[] = {out.data()};
-      combine(to, 1, from, 2, count, mix, false, 1, shift % 2 == 0);
-      for (std::size_t i = 0; i < count; ++i) REQUIRE(out.data()[i] == mix(a.data()[i], b.data()[i]));
-      REQUIRE(out.guards_intact());
+      device_test::on_every_kind([&] {
+        std::fill_n(out.data(), count, 0u);
+        combine(to, 1, from, 2, count, mix, false, 1, shift % 2 == 0);
+        for (std::size_t i = 0; i < count; ++i) REQUIRE(out.data()[i] == mix(a.data()[i], b.data()[i]));
+        REQUIRE(out.guards_intact());
+      });
     }
 }
 

@@ -11,6 +11,7 @@
 
 #include "collx/core/random.hpp"
 #include "collx/device/host_combine.hpp"
+#include "device/vector_kinds.hpp"
 
 namespace {
 
@@ -79,10 +80,12 @@ void check_patterns() {
 }  // namespace
 
 TEST_CASE("combine: small floats are widened and rounded as their type says, in every loop") {
-  check_patterns<collx::float16>();
-  check_patterns<collx::bfloat16>();
-  check_patterns<collx::float8_e4m3>();
-  check_patterns<collx::float8_e5m2>();
+  device_test::on_every_kind([] {
+    check_patterns<collx::float16>();
+    check_patterns<collx::bfloat16>();
+    check_patterns<collx::float8_e4m3>();
+    check_patterns<collx::float8_e5m2>();
+  });
 }
 
 TEST_CASE("combine: a pass over small floats accumulates in float and rounds once") {

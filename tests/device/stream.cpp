@@ -11,6 +11,7 @@
 
 #include "collx/core/random.hpp"
 #include "device/streaming.hpp"
+#include "device/vector_kinds.hpp"
 
 TEST_CASE("copy: every size and alignment around a few cache lines, streamed and not") {
   say_if_nothing_is_streamed();
@@ -24,8 +25,12 @@ TEST_CASE("copy: every size and alignment around a few cache lines, streamed and
         expected = to;
         std::size_t const source = shift * 37 % 64;
         for (std::size_t i = 0; i < bytes; ++i) expected[64 + shift + i] = from[source + i];
-        collx::device::copy(to.data() + 64 + shift, from.data() + source, bytes, large);
-        REQUIRE(to == expected);
+        auto const clean = to;
+        device_test::on_every_kind([&] {
+          to = clean;
+          collx::device::copy(to.data() + 64 + shift, from.data() + source, bytes, large);
+          REQUIRE(to == expected);
+        });
       }
 }
 
@@ -42,8 +47,8 @@ TEST_CASE("copy: by lines and by the library, sizes around where lines begin, ar
       std::fill(to.begin(), to.end(), std::byte{0x5A});
       collx::device::copy(to.data() + 64 + shift, from.data() + source, bytes, false);
       REQUIRE(to == expected);
-#if defined(COLLX_WIDE_VECTORS)
-      if (!collx::device::cpu::wide_vectors) continue;
+#if defined(COLLX_AVX512)
+      if (collx::device::cpu::widest_vectors() != collx::device::cpu::vector_kind::avx512) continue;
       std::fill(to.begin(), to.end(), std::byte{0x5A});
       collx::device::copy_lines(to.data() + 64 + shift, from.data() + source, bytes);
       REQUIRE(to == expected);
@@ -53,8 +58,8 @@ TEST_CASE("copy: by lines and by the library, sizes around where lines begin, ar
 
 // As copy() does on processors that fetch ahead across pages by themselves, and on those that want help.
 bool copies_streamed(std::byte* to, std::byte const* from, std::size_t bytes, bool helped) {
-#if defined(COLLX_WIDE_VECTORS)
-  if (collx::device::cpu::wide_vectors) {
+#if defined(COLLX_AVX2)
+  if (collx::device::has_vectors()) {
     collx::device::copy_streamed(to, from, bytes, helped);
     return true;
   }
@@ -77,13 +82,16 @@ TEST_CASE("copy: sizes around several pages at a time, helped to fetch ahead or 
         expected = to;
         std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(source), bytes,
                     expected.begin() + static_cast<std::ptrdiff_t>(shift));
-        collx::device::copy(to.data() + shift, from.data() + source, bytes, true);
-        REQUIRE(to == expected);
-        for (bool const helped : {false, true}) {
+        device_test::on_every_kind([&] {
           std::fill(to.begin(), to.end(), std::byte{0x5A});
-          if (copies_streamed(to.data() + shift, from.data() + source, bytes, helped))
-            REQUIRE(to == expected);
-        }
+          collx::device::copy(to.data() + shift, from.data() + source, bytes, true);
+          REQUIRE(to == expected);
+          for (bool const helped : {false, true}) {
+            std::fill(to.begin(), to.end(), std::byte{0x5A});
+            if (copies_streamed(to.data() + shift, from.data() + source, bytes, helped))
+              REQUIRE(to == expected);
+          }
+        });
       }
 }
 
@@ -96,19 +104,21 @@ TEST_CASE("spread: every size, to destinations that lie alike in their lines and
     for (std::size_t const shift : {0u, 1u, 8u, 63u})
       for (std::size_t const apart : {0u, 4u, 64u})
         for (std::int32_t const count : {0, 1, 2, 3, 5})
-          for (bool const large : {false, true}) {
-            std::vector<std::vector<std::byte>> to(5, std::vector<std::byte>(34'000, std::byte{0x5A}));
-            auto expected = to;
-            std::byte* destinations[5];
-            for (std::size_t j = 0; j < static_cast<std::size_t>(count); ++j) {
-              std::size_t const line = 64 - reinterpret_cast<std::uintptr_t>(to[j].data()) % 64;
-              std::size_t const begin = line + shift + j * apart;
-              destinations[j] = to[j].data() + begin;
-              std::copy_n(from.begin() + 5, bytes, expected[j].begin() + static_cast<std::ptrdiff_t>(begin));
-            }
-            collx::device::spread(destinations, count, from.data() + 5, bytes, large);
-            REQUIRE(to == expected);
-          }
+          for (bool const large : {false, true})
+            device_test::on_every_kind([&] {
+              std::vector<std::vector<std::byte>> to(5, std::vector<std::byte>(34'000, std::byte{0x5A}));
+              auto expected = to;
+              std::byte* destinations[5];
+              for (std::size_t j = 0; j < static_cast<std::size_t>(count); ++j) {
+                std::size_t const line = 64 - reinterpret_cast<std::uintptr_t>(to[j].data()) % 64;
+                std::size_t const begin = line + shift + j * apart;
+                destinations[j] = to[j].data() + begin;
+                std::copy_n(from.begin() + 5, bytes,
+                            expected[j].begin() + static_cast<std::ptrdiff_t>(begin));
+              }
+              collx::device::spread(destinations, count, from.data() + 5, bytes, large);
+              REQUIRE(to == expected);
+            });
 }
 
 TEST_CASE("what is large depends on the cache, and is not small") {

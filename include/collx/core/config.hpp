@@ -44,8 +44,22 @@
 #define COLLX_INDEPENDENT_ITERATIONS
 #endif
 
+// Before a loop that goes from vector to vector: clang would make vectors of several of its iterations, which
+// it gathers element by element, and take up to 18 times as long. And before one over the elements of a
+// vector: GCC would unroll it before it looks for vectors, and then miss some.
+#if defined(__clang__)
+#define COLLX_LOOP_OF_VECTORS _Pragma("clang loop vectorize(disable)")
+#define COLLX_LOOP_TO_VECTOR
+#elif defined(__GNUC__)
+#define COLLX_LOOP_OF_VECTORS
+#define COLLX_LOOP_TO_VECTOR _Pragma("GCC unroll 1")
+#else
+#define COLLX_LOOP_OF_VECTORS
+#define COLLX_LOOP_TO_VECTOR
+#endif
+
 #if defined(__GNUC__) || defined(__clang__)
-// For what the functions of COLLX_WIDE_VECTORS are to compile with their vectors.
+// For what the functions of COLLX_AVX2 and COLLX_AVX512 are to compile with their vectors.
 #define COLLX_VECTOR_INLINE inline __attribute__((always_inline))
 // For the path of a small message. Without optimisation it would only be more to compile, once in every place
 // that it is called from.
@@ -103,15 +117,22 @@
 #define COLLX_SANITIZED false
 #endif
 
-// Compiles a function for processors with 512-bit vectors; call it only where cpu::wide_vectors says
-// so (device/cpu.hpp). What it inlines is compiled for them too. Not with the address sanitizer of GCC
-// before 14: detect_stack_use_after_return then misaligns their locals (GCC bug 110027), and they crash.
-// Nor without optimisation: nothing becomes a vector then, and each loop would be compiled twice.
-#if !defined(__OPTIMIZE__)
-#elif defined(__x86_64__) && defined(__clang__)
-#define COLLX_WIDE_VECTORS \
-  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"), min_vector_width(512)))
-#elif defined(__x86_64__) && defined(__GNUC__) && !(defined(__SANITIZE_ADDRESS__) && __GNUC__ < 14)
-#define COLLX_WIDE_VECTORS \
-  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
+// Compile a function for processors with vectors of 256 and of 512 bits; call it only where
+// cpu::vectors_in_use says so (device/cpu.hpp). What it inlines is compiled for them too. Without FMA, which
+// AVX2 alone does not bring: compilers would round a product and a sum once where the baseline rounds twice.
+// Not 512 bits with the address sanitizer of GCC before 14: detect_stack_use_after_return then misaligns
+// locals that are aligned to more than 32 bytes (GCC bug 110027), and they crash. Neither without
+// optimisation: nothing becomes a vector then, and each loop would be compiled three times. A compiler with
+// the second has the first.
+#if defined(__OPTIMIZE__) && defined(__x86_64__) && defined(__GNUC__)
+#if defined(__clang__)
+#define COLLX_AVX2 __attribute__((target("avx2,f16c")))
+#define COLLX_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"), min_vector_width(512)))
+#else
+// The width is said for copies of local arrays, too, which GCC else makes by 16 bytes.
+#define COLLX_AVX2 __attribute__((target("avx2,f16c,prefer-vector-width=256")))
+#if !(defined(__SANITIZE_ADDRESS__) && __GNUC__ < 14)
+#define COLLX_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
+#endif
+#endif
 #endif

@@ -5,11 +5,15 @@
 #include "collx/core/clock.hpp"
 #include "collx/core/config.hpp"
 
-#if defined(COLLX_WIDE_VECTORS)
+#if defined(COLLX_AVX2)
 #include <cpuid.h>
 #endif
 
 #include <cstddef>
+#include <cstdlib>
+#include <cstring>
+
+#include "collx/core/error.hpp"
 
 namespace collx::inline abi_1::device::cpu {
 
@@ -19,14 +23,56 @@ struct shared_cache {
   std::size_t processors = 1;
 };
 
-// 512-bit vectors: a store of a whole cache line need not fetch the line first, which halves the
-// traffic of a reduction that runs in the second-level cache.
-#if defined(COLLX_WIDE_VECTORS)
-inline bool const wide_vectors = [] {
+// The kinds of code for vectors, each of which has the instructions of those before it: what the compiler was
+// told to compile for, and what COLLX_AVX2 and COLLX_AVX512 stand for.
+enum class vector_kind : unsigned char { generic, avx2, avx512 };
+inline constexpr char const* vector_kind_names[] = {"generic", "avx2", "avx512"};
+
+// The last kind that this processor has, and this program.
+[[nodiscard]] inline vector_kind widest_vectors() noexcept {
+#if defined(COLLX_AVX2)
   __builtin_cpu_init();
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-}();
+#if defined(COLLX_AVX512)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    return vector_kind::avx512;
+#endif
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0)
+    return vector_kind::avx2;
+#endif
+  return vector_kind::generic;
+}
+
+// What COLLX_VECTORS names, as `text`; -1 where that is none of the kinds up to `widest`.
+[[nodiscard]] COLLX_COLD inline int named_vectors(char const* text, vector_kind widest) noexcept {
+  for (int kind = static_cast<int>(widest); kind >= 0; --kind)
+    if (std::strcmp(text, vector_kind_names[kind]) == 0) return kind;
+  return -1;
+}
+
+// Throws error (bad_argument) where COLLX_VECTORS asks for what is not there.
+COLLX_COLD inline void require_named_vectors() {
+  char const* const text = std::getenv("COLLX_VECTORS");
+  vector_kind const widest = widest_vectors();
+  if (text == nullptr || named_vectors(text, widest) >= 0) return;
+  constexpr char const* possible[] = {"generic", "generic or avx2", "generic, avx2 or avx512"};
+  throw_error(status::bad_argument,
+              "environment variable COLLX_VECTORS is \"%.120s\"; this processor and this program, as it was "
+              "compiled, have %s: set it to that, or unset it",
+              text, possible[static_cast<int>(widest)]);
+}
+
+// What COLLX_VECTORS says, else the widest. Where it makes no sense, who makes a world is told.
+[[nodiscard]] inline vector_kind chosen_vectors() noexcept {
+  char const* const text = std::getenv("COLLX_VECTORS");
+  int const named = text == nullptr ? -1 : named_vectors(text, widest_vectors());
+  return named < 0 ? widest_vectors() : static_cast<vector_kind>(named);
+}
+
+#if defined(COLLX_AVX2)
+// Chosen when the program starts. Tests change it, while nothing is combined.
+inline vector_kind vectors_in_use = chosen_vectors();
 
 // Whether streams want help with what they read next: several pages walked at a time, or lines asked for by
 // instructions. Intel's Xeons (fourth generation) take 0.8 of the time with it, AMD's Zen 5 (family 26),
@@ -57,9 +103,11 @@ inline bool const wants_help_fetching = [] {
 // (docs/decisions.md).
 inline bool const wants_pause_between_looks = !wants_help_fetching;
 
+#if defined(COLLX_AVX512)
 // Whether a C library's memcpy has the processor copy strings (rep movsb) where vectors would be quicker:
-// GNU's does so on AMD from 4 KiB on (seen with version 2.36).
-inline bool const copies_strings_slowly = wide_vectors && __builtin_cpu_is("amd");
+// GNU's does so on AMD from 4 KiB on (seen with version 2.36). Not looked at on those without AVX-512.
+inline bool const copies_strings_slowly = vectors_in_use == vector_kind::avx512 && __builtin_cpu_is("amd");
+#endif
 #else
 inline constexpr bool wants_help_fetching = true, wants_pause_between_looks = false;
 [[nodiscard]] inline shared_cache find_shared_cache() noexcept { return {}; }

@@ -21,7 +21,7 @@ inline constexpr std::size_t block_elements = sizeof(T) >= 4096 ? 1 : 4096 / siz
 // N elements from two sources to one or two outputs (`second` may be null), in registers, through the
 // accumulate type. Local arrays rather than references: a destination may be a source, and the compiler
 // need not ask.
-template <vectors On, std::size_t N, bool Finish, class T, class Op>
+template <class On, std::size_t N, bool Finish, class T, class Op>
 COLLX_VECTOR_INLINE void combine_lane(T* first, T* second, T const* a, T const* b, Op const& op,
                                       rank_t size) {
   using wide = accumulate_t<Op, T>;
@@ -29,29 +29,39 @@ COLLX_VECTOR_INLINE void combine_lane(T* first, T* second, T const* a, T const* 
   T result[N];
   widen<On, N>(x, a);
   widen<On, N>(y, b);
-  for (std::size_t i = 0; i < N; ++i) {
+  auto const combine_at = [&](std::size_t i) {
     x[i] = static_cast<wide>(op(x[i], y[i]));
     if constexpr (Finish) x[i] = static_cast<wide>(op.finish(x[i], size));
+  };
+  if constexpr (N * sizeof(T) <= 8) {  // no vector: straight code, for calls of a few bytes
+    for (std::size_t i = 0; i < N; ++i) combine_at(i);
+  } else {
+    COLLX_LOOP_TO_VECTOR
+    for (std::size_t i = 0; i < N; ++i) combine_at(i);
   }
   narrow<On, N>(result, x);
-  std::memcpy(first, result, sizeof result);
-  if (second != nullptr) std::memcpy(second, result, sizeof result);
+  copy_vectors<On, sizeof result>(first, result);
+  if (second != nullptr) copy_vectors<On, sizeof result>(second, result);
 }
 
 // One loop for one output and for two: a branch that is always predicted costs nothing beside a cache
 // line of elements, and a loop for each would cost every user's compiler as much again.
-template <vectors On, bool Finish, class T, class Op>
-COLLX_VECTOR_INLINE void combine_lanes(T* first, T* second, T const* a, T const* b, std::size_t count,
-                                       Op const& op, rank_t size) {
-  constexpr std::size_t lanes = lane_elements<T>;
-  std::size_t const whole = count - count % lanes;
-  for (std::size_t at = 0; at < whole; at += lanes)
-    combine_lane<On, lanes, Finish>(first + at, second == nullptr ? nullptr : second + at, a + at, b + at, op,
-                                    size);
-  for (std::size_t at = whole; at < count; ++at)
-    combine_lane<On, 1, Finish>(first + at, second == nullptr ? nullptr : second + at, a + at, b + at, op,
-                                size);
-}
+template <bool Finish>
+struct combined_lanes {
+  template <class On, class T, class Op>
+  COLLX_VECTOR_INLINE static void run(T* first, T* second, T const* a, T const* b, std::size_t count,
+                                      Op const& op, rank_t size) {
+    constexpr std::size_t lanes = lane_elements<On, T, accumulate_t<Op, T>>;
+    std::size_t const whole = count - count % lanes;
+    COLLX_LOOP_OF_VECTORS
+    for (std::size_t at = 0; at < whole; at += lanes)
+      combine_lane<On, lanes, Finish>(first + at, second == nullptr ? nullptr : second + at, a + at, b + at,
+                                      op, size);
+    for (std::size_t at = whole; at < count; ++at)
+      combine_lane<On, 1, Finish>(first + at, second == nullptr ? nullptr : second + at, a + at, b + at, op,
+                                  size);
+  }
+};
 
 // Whether code for other processors gives the same bits. An operator that multiplies and adds may be
 // rounded once by the one and twice by the other; it is then left to the one, however few the elements.
@@ -59,66 +69,69 @@ template <class T, class Op>
 inline constexpr bool rounds_alike =
     std::is_base_of_v<library_operator, Op> && (std::is_arithmetic_v<T> || is_small_float<T>);
 
-#if defined(COLLX_WIDE_VECTORS)
-template <bool Finish, class T, class Op>
-COLLX_WIDE_VECTORS void combine_lanes_wide(T* first, T* second, T const* a, T const* b, std::size_t count,
-                                           Op const& op, rank_t size) {
-  combine_lanes<wide_for<T>, Finish>(first, second, a, b, count, op, size);
-}
-
+#if defined(COLLX_AVX2)
 // How far ahead of a streaming loop its sources are fetched, where the hardware stops at page ends, which
 // come often in two sources and two outputs. Worth 5 % from 128 KiB on; twice as far is no better.
-inline constexpr std::size_t prefetch_lines = 8;
+inline constexpr std::size_t prefetch_bytes = 8 * line_bytes;
 
 // Whole lines, past the caches for the first `streamed` outputs, which begin on a cache line. Returns
 // how many elements that were.
-template <bool Finish, class T, class Op>
-COLLX_WIDE_VECTORS std::size_t combine_lines_streamed(T* first, T* second, T const* a, T const* b,
-                                                      std::size_t count, Op const& op, rank_t size,
-                                                      std::int32_t streamed) {
-  constexpr std::size_t lanes = lane_elements<T>;
-  alignas(line_bytes) T x[lanes];
-  bool const helped = cpu::wants_help_fetching;
-  std::size_t at = 0;
-  for (; at + lanes <= count; at += lanes) {
-    if (helped) {
-      __builtin_prefetch(a + at + prefetch_lines * lanes);
-      __builtin_prefetch(b + at + prefetch_lines * lanes);
+template <bool Finish>
+struct combined_lines {
+  template <class On, class T, class Op>
+  COLLX_VECTOR_INLINE static std::size_t run(T* first, T* second, T const* a, T const* b, std::size_t count,
+                                             Op const& op, rank_t size, std::int32_t streamed) {
+    // A whole vector at least, of results.
+    constexpr std::size_t of_results = On::vector_bytes / sizeof(T);
+    constexpr std::size_t of_operands = lane_elements<On, T, accumulate_t<Op, T>>;
+    constexpr std::size_t lanes = of_results > of_operands ? of_results : of_operands;
+    std::size_t const whole = count - count % (line_bytes / sizeof(T));
+    alignas(On::vector_bytes < alignof(T) ? alignof(T) : On::vector_bytes) T x[lanes];
+    bool const helped = cpu::wants_help_fetching;
+    std::size_t at = 0;
+    COLLX_LOOP_OF_VECTORS
+    for (; at + lanes <= whole; at += lanes) {
+      if (helped) {
+        __builtin_prefetch(a + at + prefetch_bytes / sizeof(T));
+        __builtin_prefetch(b + at + prefetch_bytes / sizeof(T));
+      }
+      combine_lane<On, lanes, Finish>(x, static_cast<T*>(nullptr), a + at, b + at, op, size);
+      stream_vectors<On, sizeof x>(first + at, x);
+      if (second == nullptr) continue;
+      if (streamed == 2) stream_vectors<On, sizeof x>(second + at, x);
+      else copy_vectors<On, sizeof x>(second + at, x);
     }
-    combine_lane<wide_for<T>, lanes, Finish>(x, static_cast<T*>(nullptr), a + at, b + at, op, size);
-    stream_line(first + at, x);
-    if (second == nullptr) continue;
-    if (streamed == 2) stream_line(second + at, x);
-    else std::memcpy(second + at, x, sizeof x);
+    fence_streams();
+    return at;
   }
-  fence_streams();
-  return at;
-}
+};
 
-// Elements before the first that begins a cache line; -1 where none does.
+// Elements before the first that begins a cache line; -1 where none does. Lines hold whole elements.
 template <class T>
 [[nodiscard]] std::ptrdiff_t elements_to_line(T const* p) noexcept {
   std::uintptr_t const offset = reinterpret_cast<std::uintptr_t>(p) % line_bytes;
-  if (line_bytes % sizeof(T) != 0 || offset % sizeof(T) != 0) return -1;
+  if (offset % sizeof(T) != 0) return -1;
   return static_cast<std::ptrdiff_t>((line_bytes - offset) % line_bytes / sizeof(T));
 }
 
-// All of it wide: code for other processors may round an operator that multiplies and adds otherwise.
+// All of it by one kind: code for other processors may round an operator that multiplies and adds otherwise.
 template <bool Finish, class T, class Op>
 COLLX_NEVER_INLINE void combine_two_wide(T* first, T* second, T const* a, T const* b, std::size_t count,
                                          Op const& op, rank_t size, std::int32_t streamed) {
   std::size_t at = 0;
-  std::ptrdiff_t const to_line = streamed == 0 ? -1 : elements_to_line(first);
-  if (to_line >= 0 && static_cast<std::size_t>(to_line) <= count) {
-    // The second can only be streamed with the first if both reach a line after as many elements.
-    if (streamed == 2 && elements_to_line(second) != to_line) streamed = 1;
-    at = static_cast<std::size_t>(to_line);
-    combine_lanes_wide<Finish>(first, second, a, b, at, op, size);
-    at += combine_lines_streamed<Finish>(first + at, second == nullptr ? nullptr : second + at, a + at,
-                                         b + at, count - at, op, size, streamed);
+  if constexpr (line_bytes % sizeof(T) == 0) {
+    std::ptrdiff_t const to_line = streamed == 0 ? -1 : elements_to_line(first);
+    if (to_line >= 0 && static_cast<std::size_t>(to_line) <= count) {
+      // The second can only be streamed with the first if both reach a line after as many elements.
+      if (streamed == 2 && elements_to_line(second) != to_line) streamed = 1;
+      at = static_cast<std::size_t>(to_line);
+      run_on_vectors<combined_lanes<Finish>>(first, second, a, b, at, op, size);
+      at += run_on_vectors<combined_lines<Finish>>(first + at, second == nullptr ? nullptr : second + at,
+                                                   a + at, b + at, count - at, op, size, streamed);
+    }
   }
-  combine_lanes_wide<Finish>(first + at, second == nullptr ? nullptr : second + at, a + at, b + at,
-                             count - at, op, size);
+  run_on_vectors<combined_lanes<Finish>>(first + at, second == nullptr ? nullptr : second + at, a + at,
+                                         b + at, count - at, op, size);
 }
 #endif
 
@@ -126,59 +139,56 @@ COLLX_NEVER_INLINE void combine_two_wide(T* first, T* second, T const* a, T cons
 template <bool Finish, class T, class Op>
 COLLX_ALWAYS_INLINE void combine_two(T* first, T* second, T const* a, T const* b, std::size_t count,
                                      Op const& op, rank_t size, std::int32_t streamed) {
-#if defined(COLLX_WIDE_VECTORS)
-  if ((!rounds_alike<T, Op> || count >= 4 * lane_elements<T>) && cpu::wide_vectors)
+#if defined(COLLX_AVX2)
+  // A barrier combines no elements, with an operator of its own.
+  constexpr std::size_t count_min = rounds_alike<T, Op> ? 4 * line_bytes / sizeof(T) : 1;
+  if (count >= count_min && has_vectors())
     return combine_two_wide<Finish>(first, second, a, b, count, op, size, streamed);
 #else
   (void)streamed;
 #endif
-  combine_lanes<detail::vectors::any, Finish>(first, second, a, b, count, op, size);
+  combined_lanes<Finish>::template run<generic_vectors>(first, second, a, b, count, op, size);
 }
 
 // Folds sources[0 .. source_count) in `block`, in the accumulate type, and puts the result into
 // `result`: the block itself where both types are the same.
-template <vectors On, class T, class Op>
-COLLX_VECTOR_INLINE void fold_lanes(T* result, accumulate_t<Op, T>* block, T const* const* sources,
-                                    std::int32_t source_count, std::size_t at, std::size_t count,
-                                    Op const& op, bool complete, rank_t size) {
-  using wide = accumulate_t<Op, T>;
-  constexpr std::size_t lanes = converted_elements<T, wide>;
-  widen_many<On>(block, sources[0] + at, count);
-  for (std::int32_t k = 1; k < source_count; ++k) {
-    T const* const source = sources[k] + at;
-    std::size_t i = 0;
-    for (; i + lanes <= count; i += lanes) {
-      wide x[lanes], y[lanes];
-      std::memcpy(x, block + i, sizeof x);
-      widen<On, lanes>(y, source + i);
-      for (std::size_t j = 0; j < lanes; ++j) x[j] = static_cast<wide>(op(x[j], y[j]));
-      std::memcpy(block + i, x, sizeof x);
+struct folded {
+  template <class On, class T, class Op>
+  COLLX_VECTOR_INLINE static void run(T* result, accumulate_t<Op, T>* block, T const* const* sources,
+                                      std::int32_t source_count, std::size_t at, std::size_t count,
+                                      Op const& op, bool complete, rank_t size) {
+    using wide = accumulate_t<Op, T>;
+    constexpr std::size_t lanes = lane_elements<On, T, wide>;
+    widen_many<On>(block, sources[0] + at, count);
+    for (std::int32_t k = 1; k < source_count; ++k) {
+      T const* const source = sources[k] + at;
+      std::size_t i = 0;
+      COLLX_LOOP_OF_VECTORS
+      for (; i + lanes <= count; i += lanes) {
+        wide x[lanes], y[lanes];
+        copy_vectors<On, sizeof x>(x, block + i);
+        widen<On, lanes>(y, source + i);
+        COLLX_LOOP_TO_VECTOR
+        for (std::size_t j = 0; j < lanes; ++j) x[j] = static_cast<wide>(op(x[j], y[j]));
+        copy_vectors<On, sizeof x>(block + i, x);
+      }
+      for (; i < count; ++i) block[i] = static_cast<wide>(op(block[i], static_cast<wide>(source[i])));
     }
-    for (; i < count; ++i) block[i] = static_cast<wide>(op(block[i], static_cast<wide>(source[i])));
+    if constexpr (finishes<Op, wide>)
+      for (std::size_t i = 0; complete && i < count; ++i)
+        block[i] = static_cast<wide>(op.finish(block[i], size));
+    if constexpr (!std::is_same_v<wide, T>) narrow_many<On>(result, block, count);
   }
-  if constexpr (finishes<Op, wide>)
-    for (std::size_t i = 0; complete && i < count; ++i)
-      block[i] = static_cast<wide>(op.finish(block[i], size));
-  if constexpr (!std::is_same_v<wide, T>) narrow_many<On>(result, block, count);
-}
-
-#if defined(COLLX_WIDE_VECTORS)
-template <class T, class Op>
-COLLX_WIDE_VECTORS void fold_wide(T* result, accumulate_t<Op, T>* block, T const* const* sources,
-                                  std::int32_t source_count, std::size_t at, std::size_t count, Op const& op,
-                                  bool complete, rank_t size) {
-  fold_lanes<wide_for<T>>(result, block, sources, source_count, at, count, op, complete, size);
-}
-#endif
+};
 
 template <class T, class Op>
 void fold(T* result, accumulate_t<Op, T>* block, T const* const* sources, std::int32_t source_count,
           std::size_t at, std::size_t count, Op const& op, bool complete, rank_t size) {
-#if defined(COLLX_WIDE_VECTORS)
-  if (cpu::wide_vectors)
-    return fold_wide(result, block, sources, source_count, at, count, op, complete, size);
+#if defined(COLLX_AVX2)
+  if (has_vectors())
+    return run_on_vectors<folded>(result, block, sources, source_count, at, count, op, complete, size);
 #endif
-  fold_lanes<detail::vectors::any>(result, block, sources, source_count, at, count, op, complete, size);
+  folded::run<generic_vectors>(result, block, sources, source_count, at, count, op, complete, size);
 }
 
 // Any number of sources and destinations, block by block. Apart from combine(): two sources need none of
@@ -239,11 +249,11 @@ COLLX_ALWAYS_INLINE bool combine_few(T* to, T const* a, T const* b, std::size_t 
     if (complete) return false;
   std::size_t at = 0;
   for (; at + lanes <= count; at += lanes)
-    detail::combine_lane<detail::vectors::any, lanes, false>(to + at, static_cast<T*>(nullptr), a + at,
-                                                             b + at, op, size);
+    detail::combine_lane<generic_vectors, lanes, false>(to + at, static_cast<T*>(nullptr), a + at, b + at, op,
+                                                        size);
   for (; at < count; ++at)
-    detail::combine_lane<detail::vectors::any, 1, false>(to + at, static_cast<T*>(nullptr), a + at, b + at,
-                                                         op, size);
+    detail::combine_lane<generic_vectors, 1, false>(to + at, static_cast<T*>(nullptr), a + at, b + at, op,
+                                                    size);
   return true;
 }
 

@@ -3,14 +3,14 @@
 // would be fetched only to be overwritten.
 #pragma once
 
-#include <unistd.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
+#include <unistd.h>
+
 #include "collx/device/cache_hint.hpp"
-#include "collx/device/cpu.hpp"
+#include "collx/device/vectors.hpp"
 
 namespace collx::inline abi_1::device {
 
@@ -69,7 +69,6 @@ inline void result_cache(cpu::shared_cache const& value) noexcept { detail::resu
 // is slower than to go past them.
 [[nodiscard]] inline std::size_t fetched_bytes_max() noexcept { return 64 * stream_bytes_min(); }
 
-inline constexpr std::size_t line_bytes = 64;
 inline constexpr std::size_t spread_group_bytes = 4 * line_bytes;
 
 // So many neighbouring pages are copied at a time, a line of each in turn, where a processor fetches ahead
@@ -78,33 +77,26 @@ inline constexpr std::size_t spread_group_bytes = 4 * line_bytes;
 // less than four; halves of pages, or fetching ahead by instructions, gain nothing.
 inline constexpr std::size_t pages_at_a_time = 4, page_bytes = 4096;
 
-#if defined(COLLX_WIDE_VECTORS)
-
-typedef char line_vector __attribute__((vector_size(64), may_alias));
-
-// One cache line, `to` aligned to it. Such stores are ordered by fence_streams() only.
-COLLX_WIDE_VECTORS inline void stream_line(void* to, void const* from) noexcept {
-  line_vector value;
-  std::memcpy(&value, from, sizeof value);
-  asm volatile("vmovntdq %1, %0" : "=m"(*static_cast<line_vector*>(to)) : "v"(value));
-}
+#if defined(COLLX_AVX2)
 
 // Makes streamed lines visible before any later store: a release store alone does not.
 inline void fence_streams() noexcept { asm volatile("sfence" ::: "memory"); }
 
-COLLX_WIDE_VECTORS inline void copy_streamed_lines(std::byte* to, std::byte const* from,
-                                                   std::size_t bytes) noexcept {
-  for (std::size_t at = 0; at < bytes; at += line_bytes) stream_line(to + at, from + at);
-}
+struct streamed_lines {
+  template <class On>
+  COLLX_VECTOR_INLINE static void run(std::byte* to, std::byte const* from, std::size_t bytes) noexcept {
+    for (std::size_t at = 0; at < bytes; at += line_bytes) stream_vectors<On, line_bytes>(to + at, from + at);
+  }
+};
 
-#endif
-
-#if defined(COLLX_WIDE_VECTORS)
-COLLX_WIDE_VECTORS inline void copy_streamed_pages(std::byte* to, std::byte const* from) noexcept {
-  for (std::size_t at = 0; at < page_bytes; at += line_bytes)
-    for (std::size_t page = 0; page < pages_at_a_time; ++page)
-      stream_line(to + page * page_bytes + at, from + page * page_bytes + at);
-}
+struct streamed_pages {
+  template <class On>
+  COLLX_VECTOR_INLINE static void run(std::byte* to, std::byte const* from) noexcept {
+    for (std::size_t at = 0; at < page_bytes; at += line_bytes)
+      for (std::size_t page = 0; page < pages_at_a_time; ++page)
+        stream_vectors<On, line_bytes>(to + page * page_bytes + at, from + page * page_bytes + at);
+  }
+};
 
 // `helped`: several pages at a time.
 COLLX_NEVER_INLINE inline void copy_streamed(std::byte* to, std::byte const* from, std::size_t bytes,
@@ -115,19 +107,22 @@ COLLX_NEVER_INLINE inline void copy_streamed(std::byte* to, std::byte const* fro
   std::size_t at = head;
   if (helped)
     for (; head + lines - at >= pages_at_a_time * page_bytes; at += pages_at_a_time * page_bytes)
-      copy_streamed_pages(to + at, from + at);
-  copy_streamed_lines(to + at, from + at, head + lines - at);
+      run_on_vectors<streamed_pages>(to + at, from + at);
+  run_on_vectors<streamed_lines>(to + at, from + at, head + lines - at);
   std::memcpy(to + head + lines, from + head + lines, bytes - head - lines);
   fence_streams();
 }
 
 // A few lines to each destination in turn: whole blocks of 16 KiB in turn take 1.2 times as long.
-COLLX_WIDE_VECTORS inline void spread_lines(std::byte* const* to, std::int32_t count, std::byte const* from,
-                                            std::size_t at, std::size_t end) noexcept {
-  for (; at < end; at += spread_group_bytes)
-    for (std::int32_t j = 0; j < count; ++j)
-      copy_streamed_lines(to[j] + at, from + at, spread_group_bytes);
-}
+struct spread_lines {
+  template <class On>
+  COLLX_VECTOR_INLINE static void run(std::byte* const* to, std::int32_t count, std::byte const* from,
+                                      std::size_t at, std::size_t end) noexcept {
+    for (; at < end; at += spread_group_bytes)
+      for (std::int32_t j = 0; j < count; ++j)
+        streamed_lines::run<On>(to[j] + at, from + at, spread_group_bytes);
+  }
+};
 
 COLLX_NEVER_INLINE inline void spread_streamed(std::byte* const* to, std::int32_t count,
                                                std::byte const* from, std::size_t bytes) noexcept {
@@ -137,10 +132,12 @@ COLLX_NEVER_INLINE inline void spread_streamed(std::byte* const* to, std::int32_
     std::memcpy(to[j], from, head);
     std::memcpy(to[j] + end, from + end, bytes - end);
   }
-  spread_lines(to, count, from, head, end);
+  run_on_vectors<spread_lines>(to, count, from, head, end);
   fence_streams();
 }
+#endif
 
+#if defined(COLLX_AVX512)
 // Copies of these sizes, which stay in the caches, are made by lines on processors that are slow at strings
 // (docs/decisions.md). Not under sanitizers, which do not see what is stored so.
 inline constexpr std::size_t lines_bytes_min = 2048, lines_bytes_max = 8192;
@@ -148,16 +145,16 @@ inline constexpr std::size_t lines_bytes_min = 2048, lines_bytes_max = 8192;
 inline constexpr std::size_t lines_fetched_bytes_min = 4096 + line_bytes;
 inline constexpr std::size_t fetched_ahead_bytes = 24 * line_bytes;
 
-COLLX_WIDE_VECTORS COLLX_NEVER_INLINE inline void copy_lines(std::byte* to, std::byte const* from,
-                                                             std::size_t bytes) noexcept {
+COLLX_AVX512 COLLX_NEVER_INLINE inline void copy_lines(std::byte* to, std::byte const* from,
+                                                       std::size_t bytes) noexcept {
   std::size_t const whole = bytes / line_bytes * line_bytes;
   std::size_t const fetched = whole >= lines_fetched_bytes_min ? whole - fetched_ahead_bytes : 0;
   for (std::size_t at = 0; at < whole; at += line_bytes) {
-    line_vector value;
+    vector_of_64 value;
     std::memcpy(&value, from + at, sizeof value);
     if (at < fetched) prefetch_exclusive(to + at + fetched_ahead_bytes, 1);
     // Not left to the compiler, which would make a call of memcpy of the loop.
-    asm volatile("vmovdqu64 %1, %0" : "=m"(*reinterpret_cast<line_vector*>(to + at)) : "v"(value));
+    asm volatile("vmovdqu64 %1, %0" : "=m"(*reinterpret_cast<vector_of_64*>(to + at)) : "v"(value));
   }
   std::memcpy(to + whole, from + whole, bytes - whole);
 }
@@ -166,14 +163,16 @@ COLLX_WIDE_VECTORS COLLX_NEVER_INLINE inline void copy_lines(std::byte* to, std:
 // memcpy, past the caches if `streamed` and the processor can.
 inline void copy(std::byte* to, std::byte const* from, std::size_t bytes, bool streamed) noexcept {
   if (bytes == 0) return;
-#if defined(COLLX_WIDE_VECTORS)
-  if (streamed && cpu::wide_vectors && bytes >= 16 * line_bytes)
+#if defined(COLLX_AVX2)
+  if (streamed && has_vectors() && bytes >= 16 * line_bytes)
     return copy_streamed(to, from, bytes, cpu::wants_help_fetching);
+#else
+  (void)streamed;
+#endif
+#if defined(COLLX_AVX512)
   if (bytes - lines_bytes_min <= lines_bytes_max - lines_bytes_min && cpu::copies_strings_slowly &&
       !COLLX_SANITIZED)
     return copy_lines(to, from, bytes);
-#else
-  (void)streamed;
 #endif
   std::memcpy(to, from, bytes);
 }
@@ -181,8 +180,8 @@ inline void copy(std::byte* to, std::byte const* from, std::size_t bytes, bool s
 // The same to several destinations, reading memory once.
 inline void spread(std::byte* const* to, std::int32_t count, std::byte const* from, std::size_t bytes,
                    bool streamed) noexcept {
-#if defined(COLLX_WIDE_VECTORS)
-  bool alike = streamed && cpu::wide_vectors && bytes >= 16 * line_bytes && count > 0;
+#if defined(COLLX_AVX2)
+  bool alike = streamed && has_vectors() && bytes >= 16 * line_bytes && count > 0;
   for (std::int32_t j = 1; j < count; ++j)
     alike = alike && (to[j] - to[0]) % std::ptrdiff_t{line_bytes} == 0;
   if (alike) return spread_streamed(to, count, from, bytes);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "collx/core/environment.hpp"
+#include "collx/device/cpu.hpp"
 
 namespace collx::inline abi_1::transport {
 
@@ -47,6 +48,7 @@ struct settings {
   // Throws error (bad_argument) naming the variable that is wrong.
   [[nodiscard]] COLLX_COLD static settings from_environment() {
     settings chosen;
+    device::cpu::require_named_vectors();
     auto const read = [](char const* variable, std::uint64_t otherwise, std::int64_t low, std::int64_t high) {
       return static_cast<std::uint64_t>(
           environment::number(variable, static_cast<std::int64_t>(otherwise), low, high));
