@@ -79,16 +79,22 @@ TEST_CASE("results that fit a part of a cache which takes stores well are stored
   CHECK(rank.streams(there, quarter + 1));
   CHECK_FALSE(rank.streams(there, 3 * quarter));
   CHECK(rank.streams(there, 3 * quarter + 3));
+  // All of a quarter is too much, all of three quarters is not: two blocks given, two taken.
+  caller<direct::all_to_all> all;
+  std::size_t const whole = cache / 4 / 2 / 4;
+  CHECK(all.streams(here, whole));
+  CHECK_FALSE(all.streams(here, 3 * whole));
+  CHECK(all.streams(here, 3 * whole + 1));
   // Of more ranks there are more blocks, but only as many share the cache as processors do.
   CHECK_FALSE(rank.streams(here, cache / 4 / 4 / 9, false, 8));
   CHECK(rank.streams(there, cache / 4 / 4 / 9 + 1, false, 8));
 
   // What is combined only where it is used again.
   caller<direct::all_reduce> sum;
-  std::size_t const eighth = cache / 8 / 2 / 2;
+  std::size_t const half = cache / 2 / 2 / 2;
   CHECK(sum.streams(here, least + 1));
-  CHECK_FALSE(sum.streams(here, eighth - 1));
-  CHECK(sum.streams(here, eighth));
+  CHECK_FALSE(sum.streams(here, half));
+  CHECK(sum.streams(here, half + 1));
 }
 
 TEST_CASE("a map that is kept serves calls that differ in their buffers, and no others") {

@@ -59,7 +59,7 @@ inline void result_cache(cpu::shared_cache const& value) noexcept { detail::resu
                                             std::size_t sixteenths) noexcept {
   cpu::shared_cache const& cache = detail::result_cache_setting();
   std::size_t const sharing = ranks < cache.processors ? ranks : cache.processors;
-  return bytes < cache.bytes / 16 / sharing * sixteenths;
+  return bytes <= cache.bytes / 16 / sharing * sixteenths;
 }
 
 // What a call must have at least for its buffers to be remembered.

@@ -115,8 +115,11 @@ class memory_map : public chunk_map {
     std::size_t const bytes = static_cast<std::size_t>(blocks) * block_bytes_;
     if (user_.output_again && bytes <= device::hot_bytes_max()) return true;
     // What is combined has more streams to read, and is better past the caches unless it is used again.
-    std::size_t const sixteenths = user_.output_again ? (user_.combines ? 2 : 12) : (user_.combines ? 0 : 4);
-    return device::fits_result_cache(bytes, static_cast<std::size_t>(problem_.size), sixteenths);
+    auto const fits = [&](std::size_t taken_bytes, std::size_t sixteenths) noexcept {
+      return device::fits_result_cache(taken_bytes, static_cast<std::size_t>(problem_.size), sixteenths);
+    };
+    if (user_.output_again) return fits(bytes, user_.combines ? 8 : 12);
+    return !user_.combines && fits(bytes + 1, 4);  // a quarter itself is too much
   }
 
   static constexpr rank_t lending_ranks_max = 64;  // of which step machines remember something in a word
