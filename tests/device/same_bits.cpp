@@ -90,6 +90,20 @@ std::size_t differences(Op const& op, std::size_t count, std::size_t source_coun
   return wrong;
 }
 
+// An accumulate type of which no power of two fills a vector.
+struct three_bytes {
+  unsigned char bytes[3];
+  three_bytes() = default;
+  explicit three_bytes(unsigned short value)
+      : bytes{static_cast<unsigned char>(value), static_cast<unsigned char>(value >> 8), 0} {}
+  explicit operator unsigned short() const { return static_cast<unsigned short>(bytes[0] | bytes[1] << 8); }
+};
+
+three_bytes operator*(three_bytes const& a, three_bytes const& b) {
+  return three_bytes(
+      static_cast<unsigned short>(static_cast<unsigned short>(a) ^ static_cast<unsigned short>(b)));
+}
+
 template <class T, class Op>
 void check(Op const& op) {
   std::size_t wrong = 0;
@@ -128,6 +142,13 @@ TEST_CASE("combine: the same bits with every kind of vectors, floating types") {
   check<float>(collx::accumulate_in<double>(collx::sum));
   check<std::complex<float>>(collx::sum);
   check<std::complex<double>>(collx::sum);
+}
+
+TEST_CASE("combine: the same bits with every kind of vectors, accumulated in a type that fills no vector") {
+  constexpr auto op = collx::accumulate_in<three_bytes>(collx::prod);
+  check<unsigned short>(op);
+  // Whose product may multiply and add, so that one kind combines all elements.
+  CHECK(!collx::device::detail::rounds_alike<unsigned short, std::remove_const_t<decltype(op)>>);
 }
 
 TEST_CASE("combine: the same bits with every kind of vectors, integers") {

@@ -67,7 +67,8 @@ struct combined_lanes {
 // rounded once by the one and twice by the other; it is then left to the one, however few the elements.
 template <class T, class Op>
 inline constexpr bool rounds_alike =
-    std::is_base_of_v<library_operator, Op> && (std::is_arithmetic_v<T> || is_small_float<T>);
+    std::is_base_of_v<library_operator, Op> && (std::is_arithmetic_v<T> || is_small_float<T>) &&
+    std::is_arithmetic_v<accumulate_t<Op, T>>;
 
 #if defined(COLLX_AVX2)
 // How far ahead of a streaming loop its sources are fetched, where the hardware stops at page ends, which
@@ -96,6 +97,7 @@ struct combined_lines {
         __builtin_prefetch(b + at + prefetch_bytes / sizeof(T));
       }
       combine_lane<On, lanes, Finish>(x, static_cast<T*>(nullptr), a + at, b + at, op, size);
+      if constexpr (!converts_float16<On, T, accumulate_t<Op, T>>) COLLX_STORED(x);
       stream_vectors<On, sizeof x>(first + at, x);
       if (second == nullptr) continue;
       if (streamed == 2) stream_vectors<On, sizeof x>(second + at, x);
@@ -159,12 +161,13 @@ struct folded {
                                       Op const& op, bool complete, rank_t size) {
     using wide = accumulate_t<Op, T>;
     constexpr std::size_t lanes = lane_elements<On, T, wide>;
+    std::size_t const whole = count - count % lanes;  // with lanes that it can count, clang unrolls loops
     widen_many<On>(block, sources[0] + at, count);
     for (std::int32_t k = 1; k < source_count; ++k) {
       T const* const source = sources[k] + at;
       std::size_t i = 0;
       COLLX_LOOP_OF_VECTORS
-      for (; i + lanes <= count; i += lanes) {
+      for (; i < whole; i += lanes) {
         wide x[lanes], y[lanes];
         copy_vectors<On, sizeof x>(x, block + i);
         widen<On, lanes>(y, source + i);

@@ -37,14 +37,14 @@ struct avx2_vectors {
     return Body::template run<avx2_vectors>(args...);
   }
 
-  // `to` aligned to a vector. Such stores are ordered by fence_streams() only. Two of them, one right after
-  // the other, leave the processor as one line, which need not be fetched.
   COLLX_AVX2 static void copy(void* to, void const* from) noexcept {
     vector_of_32 value;
     std::memcpy(&value, from, sizeof value);
     std::memcpy(to, &value, sizeof value);
   }
 
+  // `to` aligned to a vector. Such stores are ordered by fence_streams() only. Two of them, one right after
+  // the other, leave the processor as one line, which need not be fetched.
   COLLX_AVX2 static void stream(void* to, void const* from) noexcept {
     vector_of_32 value;
     std::memcpy(&value, from, sizeof value);

@@ -150,7 +150,8 @@ struct logical_and_t : library_operator {
   template <class T>
     requires requires(T const& a) { static_cast<T>(static_cast<bool>(a)); }
   COLLX_HD constexpr T operator()(T const& a, T const& b) const {
-    return static_cast<T>(static_cast<bool>(a) && static_cast<bool>(b));
+    bool const x = static_cast<bool>(a), y = static_cast<bool>(b);
+    return static_cast<T>((x & y) != 0);  // not &&: GCC finds no vectors where there are branches
   }
 };
 
@@ -159,7 +160,8 @@ struct logical_or_t : library_operator {
   template <class T>
     requires requires(T const& a) { static_cast<T>(static_cast<bool>(a)); }
   COLLX_HD constexpr T operator()(T const& a, T const& b) const {
-    return static_cast<T>(static_cast<bool>(a) || static_cast<bool>(b));
+    bool const x = static_cast<bool>(a), y = static_cast<bool>(b);
+    return static_cast<T>((x | y) != 0);
   }
 };
 
