@@ -148,6 +148,7 @@ class store {
 
   void dismiss(visitor& who) noexcept {
     if (at(who.rank).waits == &who) at(who.rank).waits = nullptr;
+    set_.remove(who.line.get());  // a forked process may have a copy: see net/gate.hpp
     who.line.reset();
   }
 
