@@ -13,7 +13,6 @@
 
 #include "bootstrap/folder.hpp"
 #include "bootstrap/meeting_process.hpp"
-#include "net/sockets_copied.hpp"
 #include "collx/core/random.hpp"
 
 using namespace meeting;
@@ -395,26 +394,4 @@ TEST_CASE("meet_over_network: who is no rank comes no further with TLS, and is c
   while (encrypted.greet() == status::pending) serves.progress();
   REQUIRE(encrypted.send(said) == sizeof said);
   while (!serves.is_complete()) serves.progress();
-}
-
-TEST_CASE(
-    "meet_over_network: who leaves rank 0 while a forked process has a copy of his connection is gone") {
-  net::owned_fd listening = net::listen_at(net::address::loopback(0), {});
-  net::address const at = net::local_address(listening.get());
-  bootstrap::registration mine;
-  mine.entry = {at, 7};
-  mine.tree_gate = at;
-  bootstrap::store serves(
-      net::gate(std::move(listening), keys(), {0, 2, net::mask_of(net::purpose::store), 1}), 2, mine, 1,
-      now_us() + long_us);
-  net::caller one(at, {net::purpose::store, 1, 0, 2}, keys(), {}, now_us() + long_us);
-  while (one.progress() == status::pending) serves.progress();
-  REQUIRE(one.progress() == status::ok);
-  while (serves.door().count().welcomed == 0) serves.progress();
-  net::owned_fd const left = one.take();
-  net::sockets_copied const forked;
-  REQUIRE(shutdown(left.get(), SHUT_WR) == 0);
-  REQUIRE(net::ready_before(serves.fd(), POLLIN, now_us() + long_us));
-  serves.progress();
-  CHECK_FALSE(net::ready_before(serves.fd(), POLLIN, now_us() + 50'000));
 }

@@ -15,7 +15,6 @@
 #include "collx/core/random.hpp"
 #include "collx/net/caller.hpp"
 #include "net/reserved_port.hpp"
-#include "net/sockets_copied.hpp"
 #include "transport/scarce_watches.hpp"
 #include "transport/without_descriptors.hpp"
 
@@ -325,23 +324,6 @@ TEST_CASE("without a descriptor for who knocks the one who has been there longes
   CHECK(one.progress() == status::pending);
   for (without_descriptors const none; door.count().pushed_out == 0;) CHECK_FALSE(door.poll(who));
   CHECK(is_closed(silent));
-  CHECK(let_in(door, one, who) == status::ok);
-}
-
-TEST_CASE("who is dropped while a forked process has a copy of his connection is heard of no more") {
-  gate door = open_gate();
-  guest who;
-  owned_fd const rude = stranger(door.where());
-  while (door.in_handshake() == 0) CHECK_FALSE(door.poll(who));
-  sockets_copied const forked;
-  say(rude, "nonsense");
-  while (door.count().refused == 0) CHECK_FALSE(door.poll(who));
-  say(rude, "and more");
-  CHECK_FALSE(ready_before(door.fd(), POLLIN, now_us() + 50'000));
-  CHECK_FALSE(door.poll(who));
-  CHECK(door.count().left == 0);
-  REQUIRE(door.in_handshake() == 0);
-  caller one = call(door.where(), 1);
   CHECK(let_in(door, one, who) == status::ok);
 }
 
