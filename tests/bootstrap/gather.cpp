@@ -203,3 +203,97 @@ TEST_CASE("gather: nonsense is a mismatch") {
   REQUIRE(send(all[0].children[0].get(), "\xff\0\0\0\0\0\0\0", 8, 0) == 8);
   CHECK(gather(all[1], "x", long_us).code == status::mismatch);  // more bytes than all ranks may have
 }
+
+namespace {
+
+// What rank 0 of `size` hears when its first child, rank 1, sends `said` and nothing more.
+outcome heard_from_child(rank_t size, std::vector<std::byte> const& said) {
+  std::vector<network_membership> const all = tree_of(size);
+  int const child = all[1].parent.get();
+  REQUIRE(send(child, said.data(), said.size(), 0) == static_cast<ssize_t>(said.size()));
+  REQUIRE(shutdown(child, SHUT_WR) == 0);
+  return gather(all[0], "zero", long_us);
+}
+
+std::vector<std::byte> length_of(std::uint64_t bytes) {
+  std::vector<std::byte> said(8);
+  collx::net::put_u64(said.data(), bytes);
+  return said;
+}
+
+// The texts of these ranks, of one byte each.
+std::vector<std::byte> part_of(std::vector<rank_t> const& ranks) {
+  std::vector<std::byte> said = length_of(9 * ranks.size());
+  for (rank_t const each : ranks) {
+    std::byte record[9] = {};
+    collx::net::put_u32(record, static_cast<std::uint32_t>(each));
+    collx::net::put_u32(record + 4, 1);
+    said.insert(said.end(), record, record + sizeof record);
+  }
+  return said;
+}
+
+constexpr std::uint64_t most_of_one = 8 + bootstrap::text_gathering::text_bytes_max;
+
+}  // namespace
+
+TEST_CASE("gather: a subtree has the ranks that lead to its top") {
+  for (rank_t size = 1; size <= 400; ++size)
+    for (rank_t top = 0; top < size; ++top) {
+      rank_t count = 0;
+      for (rank_t r = top; r < size; ++r) {
+        rank_t above = r;
+        while (above > top) above = bootstrap::tree_parent(above);
+        count += above == top;
+      }
+      REQUIRE(bootstrap::tree_rank_count(top, size) == count);
+    }
+  CHECK(bootstrap::tree_rank_count(0, INT32_MAX) == INT32_MAX);
+  CHECK(bootstrap::tree_rank_count(INT32_MAX - 1, INT32_MAX) == 1);
+}
+
+TEST_CASE("gather: a child that announces more than its subtree can have is named, with both numbers") {
+  outcome const more = heard_from_child(7, length_of(3 * most_of_one + 1));  // ranks 1, 5 and 6
+  CHECK(more.code == status::mismatch);
+  CHECK_MESSAGE(more.words.find("rank 0 of 7: rank 1 announces 196633 bytes for the texts of 3 ranks, which "
+                                "have 196632 at most") != std::string::npos,
+                more.words);
+  CHECK(heard_from_child(7, length_of(3 * most_of_one)).code == status::peer_lost);  // it may be so
+  // What comes from above is of all ranks.
+  for (bool const is_more : {false, true}) {
+    std::vector<network_membership> all = tree_of(2);
+    std::vector<std::byte> const said = length_of(2 * most_of_one + is_more);
+    REQUIRE(send(all[0].children[0].get(), said.data(), said.size(), 0) == 8);
+    REQUIRE(shutdown(all[0].children[0].get(), SHUT_WR) == 0);
+    outcome const how = gather(all[1], "x", long_us);
+    CHECK(how.code == (is_more ? status::mismatch : status::peer_lost));
+    CHECK(is_more == (how.words.find("rank 0 announces 131089 bytes for the texts of 2 ranks, which have "
+                                     "131088 at most") != std::string::npos));
+  }
+}
+
+TEST_CASE("gather: a child sends the texts of its own subtree, or is named") {
+  std::string const broken = "rank 0 of 7: rank 1 sent texts that are broken";
+  for (std::vector<rank_t> const& wrong : std::vector<std::vector<rank_t>>{
+           {0, 1, 5}, {1, 2, 5}, {1, 5, 5}, {1, 5, 7}, {1, 5, -1}, {1, 5, INT32_MIN}}) {
+    outcome const how = heard_from_child(7, part_of(wrong));
+    CHECK(how.code == status::mismatch);
+    CHECK_MESSAGE(how.words.find(broken) != std::string::npos, how.words);
+  }
+  std::vector<std::byte> cut_off = part_of({1, 5, 6});
+  cut_off.pop_back();
+  collx::net::put_u64(cut_off.data(), cut_off.size() - 8);
+  CHECK(heard_from_child(7, cut_off).words.find(broken) != std::string::npos);
+  for (std::vector<rank_t> const& few : std::vector<std::vector<rank_t>>{{}, {1, 6}}) {
+    outcome const how = heard_from_child(7, part_of(few));
+    CHECK(how.code == status::mismatch);
+    CHECK_MESSAGE(how.words.find("rank 0 of 7: rank 1 sent texts with a rank missing") != std::string::npos,
+                  how.words);
+  }
+  // Nothing is wrong with these; the next child is the one who says nothing.
+  std::vector<network_membership> all = tree_of(7);
+  std::vector<std::byte> const right = part_of({6, 1, 5});
+  REQUIRE(send(all[1].parent.get(), right.data(), right.size(), 0) == static_cast<ssize_t>(right.size()));
+  REQUIRE(shutdown(all[2].parent.get(), SHUT_WR) == 0);
+  CHECK(gather(all[0], "zero", long_us).words.find("rank 2 was lost") != std::string::npos);
+}

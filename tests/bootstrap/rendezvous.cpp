@@ -212,6 +212,25 @@ TEST_CASE("rendezvous: a rank that has no room for the descriptor says so, not t
   CHECK((WIFEXITED(how) && WEXITSTATUS(how) == 42));
 }
 
+TEST_CASE("rendezvous: a rank 0 that has no descriptor for who comes says so, and not that nobody came") {
+  folder const here;
+  std::string const path = here.at("meet");
+  bootstrap::detail::host zero(path.c_str(), 2, collx::now_us() + 2'000'000);
+  sockaddr_un const where = bootstrap::detail::address_of(path.c_str());
+  collx::net::owned_fd const one(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  REQUIRE(connect(one.get(), reinterpret_cast<sockaddr const*>(&where), sizeof where) == 0);
+  std::string said;
+  try {
+    without_descriptors const none;
+    zero.serve(-1);
+  } catch (collx::error const& refused) {
+    said = refused.what();
+    CHECK(refused.code() == collx::status::system_failure);
+  }
+  CHECK_MESSAGE(holds(said, "rank 0 of 2: a rank that comes cannot be let in: Too many open files; raise"),
+                said);
+}
+
 TEST_CASE("rendezvous: a queue before a rank 0 that does not answer is left at the deadline") {
   folder const place;
   std::string const path = place.at("meet");

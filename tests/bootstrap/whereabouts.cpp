@@ -81,6 +81,48 @@ TEST_CASE("a file is written anew, whoever has made one of that name before") {
   unlink(own.c_str());
 }
 
+TEST_CASE("a file of another user is believed by nobody without a secret") {
+  folder const here;
+  std::string const path = here.at("meet");
+  std::ofstream(path) << "collx 1 127.0.0.1:80 00000000000000ff\n";
+  bootstrap::launch const me;
+  bootstrap::meeting_place place;
+  place.file = path.c_str();
+  net::socket_settings const sockets;
+  bootstrap::whereabouts where{me, place, nullptr, sockets, false, now_us() + 60'000'000};
+  std::uint64_t token = 0;
+  char const* why = "";
+  CHECK(where.look(token, why).count == 1);
+  CHECK(where.is_elsewhere(254));
+  if (chown(path.c_str(), 65534, 65534) != 0) {
+    MESSAGE("SKIPPED: it takes the right to give files away");
+    return;
+  }
+  CHECK(where.look(token, why).count == 0);
+  CHECK(std::string(why).find("its file belongs to another user") == 0);
+  CHECK_FALSE(where.is_elsewhere(254));
+  where.has_secret = true;  // with which rank 0 proves who it is
+  CHECK(where.look(token, why).count == 1);
+}
+
+TEST_CASE("what is no plain file says nothing") {
+  folder const here;
+  std::string const path = here.at("meet");
+  REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+  net::owned_fd const fifo(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  std::string const text = "collx 1 127.0.0.1:80 00000000000000ff\n";
+  REQUIRE(write(fifo.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  bootstrap::launch const me;
+  bootstrap::meeting_place place;
+  place.file = path.c_str();
+  net::socket_settings const sockets;
+  bootstrap::whereabouts const where{me, place, nullptr, sockets, true, now_us() + 60'000'000};
+  std::uint64_t token = 0;
+  char const* why = "";
+  CHECK(where.look(token, why).count == 0);
+  CHECK(std::string(why) == "its file is not there yet");
+}
+
 TEST_CASE("a file that names the network: without a secret a rank waits for another, until the deadline") {
   folder const here;
   std::string const path = here.at("meet");

@@ -74,6 +74,27 @@ struct scene : played_peer<> {
 
 }  // namespace
 
+TEST_CASE("tcp: what a slice says of messages that were read is believed when its checksum is right") {
+  watchdog dog;
+  for (bool const is_wrong : {false, true}) {
+    CAPTURE(is_wrong);
+    scene s(true);
+    REQUIRE(s.send_while_it_can(8) == most);
+    std::vector<std::byte> const slice(8);
+    frame what = s.next_message(slice.size());
+    what.flags |= frame::is_checked;
+    what.consumed = 3;
+    what.checksum = checksum_of(s.mine(what), slice.data());
+    if (is_wrong) what.consumed ^= 1;  // a number that may be
+    s.tell(1, what);
+    CHECK_FALSE(s.end().can_send(0, 1));  // the slice is not here yet
+    s.write(1, slice);
+    s.look();
+    CHECK(s.end().can_send(0, 1) == !is_wrong);
+    CHECK(s.is_broken() == is_wrong);
+  }
+}
+
 TEST_CASE("tcp: a sender waits after so many small messages, or so many large ones") {
   watchdog dog;
   scene s;

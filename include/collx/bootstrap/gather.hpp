@@ -23,8 +23,8 @@ class text_gathering {
   COLLX_COLD text_gathering(network_membership const& all, std::uint64_t deadline_us)
       : all_(all), patience_(all.rank, deadline_us), links_(all.children.size() + 1) {
     for (std::size_t i = 0; i < all.children.size(); ++i)
-      links_[i] = {all.children[i].get(), first_tree_child(all.rank) + static_cast<rank_t>(i)};
-    if (all.rank != 0) links_[all.children.size()] = {all.parent.get(), tree_parent(all.rank)};
+      set_link(i, all.children[i].get(), first_tree_child(all.rank) + static_cast<rank_t>(i));
+    if (all.rank != 0) set_link(all.children.size(), all.parent.get(), tree_parent(all.rank));
     for (link const& each : links_)
       if (each.fd < 0 && each.to != no_rank)
         fail(status::bad_argument, each.to,
@@ -52,6 +52,7 @@ class text_gathering {
 
  private:
   static constexpr std::size_t length_bytes = 8, head_bytes = 8;
+  static constexpr std::size_t first_bytes = 64 * 1024;  // of memory for what is to come
 
   // Who waits for those below gives up the earlier the lower it is in the tree, and only then who waits for
   // what comes down: the first to give up is the one that knows who is silent.
@@ -78,6 +79,7 @@ class text_gathering {
   struct link {
     int fd = -1;
     rank_t to = no_rank;
+    rank_t told_of = 0;       // ranks whose texts come from there: those below, or all
     bool has_text = false;    // something lies there that is no failure
     bool is_sent_to = false;  // a text, of which a part may be on its way: no room for anything else
     bool is_done = false;     // nothing more is to come or to go: it may end
@@ -90,6 +92,11 @@ class text_gathering {
     return failure_mark | static_cast<std::uint64_t>(code) << 32 | static_cast<std::uint32_t>(who);
   }
 
+  void set_link(std::size_t i, int fd, rank_t to) noexcept {
+    links_[i].fd = fd;
+    links_[i].to = to;
+    links_[i].told_of = to < all_.rank ? all_.size : tree_rank_count(to, all_.size);
+  }
   [[nodiscard]] link& above() noexcept { return links_[all_.children.size()]; }
   [[nodiscard]] rank_t parent() const noexcept { return tree_parent(all_.rank); }
 
@@ -97,9 +104,11 @@ class text_gathering {
   [[nodiscard]] array<std::byte> collect(std::span<std::byte const> mine) {
     until_us_ = patience_.with_those_below_us();
     array<array<std::byte>> parts(all_.children.size());
+    array<bool> seen(static_cast<std::size_t>(all_.size));
     std::size_t bytes = head_bytes + mine.size();
     for (std::size_t i = 0; i < parts.size(); ++i) {
       parts[i] = receive(links_[i]);
+      require_subtree(links_[i], parts[i], seen);
       bytes += parts[i].size();
     }
     array<std::byte> whole(bytes);
@@ -111,21 +120,47 @@ class text_gathering {
     return whole;
   }
 
+  // What one rank tells all.
+  struct record {
+    std::size_t who = 0;
+    std::span<std::byte const> text;
+  };
+  // Takes the first one off the rest of a part. False: there is none that is whole.
+  [[nodiscard]] static bool take(std::span<std::byte const>& rest, record& out) noexcept {
+    if (rest.size() < head_bytes) return false;
+    std::size_t const bytes = net::get_u32(rest.data() + 4);
+    if (bytes > rest.size() - head_bytes) return false;
+    out = {net::get_u32(rest.data()), rest.subspan(head_bytes, bytes)};
+    rest = rest.subspan(head_bytes + bytes);
+    return true;
+  }
+
+  // A child's part has its own text and those of all below it, once each. Else the ranks above would find
+  // out, and blame who passed it on.
+  void require_subtree(link const& child, array<std::byte> const& part, array<bool>& seen) const {
+    rank_t count = 0;
+    record each;
+    for (std::span<std::byte const> rest(part.data(), part.size()); !rest.empty(); ++count) {
+      bool const is_sound = take(rest, each) && each.who < seen.size() && !seen[each.who];
+      auto top = is_sound ? static_cast<rank_t>(each.who) : no_rank;
+      while (top > child.to) top = tree_parent(top);
+      if (top != child.to) fail(status::mismatch, child.to, "sent texts that are broken; use one version");
+      seen[each.who] = true;
+    }
+    if (count != child.told_of) fail(status::mismatch, child.to, "sent texts with a rank missing");
+  }
+
   [[nodiscard]] array<array<std::byte>> split(array<std::byte> const& everything) const {
     array<array<std::byte>> texts(static_cast<std::size_t>(all_.size));
     array<bool> seen(texts.size());
     std::size_t count = 0;
-    for (std::size_t at = 0; at < everything.size(); ++count) {
-      std::byte const* const head = everything.data() + at;
-      std::size_t const rest = everything.size() - at;
-      std::size_t const who = rest < head_bytes ? texts.size() : net::get_u32(head);
-      std::size_t const bytes = rest < head_bytes ? 0 : net::get_u32(head + 4);
-      if (who >= texts.size() || seen[who] || bytes > rest - head_bytes)
+    record each;
+    for (std::span<std::byte const> rest(everything.data(), everything.size()); !rest.empty(); ++count) {
+      if (!take(rest, each) || each.who >= texts.size() || seen[each.who])
         fail(status::mismatch, parent(), "sent a table that is broken; use one version");
-      seen[who] = true;
-      texts[who] = array<std::byte>(bytes);
-      (void)append(texts[who].data(), {head + head_bytes, bytes});
-      at += head_bytes + bytes;
+      seen[each.who] = true;
+      texts[each.who] = array<std::byte>(each.text.size());
+      (void)append(texts[each.who].data(), each.text);
     }
     if (count != texts.size()) fail(status::mismatch, parent(), "sent a table with a rank missing");
     return texts;
@@ -161,10 +196,18 @@ class text_gathering {
     receive_all(from, length);
     std::uint64_t const bytes = net::get_u64(length);
     if ((bytes & failure_mark) != 0) pass_on(from, bytes);
-    if (bytes > static_cast<std::uint64_t>(all_.size) * (head_bytes + text_bytes_max))
-      fail(status::mismatch, from.to, "sent nonsense; use one version");
-    array<std::byte> what(static_cast<std::size_t>(bytes));
-    receive_all(from, {what.data(), what.size()});
+    std::uint64_t const most = static_cast<std::uint64_t>(from.told_of) * (head_bytes + text_bytes_max);
+    if (bytes > most) refuse(from, bytes, most);
+    array<std::byte> what;
+    // As bytes come, and not at once: a length alone takes no memory.
+    while (what.size() < bytes) {
+      std::size_t const have = what.size();
+      std::size_t const wanted = 2 * have < first_bytes ? first_bytes : 2 * have;
+      array<std::byte> more(wanted < bytes ? wanted : static_cast<std::size_t>(bytes));
+      std::byte* const at = append(more.data(), {what.data(), have});
+      receive_all(from, {at, more.size() - have});
+      what = std::move(more);
+    }
     from.has_text = false;
     return what;
   }
@@ -246,6 +289,14 @@ class text_gathering {
              ? "was lost after all ranks had met; look at its own output"
              : "did not pass on what all ranks tell each other after they have met; look at its own output, "
                "or raise COLLX_TIMEOUT_US");
+  }
+  [[noreturn]] COLLX_COLD void refuse(link const& from, unsigned long long bytes,
+                                      unsigned long long most) const {
+    char words[160];
+    std::snprintf(words, sizeof words,
+                  "announces %llu bytes for the texts of %d ranks, which have %llu at most; use one version",
+                  bytes, from.told_of, most);
+    fail(status::mismatch, from.to, words);
   }
   [[noreturn]] COLLX_COLD void fail(status code, rank_t who, char const* what) const {
     auto const index = static_cast<std::size_t>(who);

@@ -89,7 +89,8 @@ class host {
     for (rank_t missing = size_ - 1; missing > 0;) {
       if (!ready_before(socket_.get(), POLLIN, deadline_us_)) give_up();
       owned_fd const guest(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      if (guest.get() >= 0 && answer(guest.get(), segment_fd)) --missing;
+      if (!guest) require_passing(errno);
+      else if (answer(guest.get(), segment_fd)) --missing;
     }
   }
 
@@ -136,6 +137,17 @@ class host {
     if (listen(fd.get(), 128) != 0)
       transport::shared_memory::throw_system("listen", "give COLLX_RENDEZVOUS another path");
     return fd;
+  }
+
+  // Why there was no guest: he has gone again, say. What lasts would be tried until the deadline, without a
+  // pause, and the wrong one blamed then.
+  COLLX_COLD void require_passing(int why) const {
+    if (why != EMFILE && why != ENFILE && why != ENOMEM && why != ENOBUFS) return;
+    throw_error(
+        status::system_failure,
+        "rendezvous at %.120s, rank 0 of %d: a rank that comes cannot be let in: %s; raise the limit on "
+        "descriptors (ulimit -n), if that is it",
+        path_, size_, std::strerror(why));
   }
 
   // One guest: a hello is read within a second or the guest is dropped. True if it was welcomed.

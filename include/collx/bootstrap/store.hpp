@@ -17,6 +17,13 @@ inline constexpr rank_t tree_arity = 4;
   std::int64_t const left = std::int64_t{size} - (std::int64_t{rank} * tree_arity + 1);
   return left < 0 ? 0 : left < tree_arity ? static_cast<rank_t>(left) : tree_arity;
 }
+// Of a rank and all below it.
+[[nodiscard]] constexpr rank_t tree_rank_count(rank_t top, rank_t size) noexcept {
+  std::int64_t count = 0, first = top, width = 1;  // of a level, which may be beyond the last rank
+  for (; first < size; first = first * tree_arity + 1, width *= tree_arity)
+    count += size - first < width ? size - first : width;
+  return static_cast<rank_t>(count);
+}
 
 // Serves any number of ranks at once without ever waiting for one of them.
 class store {
@@ -141,6 +148,7 @@ class store {
 
   void dismiss(visitor& who) noexcept {
     if (at(who.rank).waits == &who) at(who.rank).waits = nullptr;
+    set_.remove(who.line.get());  // a forked process may have a copy: see net/gate.hpp
     who.line.reset();
   }
 

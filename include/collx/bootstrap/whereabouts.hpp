@@ -3,6 +3,8 @@
 // of its addresses a rank gives to its peers.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cinttypes>
 
 #include "collx/bootstrap/place.hpp"
@@ -39,10 +41,8 @@ struct whereabouts {
   [[nodiscard]] COLLX_COLD net::address_list look(std::uint64_t& token, char const*& why) const {
     net::host_and_port at = place.at;
     token = 0;
-    if (place.file != nullptr && !read_file(at, token)) {
-      why = "its file is not there yet";
-      return {};
-    }
+    if (place.file != nullptr)
+      if (char const* const nothing = read_file(at, token)) return why = nothing, net::address_list();
     if (place.board != nullptr && !read_board(at)) {
       why = "it has not told the launcher yet";
       return {};
@@ -65,7 +65,7 @@ struct whereabouts {
   [[nodiscard]] COLLX_COLD bool is_elsewhere(std::uint64_t token) const {
     net::host_and_port at;
     std::uint64_t said = token;
-    return place.file != nullptr && read_file(at, said) && said != token;
+    return place.file != nullptr && read_file(at, said) == nullptr && said != token;
   }
 
   // Rank 0's side: a socket at which the others will look. Throws error that says what to do.
@@ -161,18 +161,28 @@ struct whereabouts {
     return text != nullptr && net::host_and_port::parse(text, at);
   }
 
-  [[nodiscard]] COLLX_COLD bool read_file(net::host_and_port& at, std::uint64_t& token) const {
+  // Null, or why there is nothing in it to go by, so far.
+  [[nodiscard]] COLLX_COLD char const* read_file(net::host_and_port& at, std::uint64_t& token) const {
+    constexpr char const* not_yet = "its file is not there yet";
     char text[160] = {}, where[96] = {};
-    net::owned_fd const file(open(place.file, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (!file || read(file.get(), text, sizeof text - 1) <= 0) return false;
-    if (std::sscanf(text, "collx 1 %95s", where) != 1 || !net::host_and_port::parse(where, at)) return false;
+    net::owned_fd const file(open(place.file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+    struct stat found {};
+    if (!file || fstat(file.get(), &found) != 0 || !S_ISREG(found.st_mode)) return not_yet;
+    // In a folder where others may write, he who listens at what it says could play rank 0: only a secret
+    // would tell. Where he may not keep rank 0 from replacing it, that one comes later.
+    if (!has_secret && found.st_uid != geteuid() && found.st_uid != 0)
+      return "its file belongs to another user, whom no rank believes without a secret; name one in a folder "
+             "where only you may write";
+    if (read(file.get(), text, sizeof text - 1) <= 0) return not_yet;
+    if (std::sscanf(text, "collx 1 %95s", where) != 1 || !net::host_and_port::parse(where, at))
+      return not_yet;
     // What sscanf() passes over as a space may be another one, or none.
     char const* const space = std::strrchr(text, ' ');
-    if (space == nullptr) return false;
+    if (space == nullptr) return not_yet;
     char const* const number = space + 1;
     char* end = nullptr;
     token = std::strtoull(number, &end, 16);
-    return end == number + 16 && *end == '\n';
+    return end == number + 16 && *end == '\n' ? nullptr : not_yet;
   }
 
   [[noreturn]] COLLX_COLD void throw_unanswered(net::host_and_port const& at, std::uint64_t waited_us) const {

@@ -102,6 +102,7 @@ class descriptor_exchange {
  private:
   // Who has connected and not said yet who he is. Ranks do both at once, so that none has to wait here.
   static constexpr std::size_t guests_max = 64;
+  static constexpr int accepts_max = 64;  // between two looks at the clock, however many strangers come
 
   struct peer {
     bool is_due = false;  // of those that this rank exchanges with
@@ -195,7 +196,7 @@ class descriptor_exchange {
   }
 
   void admit() {
-    for (;;) {
+    for (int accepted = 0; accepted < accepts_max; ++accepted) {
       owned_fd fd(::accept4(desk_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!fd) {
         if (errno == EINTR || errno == ECONNABORTED) continue;

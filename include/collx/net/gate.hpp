@@ -125,7 +125,10 @@ class gate {
   void dismiss(slot& whom, std::uint64_t& counter) noexcept {
     ++counter;
     vacate(whom);
-    whom.socket.reset();  // which takes it out of the set, too
+    // Closing would take it out of the set only if no process that was forked meanwhile has a copy: else what
+    // is heard there would be taken for word of whoever has this place next, or of nobody, for ever.
+    set_.remove(whom.socket.get());
+    whom.socket.reset();
   }
 
   // Reads and answers until this guest has nothing more to say. True if it has been let in.

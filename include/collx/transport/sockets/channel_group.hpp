@@ -169,13 +169,8 @@ class channel_group {
     if (what.from >= members_.size() || members_[what.from] != peer || what.lane >= lanes_)
       return answer::refuse;
     channel& c = at(what.lane, static_cast<rank_t>(what.from));
-    std::uint32_t const newly_read = what.consumed - static_cast<std::uint32_t>(c.known_consumed);
-    if (newly_read <= c.handed - c.known_consumed) {
-      c.learn_consumed(newly_read);
-      if (newly_read != 0) ring_if_asleep();
-    } else if (newly_read < std::uint32_t{1} << 31) {
-      return answer::refuse;  // it has read what was never sent. Older news than we have is no fault.
-    }
+    // What a checked slice brings along waits until its checksum is compared.
+    if (!is_checked_slice(what) && !learn_consumed(c, what)) return answer::refuse;
     if (what.kind != frame_kind::data) return answer::take;
     std::uint32_t const ahead = what.message - static_cast<std::uint32_t>(c.consumed);
     if (ahead >= channel::depth || what.message_bytes > landing_bytes_) return answer::refuse;
@@ -204,6 +199,7 @@ class channel_group {
   [[nodiscard]] bool end(frame const& what, std::byte const* slice) noexcept {
     if (!fits_checksum(what, slice)) return false;
     channel& c = at(what.lane, static_cast<rank_t>(what.from));
+    if (is_checked_slice(what) && !learn_consumed(c, what)) return false;
     c.slot(what.message).missing -= what.slice_bytes;
     if (!c.order.arrive(what.sequence, ends(what))) return false;
     // That a message has ended is what numbers of slices say, which are not believed either.
@@ -261,6 +257,18 @@ class channel_group {
   channel_group* next = nullptr;
 
  private:
+  [[nodiscard]] static bool is_checked_slice(frame const& what) noexcept {
+    return what.kind == frame_kind::data && (what.flags & frame::is_checked) != 0;
+  }
+  // False: the peer has read what was never sent. Older news than we have is no fault.
+  [[nodiscard]] bool learn_consumed(channel& c, frame const& what) noexcept {
+    std::uint32_t const newly_read = what.consumed - static_cast<std::uint32_t>(c.known_consumed);
+    if (newly_read > c.handed - c.known_consumed) return newly_read >= std::uint32_t{1} << 31;
+    c.learn_consumed(newly_read);
+    if (newly_read != 0) ring_if_asleep();
+    return true;
+  }
+
   [[nodiscard]] static bool ends(frame const& what) noexcept {
     return (what.flags & frame::ends_message) != 0;
   }
