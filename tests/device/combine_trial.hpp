@@ -41,7 +41,7 @@ inline constexpr std::size_t vectors_max = 16;
 
 template <class To>
 struct typed {
-  To* pointers[vectors_max];
+  To* pointers[vectors_max] = {};
   typed(std::byte* const* list, int count) {
     for (int i = 0; i < count; ++i) pointers[i] = reinterpret_cast<To*>(list[i]);
   }

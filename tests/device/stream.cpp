@@ -59,7 +59,7 @@ TEST_CASE("copy: by lines and by the library, sizes around where lines begin, ar
 // As copy() does on processors that fetch ahead across pages by themselves, and on those that want help.
 bool copies_streamed(std::byte* to, std::byte const* from, std::size_t bytes, bool helped) {
 #if defined(COLLX_AVX2)
-  if (collx::device::has_vectors()) {
+  if (collx::device::has_wide_vectors()) {
     collx::device::copy_streamed(to, from, bytes, helped);
     return true;
   }

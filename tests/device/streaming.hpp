@@ -8,7 +8,7 @@
 
 inline void say_if_nothing_is_streamed() {
 #if defined(COLLX_AVX2)
-  if (collx::device::has_vectors()) return;
+  if (collx::device::has_wide_vectors()) return;
 #endif
   MESSAGE("SKIPPED: nothing is stored past the caches here, where there are no 256-bit vectors");
 }

@@ -146,6 +146,7 @@ struct whereabouts {
     fits ? (void)unlink(draft) : (void)(errno = ENAMETOOLONG);
     net::owned_fd const file(fits ? open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1);
     bool const written = file && write(file.get(), text, static_cast<std::size_t>(length)) == length;
+    if (written && !has_secret) require_own(file.get(), draft);
     if (written && rename(draft, place.file) == 0) return;
     char words[500];
     std::snprintf(words, sizeof words,
@@ -154,6 +155,24 @@ struct whereabouts {
                   place.file, std::strerror(errno));
     if (fits) unlink(draft);
     throw error(status::system_failure, words);
+  }
+
+  // Some file systems give all files to one user, or the files of root to nobody: then no rank would believe
+  // this one.
+  COLLX_COLD void require_own(int file, char const* draft) const {
+    struct stat made {};
+    if (fstat(file, &made) != 0 || is_believed(made)) return;
+    unlink(draft);
+    throw_error(status::system_failure,
+                "COLLX_RENDEZVOUS: %.200s would belong to user %u and not to this one, %u, and no rank "
+                "believes it without a secret; name a file on a local file system, or set COLLX_SECRET_FILE",
+                place.file, made.st_uid, geteuid());
+  }
+
+  // In a folder where others may write, he who listens at what a file says could play rank 0: only a secret
+  // would tell.
+  [[nodiscard]] static bool is_believed(struct stat const& what) noexcept {
+    return what.st_uid == geteuid() || what.st_uid == 0;
   }
 
   [[nodiscard]] COLLX_COLD bool read_board(net::host_and_port& at) const {
@@ -165,14 +184,15 @@ struct whereabouts {
   [[nodiscard]] COLLX_COLD char const* read_file(net::host_and_port& at, std::uint64_t& token) const {
     constexpr char const* not_yet = "its file is not there yet";
     char text[160] = {}, where[96] = {};
-    net::owned_fd const file(open(place.file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+    // Not through a link, which is not its target's owner's: root's files may say what others made them say
+    // (/proc/PID/cmdline).
+    net::owned_fd const file(open(place.file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW));
     struct stat found {};
     if (!file || fstat(file.get(), &found) != 0 || !S_ISREG(found.st_mode)) return not_yet;
-    // In a folder where others may write, he who listens at what it says could play rank 0: only a secret
-    // would tell. Where he may not keep rank 0 from replacing it, that one comes later.
-    if (!has_secret && found.st_uid != geteuid() && found.st_uid != 0)
+    // Where its owner may not keep rank 0 from replacing it, that one comes later.
+    if (!has_secret && !is_believed(found))
       return "its file belongs to another user, whom no rank believes without a secret; name one in a folder "
-             "where only you may write";
+             "where only you may write, or set COLLX_SECRET_FILE";
     if (read(file.get(), text, sizeof text - 1) <= 0) return not_yet;
     if (std::sscanf(text, "collx 1 %95s", where) != 1 || !net::host_and_port::parse(where, at))
       return not_yet;

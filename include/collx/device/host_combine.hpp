@@ -144,7 +144,7 @@ COLLX_ALWAYS_INLINE void combine_two(T* first, T* second, T const* a, T const* b
 #if defined(COLLX_AVX2)
   // A barrier combines no elements, with an operator of its own.
   constexpr std::size_t count_min = rounds_alike<T, Op> ? 4 * line_bytes / sizeof(T) : 1;
-  if (count >= count_min && has_vectors())
+  if (count >= count_min && has_wide_vectors())
     return combine_two_wide<Finish>(first, second, a, b, count, op, size, streamed);
 #else
   (void)streamed;
@@ -188,7 +188,7 @@ template <class T, class Op>
 void fold(T* result, accumulate_t<Op, T>* block, T const* const* sources, std::int32_t source_count,
           std::size_t at, std::size_t count, Op const& op, bool complete, rank_t size) {
 #if defined(COLLX_AVX2)
-  if (has_vectors())
+  if (has_wide_vectors())
     return run_on_vectors<folded>(result, block, sources, source_count, at, count, op, complete, size);
 #endif
   folded::run<generic_vectors>(result, block, sources, source_count, at, count, op, complete, size);

@@ -164,7 +164,7 @@ COLLX_AVX512 COLLX_NEVER_INLINE inline void copy_lines(std::byte* to, std::byte 
 inline void copy(std::byte* to, std::byte const* from, std::size_t bytes, bool streamed) noexcept {
   if (bytes == 0) return;
 #if defined(COLLX_AVX2)
-  if (streamed && has_vectors() && bytes >= 16 * line_bytes)
+  if (streamed && has_wide_vectors() && bytes >= 16 * line_bytes)
     return copy_streamed(to, from, bytes, cpu::wants_help_fetching);
 #else
   (void)streamed;
@@ -181,7 +181,7 @@ inline void copy(std::byte* to, std::byte const* from, std::size_t bytes, bool s
 inline void spread(std::byte* const* to, std::int32_t count, std::byte const* from, std::size_t bytes,
                    bool streamed) noexcept {
 #if defined(COLLX_AVX2)
-  bool alike = streamed && has_vectors() && bytes >= 16 * line_bytes && count > 0;
+  bool alike = streamed && has_wide_vectors() && bytes >= 16 * line_bytes && count > 0;
   for (std::int32_t j = 1; j < count; ++j)
     alike = alike && (to[j] - to[0]) % std::ptrdiff_t{line_bytes} == 0;
   if (alike) return spread_streamed(to, count, from, bytes);

@@ -138,9 +138,11 @@ COLLX_VECTOR_INLINE void stream_vectors(void* to, void const* from) noexcept {
                                                  static_cast<char const*>(from) + On::vector_bytes);
 }
 
-[[nodiscard]] inline bool has_vectors() noexcept { return cpu::vectors_in_use != cpu::vector_kind::generic; }
+[[nodiscard]] inline bool has_wide_vectors() noexcept {
+  return cpu::vectors_in_use != cpu::vector_kind::generic;
+}
 
-// Runs a body as the kind in use compiled it, where has_vectors().
+// Runs a body as the kind in use compiled it, where has_wide_vectors().
 template <class Body, class... Args>
 auto run_on_vectors(Args const&... args) {
 #if defined(COLLX_AVX512)
