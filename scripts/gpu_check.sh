@@ -9,7 +9,8 @@
 #                                           FOLDER: of the build and the logs (build/gpu). What is built goes into
 #                                           FOLDER/programs, which is all that the other stages need
 #   COLLX_GPU_ARCHITECTURE  90, say: what to build for, where there is no such GPU
-#   COLLX_GPU_STAGE_S       seconds that a stage may take (540); what does not fit is told, and fails
+#   COLLX_GPU_STAGE_S       seconds that a stage may take (530, and 10 more for what does not end when it is told to);
+#                           what does not fit is told, and fails
 #   OUT                     if set: a folder that gets gpu_check_STAGE.txt (the table), gpu_check_STAGE.log (all
 #                           output) and gpu_check_STAGE.clocks, each as it comes: also if this is ended from outside
 set -uo pipefail
@@ -74,9 +75,6 @@ check() {
   [[ $outcome != FAILED* ]]
 }
 
-# A test, if it has been built.
-check_program() { [ -x "$1" ] && [ -f "$1" ] && check "$(basename "$1")" 90 "$1"; }
-
 benchmarks() { sed -n 's/^foreach(name IN ITEMS \(.*\))$/\1/p' tests/cuda/CMakeLists.txt | tr ' ' '\n'; }
 
 # Programs to build: every test here, what is measured, and the example.
@@ -93,15 +91,19 @@ run_build() {
     capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1 | tr -d .)
   ! command -v ninja >/dev/null || generator=Ninja
   mapfile -t wanted < <(targets)
+  made=$(commit)
+  rm -rf "$programs"  # or those of an earlier tree would be tested if this one does not build
   check configure 120 cmake --preset cuda -G "$generator" -B "$folder" -DCMAKE_CUDA_ARCHITECTURES="$capability" \
     -DCMAKE_BUILD_TYPE=Release -DCOLLX_WARNINGS_AS_ERRORS=OFF &&
-    check build 540 cmake --build "$folder" -j "$(nproc)" --target "${wanted[@]}" &&
-    check kernel_resources 60 scripts/kernel_resources.sh "$folder"
-  [ $failed = 0 ] || return
-  made=$(commit)
-  rm -rf "$programs"
+    check build 540 cmake --build "$folder" -j "$(nproc)" --target "${wanted[@]}" || return
+  check kernel_resources 60 scripts/kernel_resources.sh "$folder"
   mkdir -p "$programs"
-  cp "${wanted[@]/#/$folder/tests/cuda/}" "$programs/" || failed=1
+  if ! cp "${wanted[@]/#/$folder/tests/cuda/}" "$programs/"; then
+    note programs 0 "FAILED: not copied to $programs"
+    failed=1
+    rm -rf "$programs"
+    return
+  fi
   echo "$made" >"$programs/commit"
 }
 
@@ -116,13 +118,18 @@ narrow_down() {
 
 run_tests() {
   local program ranks
+  for program in $(targets); do
+    [[ $program != test_cuda_* || -x $programs/$program ]] && continue
+    note "$program" 0 "FAILED: not in $programs; build again, or carry all of it"
+    failed=1
+  done
   # First what depends on least; windows of other kinds after collectives over those of the usual one.
   for program in "$programs"/test_cuda_*; do
-    [[ $program != */test_cuda_@(collectives|window_handles) ]] && check_program "$program"
+    [[ $program != */test_cuda_@(collectives|window_handles) ]] && check "$(basename "$program")" 90 "$program"
   done
   check collectives_as_threads 120 "$programs/test_cuda_collectives" threads || narrow_down
   check collectives_as_processes 150 "$programs/test_cuda_collectives" processes 4
-  check_program "$programs/test_cuda_window_handles"
+  check test_cuda_window_handles 90 "$programs/test_cuda_window_handles"
   # The data by name: programs may have been built elsewhere.
   for ranks in 1 2; do
     check "train_digits_gpu_$ranks" 90 "$programs/train_digits_gpu" "$ranks" examples/data/digits.csv
@@ -181,7 +188,7 @@ run_benchmarks() {
 }
 
 run_stage() {
-  ends=$((SECONDS + ${COLLX_GPU_STAGE_S:-540}))
+  ends=$((SECONDS + ${COLLX_GPU_STAGE_S:-530}))
   case $1 in
     build) run_build ;;
     tests) run_tests ;;
@@ -195,7 +202,7 @@ run_stage() {
   esac
 }
 
-commit() { git rev-parse --short HEAD 2>/dev/null || echo unknown; }
+commit() { git describe --always --dirty --exclude='*' 2>/dev/null || echo unknown; }
 # Of what is tested: programs may be older than the tree.
 commit_of_programs() {
   if [[ $stage =~ ^(build|all)$ ]] || ! cat "$programs/commit" 2>/dev/null; then commit; fi

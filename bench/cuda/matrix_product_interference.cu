@@ -166,6 +166,7 @@ double interfere(char const* driver, Gpu& gpu, rank_state const& mine, shared& b
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // what has been measured is said, also if this is ended
   (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   int devices = 0;

@@ -106,6 +106,7 @@ void measure(char const* name, vectors const& memory, std::size_t bytes) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // what has been measured is said, also if this is ended
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
     std::puts("SKIPPED: no GPU");

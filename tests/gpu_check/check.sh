@@ -42,6 +42,7 @@ expect 0 tests '^SKIPPED: no GPU$'
 play bin/nvidia-smi 'echo "a GPU, 1, 9.0, 2 MiB"'
 play bin/compute-sanitizer 'echo "$*"'
 programs=build/programs
+for source in "$1"/tests/cuda/*.cu; do play "$programs/test_cuda_$(basename "$source" .cu)" 'true'; done
 play $programs/test_cuda_one 'echo one'
 play $programs/test_cuda_window_handles 'echo windows'
 # shellcheck disable=SC2016  # for the program that is played
@@ -64,7 +65,7 @@ expect 1 tests '^collectives_as_threads .*FAILED: status 1$' '^threads 2 small 1
 
 # What has come is kept, also if somebody ends the script.
 # shellcheck disable=SC2016
-play $programs/test_cuda_collectives 'echo the end; kill -KILL "$(cut -d " " -f 4 "/proc/$PPID/stat")"'
+play $programs/test_cuda_collectives 'echo the end; until grep -q "^the end$" "$OUT/gpu_check_tests.log"; do sleep 0.01; done; kill -KILL "$(cut -d " " -f 4 "/proc/$PPID/stat")"'
 (COLLX_GPU_STAGE_S=100000 OUT="$folder/kept" PATH="$folder/bin:$PATH" "$script" tests "$folder/build") >"$folder/said" 2>&1
 if [ $? != 137 ] || ! grep -q '^test_cuda_one .* passed$' "$folder/kept/gpu_check_tests.txt" ||
   ! grep -q '^the end$' "$folder/kept/gpu_check_tests.log"; then
@@ -72,6 +73,11 @@ if [ $? != 137 ] || ! grep -q '^test_cuda_one .* passed$' "$folder/kept/gpu_chec
   wrong=1
 fi
 play $programs/test_cuda_collectives 'true'
+
+# What has not come along is missed.
+rm "$folder/$programs/test_cuda_memory_kinds"
+expect 1 tests '^test_cuda_memory_kinds .*FAILED: not in ' "$ranks_pass"
+play $programs/test_cuda_memory_kinds 'true'
 
 # A program that finds no GPU, where there is one, has shown nothing, be it the whole program or a part.
 play $programs/test_cuda_one 'echo "on the device: SKIPPED: no GPU"'
@@ -121,6 +127,13 @@ COLLX_GPU_ARCHITECTURE='' expect 0 build '^SKIPPED: no GPU$'
 COLLX_GPU_ARCHITECTURE=87 expect 0 build '-DCMAKE_CUDA_ARCHITECTURES=87 ' '^kernel_resources .* passed$'
 if [ ! -e "$folder/build/programs/test_cuda_combine_integers" ] || [ ! -s "$folder/build/programs/commit" ]; then
   echo 'programs that were built are not where the other stages look for them'
+  wrong=1
+fi
+# What was built of another tree is not tested if this one does not build.
+play bin/cmake '[ "$1" != --build ]'
+COLLX_GPU_ARCHITECTURE=87 expect 1 build '^build .*FAILED: status 1$'
+if [ -e "$folder/build/programs" ]; then
+  echo 'programs of an earlier build are left'
   wrong=1
 fi
 exit $wrong
