@@ -130,6 +130,7 @@ if [ ! -e "$folder/build/programs/test_cuda_combine_integers" ] || [ ! -s "$fold
   wrong=1
 fi
 # What was built of another tree is not tested if this one does not build.
+# shellcheck disable=SC2016
 play bin/cmake '[ "$1" != --build ]'
 COLLX_GPU_ARCHITECTURE=87 expect 1 build '^build .*FAILED: status 1$'
 if [ -e "$folder/build/programs" ]; then
