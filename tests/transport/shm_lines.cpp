@@ -97,6 +97,7 @@ void watch_calls(notes& all, std::size_t bytes, Call const& call) {
           meet();
           if (comm.rank() == 0) seen.note(all.of[round]);
         }
+        meet();  // who leaves says so in every rank's memory
       },
       awake);
   for (int const code : codes) REQUIRE(code == 0);
