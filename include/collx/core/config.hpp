@@ -46,8 +46,11 @@
 
 // Before a loop that goes from vector to vector: clang would make vectors of several of its iterations, which
 // it gathers element by element, and take up to 18 times as long. And before one over the elements of a
-// vector: GCC would unroll it before it looks for vectors, and then miss some.
-#if defined(__clang__)
+// vector: GCC would unroll it before it looks for vectors, and then miss some. nvcc knows neither word.
+#if defined(__CUDACC__)
+#define COLLX_LOOP_OF_VECTORS
+#define COLLX_LOOP_TO_VECTOR
+#elif defined(__clang__)
 #define COLLX_LOOP_OF_VECTORS _Pragma("clang loop vectorize(disable)")
 #define COLLX_LOOP_TO_VECTOR
 #elif defined(__GNUC__)

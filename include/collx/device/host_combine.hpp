@@ -86,6 +86,7 @@ struct combined_lines {
     constexpr std::size_t of_results = On::vector_bytes / sizeof(T);
     constexpr std::size_t of_operands = lane_elements<On, T, accumulate_t<Op, T>>;
     constexpr std::size_t lanes = of_results > of_operands ? of_results : of_operands;
+    constexpr std::size_t ahead = prefetch_bytes / sizeof(T);
     std::size_t const whole = count - count % (line_bytes / sizeof(T));
     alignas(On::vector_bytes < alignof(T) ? alignof(T) : On::vector_bytes) T x[lanes];
     bool const helped = cpu::wants_help_fetching;
@@ -93,8 +94,8 @@ struct combined_lines {
     COLLX_LOOP_OF_VECTORS
     for (; at + lanes <= whole; at += lanes) {
       if (helped) {
-        __builtin_prefetch(a + at + prefetch_bytes / sizeof(T));
-        __builtin_prefetch(b + at + prefetch_bytes / sizeof(T));
+        __builtin_prefetch(a + at + ahead);
+        __builtin_prefetch(b + at + ahead);
       }
       combine_lane<On, lanes, Finish>(x, static_cast<T*>(nullptr), a + at, b + at, op, size);
       if constexpr (!converts_float16<On, T, accumulate_t<Op, T>>) COLLX_STORED(x);
