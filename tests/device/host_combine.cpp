@@ -15,6 +15,7 @@
 
 #include "collx/core/array.hpp"
 #include "collx/core/random.hpp"
+#include "device/operators.hpp"
 #include "device/strip.hpp"
 #include "device/vector_kinds.hpp"
 
@@ -88,18 +89,7 @@ void check_operator(Op const& op) {
 
 template <class T>
 void check_all_operators() {
-  check_operator<T>(collx::sum);
-  check_operator<T>(collx::prod);
-  check_operator<T>(collx::min);
-  check_operator<T>(collx::max);
-  check_operator<T>(collx::avg);
-  check_operator<T>(collx::logical_and);
-  check_operator<T>(collx::logical_or);
-  if constexpr (std::is_integral_v<T>) {
-    check_operator<T>(collx::bit_and);
-    check_operator<T>(collx::bit_or);
-    check_operator<T>(collx::bit_xor);
-  }
+  device_test::for_each_operator<T>([](auto const& op) { check_operator<T>(op); });
 }
 
 // The most different ones: one that finishes, one that compares.

@@ -12,6 +12,7 @@
 
 #include "collx/core/random.hpp"
 #include "collx/device/host_combine.hpp"
+#include "device/operators.hpp"
 #include "device/strip.hpp"
 #include "device/vector_kinds.hpp"
 
@@ -118,18 +119,7 @@ void check(Op const& op) {
 template <class... Ts>
 void check_all() {
   auto const with_all = []<class T>(T const*) {
-    check<T>(collx::sum);
-    check<T>(collx::prod);
-    check<T>(collx::min);
-    check<T>(collx::max);
-    check<T>(collx::avg);
-    check<T>(collx::logical_and);
-    check<T>(collx::logical_or);
-    if constexpr (std::is_integral_v<T>) {
-      check<T>(collx::bit_and);
-      check<T>(collx::bit_or);
-      check<T>(collx::bit_xor);
-    }
+    device_test::for_each_operator<T>([](auto const& op) { check<T>(op); });
   };
   (with_all(static_cast<Ts const*>(nullptr)), ...);
 }
