@@ -291,6 +291,18 @@ void try_host_driven(communicator<Transport>& host, stream const& s) {
   }
 }
 
+// What a rank was about when something failed: all of them say so, since the first one to give up need not be
+// the one that has stopped.
+template <class Part>
+void stage(rank_t rank, char const* name, Part const& part) {
+  try {
+    part();
+  } catch (std::exception const& e) {
+    std::fprintf(stderr, "rank %d, %s: %s\n", rank, name, e.what());
+    throw;
+  }
+}
+
 template <class Transport>
 void one_rank(communicator<Transport>& host) {
   int devices = 0;
@@ -300,37 +312,41 @@ void one_rank(communicator<Transport>& host) {
   stream const s, other;
   barrier(host);  // streams of all ranks are made one behind the other: no two of them share a queue, of 32
   gpu_settings chosen = gpu_settings::from_environment();
+  auto const part = [&](char const* name, auto const& run) { stage(host.rank(), name, run); };
   chosen.heap_bytes = 1 << 20;
-  try_wide_packets(host, s);
-  gpu_test::try_abort(host, s);
-  gpu_test::try_left_out_call(host, s);
-  gpu_test::try_left_switch(host, s);
-  gpu_test::try_made_during_capture(host);
+  part("wide packets", [&] { try_wide_packets(host, s); });
+  part("abort", [&] { gpu_test::try_abort(host, s); });
+  part("left out call", [&] { gpu_test::try_left_out_call(host, s); });
+  part("left switch", [&] { gpu_test::try_left_switch(host, s); });
+  part("made during capture", [&] { gpu_test::try_made_during_capture(host); });
   gpu_communicator gpu(host, chosen);
-  try_all_reduce<algo::direct_one_shot>(gpu, s, "direct_one_shot");
-  try_all_reduce<algo::direct_two_shot>(gpu, s, "direct_two_shot");
-  try_all_reduce<algo::ring>(gpu, s, "ring");
-  try_all_reduce<algo::recursive_doubling>(gpu, s, "recursive_doubling");
-  gpu_test::try_types(gpu, s);
-  try_the_others(gpu, s);
-  try_uneven(gpu, s);
-  try_heap(gpu, s);
+  part("all reduce of direct_one_shot",
+       [&] { try_all_reduce<algo::direct_one_shot>(gpu, s, "direct_one_shot"); });
+  part("all reduce of direct_two_shot",
+       [&] { try_all_reduce<algo::direct_two_shot>(gpu, s, "direct_two_shot"); });
+  part("all reduce of ring", [&] { try_all_reduce<algo::ring>(gpu, s, "ring"); });
+  part("all reduce of recursive_doubling",
+       [&] { try_all_reduce<algo::recursive_doubling>(gpu, s, "recursive_doubling"); });
+  part("types", [&] { gpu_test::try_types(gpu, s); });
+  part("the others", [&] { try_the_others(gpu, s); });
+  part("uneven", [&] { try_uneven(gpu, s); });
+  part("heap", [&] { try_heap(gpu, s); });
   barrier(host);
-  gpu_test::try_registered(host, gpu, s);
-  gpu_test::try_switch<float>(host, gpu, s, in_switch);
-  gpu_test::try_switch<float16>(host, gpu, s, in_switch);
-  gpu_test::try_switch<bfloat16>(host, gpu, s, in_switch);
-  gpu_test::try_switch_graph(host, gpu, s);
-  try_graph(host, gpu, s);
-  try_requests(gpu, s);
+  part("registered", [&] { gpu_test::try_registered(host, gpu, s); });
+  part("switch of float", [&] { gpu_test::try_switch<float>(host, gpu, s, in_switch); });
+  part("switch of float16", [&] { gpu_test::try_switch<float16>(host, gpu, s, in_switch); });
+  part("switch of bfloat16", [&] { gpu_test::try_switch<bfloat16>(host, gpu, s, in_switch); });
+  part("switch graph", [&] { gpu_test::try_switch_graph(host, gpu, s); });
+  part("graph", [&] { try_graph(host, gpu, s); });
+  part("requests", [&] { try_requests(gpu, s); });
   barrier(host);
-  try_two_streams(host, gpu, s, other);
-  try_events(host, gpu, s, other);
+  part("two streams", [&] { try_two_streams(host, gpu, s, other); });
+  part("events", [&] { try_events(host, gpu, s, other); });
   barrier(host);
-  gpu_test::try_refused_together(host, gpu, s);
-  gpu_test::try_misuse(host, gpu, s);
-  gpu_test::try_host_driven_misuse(host, s);
-  try_host_driven(host, s);
+  part("refused together", [&] { gpu_test::try_refused_together(host, gpu, s); });
+  part("misuse", [&] { gpu_test::try_misuse(host, gpu, s); });
+  part("host driven misuse", [&] { gpu_test::try_host_driven_misuse(host, s); });
+  part("host driven", [&] { try_host_driven(host, s); });
 }
 
 // Ranks that are processes share a GPU by turns, each with a context of its own.

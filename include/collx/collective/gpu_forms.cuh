@@ -59,15 +59,8 @@ void require_buffers(invocation<Contract, T, Op> const& args, problem const& p, 
 inline void require_stream(char const* collective, on where, int device, bool shares_device) {
   stream_state found{};
   transport::cuda_parts::require(cudaGetDevice(&found.current), "the current device");
-  // The default streams are those of the current device.
-  found.device = found.current;
-  if (where.stream != nullptr && where.stream != cudaStreamLegacy && where.stream != cudaStreamPerThread)
-    transport::cuda_parts::require(cudaStreamGetDevice(where.stream, &found.device),
-                                   "the device of the stream");
-  unsigned flags = cudaStreamNonBlocking;
-  if (shares_device)
-    transport::cuda_parts::require(cudaStreamGetFlags(where.stream, &flags), "the flags of the stream");
-  found.waits_for_others = (flags & cudaStreamNonBlocking) == 0;
+  found.device = transport::cuda_parts::device_of(where.stream);
+  found.waits_for_others = shares_device && transport::cuda_parts::waits_for_others(where.stream);
   require_stream(collective, found, device, shares_device);
 }
 
@@ -217,9 +210,7 @@ void run_on_gpu(gpu_driven_by_host<Transport>& gpu, invocation<Contract, T, Op> 
 }
 
 template <class Gpu>
-concept on_gpus = requires {
-  requires std::remove_reference_t<Gpu>::runs_on_gpus;
-};
+concept on_gpus = requires { requires std::remove_reference_t<Gpu>::runs_on_gpus; };
 
 template <class Gpu>
 concept driven_by_kernels = std::is_same_v<std::remove_reference_t<Gpu>, gpu_communicator>;

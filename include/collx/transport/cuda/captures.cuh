@@ -2,6 +2,9 @@
 // Streams, as far as it matters in which of them a call was put, and graphs of what is put into one.
 #pragma once
 
+#include <cudaTypedefs.h>
+
+#include "collx/transport/cuda/entry_point.cuh"
 #include "collx/transport/cuda/memory.cuh"
 
 namespace collx::inline abi_1::transport::cuda_parts {
@@ -17,6 +20,62 @@ namespace collx::inline abi_1::transport::cuda_parts {
   cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
   require(cudaStreamIsCapturing(stream, &capturing), "the state of the stream");
   return capturing != cudaStreamCaptureStatusNone;
+}
+
+// Of the driver: what can be asked about a stream while it is captured.
+struct context_functions : entry_points {
+  PFN_cuStreamGetCtx_v9020 of_stream = nullptr;
+  PFN_cuCtxPushCurrent_v4000 enter = nullptr;
+  PFN_cuCtxPopCurrent_v4000 leave = nullptr;
+  PFN_cuCtxGetDevice_v2000 device = nullptr;
+
+  [[nodiscard]] static context_functions const& loaded() noexcept {
+    static context_functions const functions = load();
+    return functions;
+  }
+
+ private:
+  [[nodiscard]] static context_functions load() noexcept {
+    context_functions f;
+    f.get("cuStreamGetCtx", 9020, f.of_stream);
+    f.get("cuCtxPushCurrent", 4000, f.enter);
+    f.get("cuCtxPopCurrent", 4000, f.leave);
+    f.get("cuCtxGetDevice", 2000, f.device);
+    return f;
+  }
+};
+
+// The device of a stream, which may be captured: cudaStreamGetDevice() refuses such a one, and that ends the
+// capture (seen with driver 580). The default streams are those of the current device.
+[[nodiscard]] inline int device_of(cudaStream_t stream) {
+  int device = -1;
+  if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread) {
+    require(cudaGetDevice(&device), "the current device");
+    return device;
+  }
+  context_functions const& driver = context_functions::loaded();
+  CUcontext context = nullptr;
+  CUresult code = CUDA_ERROR_NOT_FOUND;
+  if (driver.are_all_there) code = driver.of_stream(stream, &context);
+  if (code == CUDA_SUCCESS) code = driver.enter(context);
+  if (code == CUDA_SUCCESS) {
+    code = driver.device(&device);
+    (void)driver.leave(&context);
+  }
+  if (code != CUDA_SUCCESS)
+    throw_error(status::system_failure, "the device of the stream: the driver says error %d",
+                static_cast<int>(code));
+  return device;
+}
+
+// Whether what is put into a stream waits for what is in others. Not asked of one that is captured, which
+// CUDA would refuse like the question for its device: a graph waits for what the stream that it is replayed
+// in waits for.
+[[nodiscard]] inline bool waits_for_others(cudaStream_t stream) {
+  if (is_captured(stream)) return false;
+  unsigned flags = 0;
+  require(cudaStreamGetFlags(stream, &flags), "the flags of the stream");
+  return (flags & cudaStreamNonBlocking) == 0;
 }
 
 // A graph of what `put(stream)` puts into a stream that nothing else uses. `ready`: set as soon as there is

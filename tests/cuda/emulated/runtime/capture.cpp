@@ -71,11 +71,14 @@ cudaError_t refuse_unsafe() {
   return code;
 }
 
+cudaError_t refuse_captured(stream& s) {
+  if (s.captured == nullptr) return cudaSuccess;
+  invalidate(*s.captured);
+  return cudaErrorStreamCaptureUnsupported;
+}
+
 cudaError_t refuse_wait(stream& s) {
-  if (s.captured != nullptr) {
-    invalidate(*s.captured);
-    return cudaErrorStreamCaptureUnsupported;
-  }
+  if (cudaError_t const code = refuse_captured(s); code != cudaSuccess) return code;
   if (s.is_legacy)
     if (cudaError_t const code = refuse_legacy(s.ordinal); code != cudaSuccess) return code;
   return refuse_unsafe();

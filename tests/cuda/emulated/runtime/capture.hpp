@@ -35,6 +35,8 @@ void invalidate(capture& c);
 
 // Why the calling thread must not do what is unsafe while others, or itself, capture; ends those captures.
 [[nodiscard]] cudaError_t refuse_unsafe();
+// To ask a stream that is captured for what it was made with.
+[[nodiscard]] cudaError_t refuse_captured(stream& s);
 // To wait for a stream, or to ask whether it is done.
 [[nodiscard]] cudaError_t refuse_wait(stream& s);
 [[nodiscard]] cudaError_t refuse_device_wait(int ordinal);

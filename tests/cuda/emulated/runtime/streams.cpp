@@ -253,16 +253,20 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
 }
 
 cudaError_t cudaStreamGetFlags(cudaStream_t handle, unsigned* to) {
-  return on_stream("cudaStreamGetFlags", handle,
-                   [&](lock&, stream& s) { return *to = s.flags, cudaSuccess; });
+  return on_stream("cudaStreamGetFlags", handle, [&](lock&, stream& s) {
+    if (cudaError_t const code = refuse_captured(s); code != cudaSuccess) return code;
+    return *to = s.flags, cudaSuccess;
+  });
 }
 cudaError_t cudaStreamGetPriority(cudaStream_t handle, int* to) {
   return on_stream("cudaStreamGetPriority", handle,
                    [&](lock&, stream& s) { return *to = s.priority, cudaSuccess; });
 }
 cudaError_t cudaStreamGetDevice(cudaStream_t handle, int* to) {
-  return on_stream("cudaStreamGetDevice", handle,
-                   [&](lock&, stream& s) { return *to = s.ordinal, cudaSuccess; });
+  return on_stream("cudaStreamGetDevice", handle, [&](lock&, stream& s) {
+    if (cudaError_t const code = refuse_captured(s); code != cudaSuccess) return code;
+    return *to = s.ordinal, cudaSuccess;
+  });
 }
 cudaError_t cudaStreamGetId(cudaStream_t handle, unsigned long long* to) {
   return on_stream("cudaStreamGetId", handle, [&](lock&, stream& s) { return *to = s.id, cudaSuccess; });
