@@ -22,7 +22,10 @@ bool perform_on(windows::view const& mine, traits const& chosen, int lane, team_
   };
   collx::exec::chunk_map const map =
       collx::exec::map_lanes<S>(where, user, how.count, sizeof(T), chosen.staging_bytes, chosen.lanes);
-  windows::lane_port const port(mine, lane);
+  // Workspaces are used again without may_begin(), which would do this.
+  windows::lane_port const port(mine, lane, workspace.near);
+  port.open(team);
+  team.sync();
   collx::exec::lane_machine<S::contract::from_all, T, Op, team_t, windows::lane_port> machine(
       team, port, workspace, map, op);
   if constexpr (std::is_same_v<After, collx::exec::no_epilogue>) return machine.template perform_all<S>();

@@ -17,6 +17,7 @@
 
 #include "collx/collective/gpu_forms.cuh"
 #include "collx/device/cuda/multimem.cuh"
+#include "collx/exec/device_executor.cuh"
 #include "collx/exec/multicast_lane.hpp"
 #include "collx/transport/cuda/hand_over.hpp"
 #include "collx/transport/cuda/multicast.cuh"
@@ -32,9 +33,9 @@ __global__ void __launch_bounds__(exec::lane_threads_max, 1)
     reduce_in_switch(__grid_constant__ typename Port::group const group,
                      __grid_constant__ exec::chunk_map const nothing, device::multimem<T> const memory,
                      std::size_t vectors) {
-  __shared__ exec::lane_workspace shared;
+  exec::lane_workspace& shared = exec::workspace_of_block();
   device::block_team team;
-  Port const port(group, static_cast<int>(blockIdx.x));
+  Port const port(group, static_cast<int>(blockIdx.x), shared.near);
   if (!exec::may_begin(team, port, shared)) return;
   exec::no_operator const none;
   exec::meeting_machine<device::block_team, Port> machine(team, port, shared, nothing, none);

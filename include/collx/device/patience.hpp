@@ -62,7 +62,7 @@ struct no_other_way {
 // Returns ok once ready() has been true; timeout or aborted otherwise; mismatch if came_otherwise() says that
 // what is waited for is here as something else, which is asked as seldom as the clock.
 template <class Ready, class CameOtherwise = no_other_way>
-[[nodiscard]] COLLX_HD status wait_until(patience const& limits, Ready const& ready,
+[[nodiscard]] COLLX_HD_INLINE status wait_until(patience const& limits, Ready const& ready,
                                          CameOtherwise const& came_otherwise = {}) noexcept {
   std::uint64_t began = 0;
   for (std::uint32_t looks = 1; !ready(); ++looks) {

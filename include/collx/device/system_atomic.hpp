@@ -36,6 +36,27 @@ COLLX_HD inline void store_release(Word* word, Word value) noexcept {
   system_atomic<Word>(*word).store(value, order::memory_order_release);
 }
 
+// Words that are published together: what this thread, and those it has synced with, did before this was made
+// is visible to who has loaded one of them with acquire. On a GPU that is one fence for all, where every
+// store_release() is one of its own, of a microsecond or two behind stores that are under way; on a host each
+// store is a release.
+class publication {
+ public:
+  COLLX_HD publication() noexcept {
+#if defined(__CUDA_ARCH__)
+    ::cuda::atomic_thread_fence(order::memory_order_release, ::cuda::thread_scope_system);
+#endif
+  }
+  template <class Word>
+  COLLX_HD void store(Word* word, Word value) const noexcept {
+#if defined(__CUDA_ARCH__)
+    system_atomic<Word>(*word).store(value, order::memory_order_relaxed);  // relaxed: behind the fence
+#else
+    store_release(word, value);
+#endif
+  }
+};
+
 // For words that carry all there is to know: nothing else is read because of them.
 template <class Word>
 [[nodiscard]] COLLX_HD inline Word load_relaxed(Word const* word) noexcept {

@@ -18,6 +18,13 @@ inline constexpr int lane_threads_max = 512;
 inline constexpr int lane_threads_small = 128;
 inline constexpr std::size_t small_lane_bytes = 16 * 1024;
 
+// Of the block. Its words are written before they are read; nothing is constructed in shared memory.
+[[nodiscard]] __device__ inline lane_workspace& workspace_of_block() noexcept {
+  static_assert(std::is_trivially_copyable_v<lane_workspace>);
+  alignas(lane_workspace) __shared__ std::byte room[sizeof(lane_workspace)];
+  return *reinterpret_cast<lane_workspace*>(room);
+}
+
 // The map with its tables where a kernel reads them: among its own arguments. By all threads of a block.
 [[nodiscard]] __device__ inline chunk_map const& tabled(chunk_map const& map, no_tables const&,
                                                         device::block_team&) noexcept {
@@ -43,9 +50,9 @@ __global__ void __launch_bounds__(lane_threads_max, 1)
     run_lanes(__grid_constant__ typename Port::group const group, __grid_constant__ chunk_map const map,
               __grid_constant__ Op const op, __grid_constant__ After const after,
               __grid_constant__ Tables const tables) {
-  __shared__ lane_workspace shared;
+  lane_workspace& shared = workspace_of_block();
   device::block_team team;
-  Port const port(group, static_cast<int>(blockIdx.x));
+  Port const port(group, static_cast<int>(blockIdx.x), shared.near);
   if (!may_begin(team, port, shared)) return;
   lane_machine<Contract::from_all, T, Op, device::block_team, Port> machine(team, port, shared,
                                                                             tabled(map, tables, team), op);
@@ -61,9 +68,9 @@ inline device::listed_kernel const lane_kernel{
 template <class Port>
 __global__ void __launch_bounds__(lane_threads_small, 1)
     run_empty_call(__grid_constant__ typename Port::group const group) {
-  __shared__ lane_workspace shared;
+  lane_workspace& shared = workspace_of_block();
   device::block_team team;
-  Port const port(group, 0);
+  Port const port(group, 0, shared.near);
   pass_empty_call(team, port, shared);
 }
 

@@ -5,21 +5,18 @@
 //
 // Lanes share a call by fragments: lane l of n does fragments l, l + n, ... Each has its own messages and its
 // own staging memory, so lanes never wait for each other.
+//
+// A GPU's thread is slow, and a multiprocessor's 16 warps at the same few instructions are slower: the
+// schedule is evaluated, and places are looked up, for several steps at once, by a thread each (lane_step). A
+// step then costs three syncs and one fence. All of it is inline but for what moves elements: an object whose
+// address is known to a function that is called lies in memory, which the acquire of each message puts far
+// away.
 #pragma once
 
-#include "collx/device/combine.hpp"
-#include "collx/exec/chunk_map.hpp"
-#include "collx/exec/lane_traffic.hpp"
+#include "collx/exec/lane_memory.hpp"
 #include "collx/schedule/concept.hpp"
 
 namespace collx::inline abi_1::exec {
-
-// What a step does with a payload that goes on.
-struct lane_plan {
-  bool stages = false;  // it is written to `staged`
-  std::byte* staged = nullptr;
-  bool pushes = false;  // it is stored to the receivers' outputs, by this
-};
 
 // What follows a call that nothing follows; see perform_all_then().
 struct no_epilogue {};
@@ -29,11 +26,12 @@ struct no_epilogue {};
 template <bool Combines, class T, class Op, device::team Team, class Port>
 class lane_machine : lane_traffic<Team, Port> {
   using traffic = lane_traffic<Team, Port>;
+  using work = lane_work<Combines, T, Op, Team>;
 
  public:
   // All threads of a team make one, with the same arguments and one workspace, of which `failed` is 0.
-  COLLX_HD lane_machine(Team& team, Port const& port, lane_workspace& shared, chunk_map const& map,
-                        Op const& op) noexcept
+  COLLX_HD_INLINE lane_machine(Team& team, Port const& port, lane_workspace& shared, chunk_map const& map,
+                               Op const& op) noexcept
       : traffic(team, port, shared), map_(map), op_(op) {
     std::size_t const output_bytes = Combines ? map.common_output_bytes() : 0;
     bool const reached = output_bytes != 0 && port.reachable(map.output(), output_bytes);
@@ -42,15 +40,13 @@ class lane_machine : lane_traffic<Team, Port> {
 
   // Performs all fragments of this lane. Returns whether that worked; if not, the port knows why.
   template <schedule S>
-  [[nodiscard]] COLLX_HD bool perform_all() noexcept {
+  [[nodiscard]] COLLX_HD_INLINE bool perform_all() noexcept {
     auto const first = static_cast<std::size_t>(port_.lane()),
                lanes = static_cast<std::size_t>(port_.lanes());
-    for (fragment_ = first; fragment_ < map_.fragments(); fragment_ += lanes) {
-      std::int32_t const count = S::step_count(map_.where());
-      for (step_ = 0; step_ < count; ++step_)
-        if (!perform(S::step(map_.where(), step_))) return false;
-      this->next_fragment();
-    }
+    std::int32_t const count = S::step_count(map_.where());
+    for (fragment_ = first; fragment_ < map_.fragments(); fragment_ += lanes)
+      if (!perform_fragment<S>(count)) return false;
+    team_.sync();  // a lane without a fragment has met nobody yet
     return this->drain();
   }
 
@@ -58,7 +54,7 @@ class lane_machine : lane_traffic<Team, Port> {
   // thread each: an epilogue fused into the call, while others still work on other elements. For contracts of
   // one block.
   template <schedule S, class After>
-  [[nodiscard]] COLLX_HD bool perform_all_then(After const& after) noexcept {
+  [[nodiscard]] COLLX_HD_INLINE bool perform_all_then(After const& after) noexcept {
     if (!perform_all<S>()) return false;
     T const* const result = reinterpret_cast<T const*>(map_.output());
     auto const threads = static_cast<std::size_t>(team_.size());
@@ -74,265 +70,237 @@ class lane_machine : lane_traffic<Team, Port> {
   // Once over a schedule that moves nothing, a barrier, of this lane alone; what any thread of its namesakes
   // did before is then visible to all threads of the lane. leave() after the last one.
   template <schedule S>
-  [[nodiscard]] COLLX_HD bool meet() noexcept {
-    std::int32_t const count = S::step_count(map_.where());
-    for (step_ = 0; step_ < count; ++step_)
-      if (!perform(S::step(map_.where(), step_))) return false;
+  [[nodiscard]] COLLX_HD_INLINE bool meet() noexcept {
+    return perform_fragment<S>(S::step_count(map_.where()));
+  }
+  COLLX_HD_INLINE void leave() noexcept {
+    team_.sync();  // what was counted is kept
+    this->keep_count();
+  }
+
+ private:
+  using traffic::credits, traffic::each, traffic::fragment_, traffic::half_is_free, traffic::hand_over,
+      traffic::in_parts, traffic::message, traffic::message_of_packets, traffic::port_, traffic::rank;
+  using traffic::shared_, traffic::size, traffic::stage, traffic::step_, traffic::team_, traffic::wait;
+  using typename traffic::duty;
+
+  template <schedule S>
+  [[nodiscard]] COLLX_HD_INLINE bool perform_fragment(std::int32_t count) noexcept {
+    place_ = {&map_, fragment_, port_.scratch()};
+    for (std::int32_t begin = 0; begin < count; begin += lane_steps_at_once) {
+      std::int32_t const rest = count - begin;
+      std::int32_t const some = rest < lane_steps_at_once ? rest : lane_steps_at_once;
+      team_.sync();  // nobody looks at the last ones any more
+      (void)each(some, duty::messages, [&](std::int32_t i) {
+        find_out(shared_.steps[i], S::step(map_.where(), begin + i));
+        return true;
+      });
+      COLLX_NO_UNROLL
+      for (std::int32_t i = 0; i < some; ++i) {
+        step_ = begin + i;
+        team_.sync();  // nor at what the last step has left in the tables
+        if (!perform(shared_.steps[i])) return false;
+      }
+    }
     this->next_fragment();
     return true;
   }
-  COLLX_HD void leave() noexcept { this->keep_count(); }
 
- private:
-  using traffic::consume, traffic::credits, traffic::fragment_, traffic::half_is_free, traffic::messages;
-  using traffic::port_, traffic::rank, traffic::sees_to, traffic::send, traffic::shared_, traffic::size,
-      traffic::stage;
-  using traffic::step_, traffic::team_, traffic::unpack_all, traffic::wait;
-
-  // What follows is out of line where it is long: kernels of all schedules share it.
-  [[nodiscard]] COLLX_HD COLLX_NEVER_INLINE bool perform(primitive const& step) noexcept {
-    bool const done = step.from.empty() ? originate(step) : step.reduce ? reduce(step) : relay(step);
-    // Nobody writes to the workspace, or counts a message, that another thread still looks at.
-    team_.sync();
-    return done;
+  // By one thread.
+  COLLX_HD_INLINE void find_out(lane_step& now, primitive const& step) noexcept {
+    now.does = step;
+    now.own = -1;
+    for (std::int32_t k = 0; step.reduce && k < step.from.count; ++k)
+      if (step.from.member(k, size()) == rank()) now.own = k;
+    COLLX_NO_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      run const found = place_.find(i == 0 ? now.does.operand : now.does.target, 0);
+      (i == 0 ? now.operand : now.target) = found;
+    }
+    bool const originates = step.from.empty(), sends_operand = originates && !sent_from_target(step);
+    region const& sent = sends_operand ? now.does.operand : now.does.target;
+    bool const direct =
+        (originates || step.store) && goes_directly(sends_operand ? now.operand : now.target, sent.where,
+                                                    step, originates && prepares_now(step));
+    now.stages = !step.to.empty() && (!direct || (originates && sent.per_peer != 0));
   }
 
-  // Nothing to receive: store a local copy, send the operand; the k-th peer may get its own run.
-  [[nodiscard]] COLLX_HD COLLX_NEVER_INLINE bool originate(primitive const& step) noexcept {
-    bool const raw = is_unprepared(step.operand);
-    if (step.store) copy_locally(step, 0, raw);
-    if (step.to.empty()) return true;
-    region const& sent = raw && step.store ? step.target : step.operand;
-    bool const prepares_now = raw && !step.store;
-    bool stages = false;
-    for (std::int32_t k = 0; k < step.to.count; ++k) {
-      run const operand = find(sent, k);
-      stages = stages || (!skips(operand) && !goes_directly(operand, sent.where, step, prepares_now));
+  // By all threads: what is needed is waited for, elements are moved, what was taken is given back and what
+  // was made is sent.
+  [[nodiscard]] COLLX_HD_INLINE bool perform(lane_step const& now) noexcept {
+    primitive const& step = now.does;
+    bool const originates = step.from.empty(), raw = is_unprepared(step.operand);
+    if (originates && step.store) {
+      work::copy_locally(team_, now, place_, now.target, op_, raw, size());
+      if (step.to.empty()) return true;
+      team_.sync();
     }
-    if (!wait([&] { return credits(step.to) && (!stages || half_is_free()); })) return false;
-    std::byte* staged = nullptr;
-    for (std::int32_t k = 0; k < step.to.count; ++k) {
-      run const operand = find(sent, k);
-      if (step.to.member(k, size()) == rank() || skips(operand)) continue;
-      std::byte const* payload = operand.data;
-      if (!goes_directly(operand, sent.where, step, prepares_now)) {
-        if (staged == nullptr || sent.per_peer != 0) {
-          staged = stage(operand.bytes);
-          pack(sent, operand, staged, prepares_now);
-        }
-        payload = staged;
-      }
-      if (team_.rank() == 0) shared_.sources[k] = payload;
+    // Messages of different lengths, each looked up by a thread.
+    bool const differ = !step.reduce && step.from.count > 1;
+    if (differ) {
+      (void)each(step.from.count, duty::messages, [&](std::int32_t k) {
+        shared_.targets[k] = place_.find(step.target, k);
+        return true;
+      });
+      team_.sync();
     }
-    team_.sync();
-    for (std::int32_t k = 0; k < step.to.count; ++k) {
-      run const operand = find(sent, k);
-      if (skips(operand)) continue;
-      std::byte const* const payload = shared_.sources[k];
-      send(step.to.member(k, size()), k, payload, operand.bytes, operand.whole && payload == operand.data);
-    }
-    return true;
-  }
-
-  // Fan-in: every source in one pass, to the target and to staging at once.
-  [[nodiscard]] COLLX_HD COLLX_NEVER_INLINE bool reduce(primitive const& step) noexcept {
-    run const target = find(step.target, 0), operand = find(step.operand, 0);
-    lane_plan plan = plan_forward(step, target);
-    bool const packed = port_.packs(target.bytes);
-    int own = -1;  // of this rank's operand among the sources
-    for (std::int32_t k = 0; k < step.from.count; ++k)
-      if (step.from.member(k, size()) == rank()) own = k;
-    if (!wait([&] {
-          return messages(step.from, target.bytes, packed, offset_of(target.data) + target.bytes) &&
-                 credits(step.to) && (!plan.stages || half_is_free());
-        }))
-      return false;
-    if (packed && !unpack_all(step.from, target.bytes)) return false;
-    if (!packed && may_push(step, target)) plan = {false, nullptr, true};
-    if (target.whole && (own < 0 || operand.whole)) {
-      combine_piece(step, {target.data, target.bytes}, operand.data, own, 0, plan);
+    bool const whole = step.reduce && now.target.whole && (now.own < 0 || now.operand.whole);
+    std::byte* const staged = !originates && now.stages ? stage(now.target.bytes) : nullptr;
+    int const destinations =
+        whole ? work::note_destinations(team_, shared_, now, now.target.data, staged, now.operand.data) : 0;
+    bool const ready =
+        wait([&] { return messages(now, differ) && credits(step.to) && (!now.stages || half_is_free()); });
+    if (!ready) return false;
+    if (originates) {
+      give_operands(now);
     } else {
-      std::size_t done = 0;
-      for (std::int32_t i = 0; i < step.target.count; ++i) {
-        piece const result = chunk(target, step.target, i);
-        std::byte* const mine = own < 0 ? nullptr : chunk(operand, step.operand, i).data;
-        combine_piece(step, result, mine, own, done, plan);
-        done += result.bytes;
-      }
+      bool const pushes = whole && may_push(step, now.target);
+      if (whole) combine(now, pushes ? note_pushes(step, now.target) : destinations, raw);
+      else if (step.reduce)
+        work::combine_pieces(team_, shared_, op_, now, place_, staged, size(), raw ? now.own : -1);
+      else store_all(now, differ, staged, raw);
+      give_result(now, staged, pushes);
     }
     team_.sync();
-    consume(step.from);
-    forward(step, target, plan);
+    hand_over(step.from, step.to, [&](std::int32_t k) { return !skips(target_of(now, differ, k)); });
     return true;
   }
 
-  // Messages that are results themselves: store each, and pass a single one on.
-  [[nodiscard]] COLLX_HD COLLX_NEVER_INLINE bool relay(primitive const& step) noexcept {
-    for (std::int32_t k = 0; k < step.from.count; ++k) {
+  // ---- waiting -------------------------------------------------------------------------------------
+
+  // Of a fan-in that is not a reduction every message has its own.
+  [[nodiscard]] COLLX_HD_INLINE run target_of(lane_step const& now, bool differ,
+                                              std::int32_t k) const noexcept {
+    return differ ? shared_.targets[k] : now.target;
+  }
+
+  [[nodiscard]] COLLX_HD_INLINE bool messages(lane_step const& now, bool differ) noexcept {
+    primitive const& step = now.does;
+    bool const came = each(step.from.count, duty::messages, [&](std::int32_t k) {
       rank_t const peer = step.from.member(k, size());
-      run const target = find(step.target, k);
-      if (peer == rank()) {
-        if (step.store) copy_locally(step, k, is_unprepared(step.operand));
+      run const target = target_of(now, differ, k);
+      if (peer == rank() || skips(target) || port_.packs(target.bytes)) return true;
+      return message(peer, k, target.bytes, step.push, offset_of(target.data) + target.bytes);
+    });
+    if (!came || !port_.has_packets()) return came;
+    return in_parts(step.from.count, [&](team_part const& part, std::int32_t k) {
+      rank_t const peer = step.from.member(k, size());
+      run const target = target_of(now, differ, k);
+      if (peer == rank() || !port_.packs(target.bytes)) return true;
+      return message_of_packets(part, peer, k, target.bytes);
+    });
+  }
+
+  // ---- moving --------------------------------------------------------------------------------------
+
+  COLLX_HD_INLINE void combine(lane_step const& now, int destinations, bool raw) noexcept {
+    work::combine(team_, shared_, op_, destinations, now.does.from.count, now.target.bytes, now.does.complete,
+                  size(), raw ? now.own : -1);
+  }
+
+  // Messages that are results themselves: stores each, and stages the only one if it goes on.
+  COLLX_HD_INLINE void store_all(lane_step const& now, bool differ, std::byte* staged, bool raw) noexcept {
+    primitive const& step = now.does;
+    COLLX_NO_UNROLL
+    for (std::int32_t k = 0; k < step.from.count; ++k) {
+      run const target = target_of(now, differ, k);
+      if (step.from.member(k, size()) == rank()) {
+        if (step.store) work::copy_locally(team_, now, place_, target, op_, raw, size());
         continue;
       }
       if (skips(target)) continue;
-      lane_plan const plan = plan_forward(step, target);
-      peer_set const sender = only(peer);
-      bool const packed = port_.packs(target.bytes);
-      if (!wait([&] {
-            return messages(sender, target.bytes, packed) && credits(step.to) &&
-                   (!plan.stages || half_is_free());
-          }))
-        return false;
-      if (packed && !unpack_all(sender, target.bytes)) return false;
-      std::byte const* const message = shared_.sources[0];
-      if (plan.stages) copy(plan.staged, message, target.bytes);
-      if (step.store) unpack(step.target, target, message);
-      team_.sync();
-      consume(sender);
-      forward(step, target, plan);
-      team_.sync();
+      std::byte const* const came = shared_.sources[k];
+      bool const stores = step.store && target.whole;
+      if (stores || staged != nullptr)
+        work::copy(team_, stores ? target.data : staged, stores ? staged : nullptr, came, target.bytes, op_,
+                   false, size());
+      if (step.store && !target.whole) work::unpack(team_, place_, step.target, target, came, op_, size());
     }
-    return true;
   }
 
-  // ---- memory --------------------------------------------------------------------------------------
+  // ---- what is sent --------------------------------------------------------------------------------
 
-  // The map is that of all lanes: its scratch memory begins at address 0.
-  [[nodiscard]] COLLX_HD COLLX_NEVER_INLINE run find(region const& r, std::int32_t k) const noexcept {
-    run found = map_.find(r, k, fragment_);
-    if (found.whole) found.data = moved(r, found.data);
-    return found;
-  }
-  [[nodiscard]] COLLX_HD COLLX_NEVER_INLINE piece chunk(run const& of, region const& r,
-                                                        std::int32_t i) const noexcept {
-    piece found = map_.chunk(of, r, i, fragment_);
-    found.data = moved(r, found.data);
-    return found;
-  }
-  [[nodiscard]] COLLX_HD std::byte* moved(region const& r, std::byte* data) const noexcept {
-    if (r.where != place::scratch) return data;
-    return port_.scratch() + reinterpret_cast<std::uintptr_t>(data);
+  // A result, from where it was staged or lies, or as it was stored to each peer's output.
+  COLLX_HD_INLINE void give_result(lane_step const& now, std::byte const* staged, bool pushes) noexcept {
+    primitive const& step = now.does;
+    (void)each(step.to.count, duty::messages, [&](std::int32_t k) {
+      rank_t const peer = step.to.member(k, size());
+      outgoing sent{staged != nullptr ? staged : now.target.data, now.target.bytes, !skips(now.target),
+                    staged == nullptr, false};
+      if (pushes && peer != rank())
+        sent = {pushed_to(step, peer, now.target.data), now.target.bytes, true, false, true};
+      shared_.given[k] = sent;
+      return true;
+    });
   }
 
-  [[nodiscard]] COLLX_HD bool skips(run const& payload) const noexcept {
-    return map_.skips_empty() && payload.bytes == 0;
+  // Operands, from where they lie, or staged: once for all peers or for each.
+  COLLX_HD_INLINE void give_operands(lane_step const& now) noexcept {
+    primitive const& step = now.does;
+    bool const from_target = sent_from_target(step), prepares = prepares_now(step);
+    region const& sent = from_target ? step.target : step.operand;
+    bool const differ = sent.per_peer != 0;
+    (void)each(step.to.count, duty::messages, [&](std::int32_t k) {
+      run const operand = differ ? place_.find(sent, k) : from_target ? now.target : now.operand;
+      bool const lends = goes_directly(operand, sent.where, step, prepares);
+      shared_.targets[k] = operand;
+      shared_.given[k] = {operand.data, operand.bytes, !skips(operand), lends, false};
+      return true;
+    });
+    if (!now.stages) return;
+    team_.sync();
+    std::byte* staged = nullptr;
+    COLLX_NO_UNROLL
+    for (std::int32_t k = 0; k < step.to.count; ++k) {
+      outgoing const given = shared_.given[k];
+      if (step.to.member(k, size()) == rank() || !given.is_due || given.lends) continue;
+      if (staged == nullptr || differ) {
+        staged = stage(given.bytes);
+        work::pack(team_, place_, sent, shared_.targets[k], staged, op_, prepares, size());
+      }
+      team_.sync();  // all have read it
+      if (team_.rank() == 0) shared_.given[k].data = staged;
+    }
+  }
+
+  // ---- what a step is about ------------------------------------------------------------------------
+
+  [[nodiscard]] COLLX_HD_INLINE bool skips(run const& sent) const noexcept {
+    return map_.skips_empty() && sent.bytes == 0;
   }
 
   // Contributions that the operator must prepare first; see step_machine.hpp.
-  [[nodiscard]] COLLX_HD bool is_unprepared(region const& r) const noexcept {
+  [[nodiscard]] COLLX_HD_INLINE bool is_unprepared(region const& r) const noexcept {
     return Combines && prepares<Op, T> && r.where == place::input;
+  }
+  // A contribution that was prepared where it was stored is sent from there.
+  [[nodiscard]] COLLX_HD_INLINE bool sent_from_target(primitive const& step) const noexcept {
+    return step.store && is_unprepared(step.operand);
+  }
+  [[nodiscard]] COLLX_HD_INLINE bool prepares_now(primitive const& step) const noexcept {
+    return is_unprepared(step.operand) && !step.store;
   }
 
   // Whether a payload can be sent from where it lies.
-  [[nodiscard]] COLLX_HD bool goes_directly(run const& payload, place where, primitive const& step,
-                                            bool unprepared) const noexcept {
-    if (!payload.whole || unprepared) return false;
-    if (port_.packs(payload.bytes)) return true;
+  [[nodiscard]] COLLX_HD_INLINE bool goes_directly(run const& sent, place where, primitive const& step,
+                                                   bool unprepared) const noexcept {
+    if (!sent.whole || unprepared) return false;
+    if (port_.packs(sent.bytes)) return true;
     bool const stays = !step.copy || (where == place::input && !map_.in_place());
-    return stays && where != place::scratch && port_.reachable(payload.data, payload.bytes);
-  }
-
-  [[nodiscard]] COLLX_HD COLLX_NEVER_INLINE lane_plan plan_forward(primitive const& step,
-                                                                   run const& result) noexcept {
-    bool const stages =
-        !step.to.empty() && !(step.store && goes_directly(result, step.target.where, step, false));
-    return {stages, stages ? stage(result.bytes) : nullptr};
-  }
-
-  COLLX_HD COLLX_NEVER_INLINE void combine_piece(primitive const& step, piece const& result,
-                                                 std::byte const* mine, int own, std::size_t staged_at,
-                                                 lane_plan const& plan) noexcept {
-    if constexpr (Combines) {
-      int count = step.store ? 1 : 0;
-      bool const leads = team_.rank() == 0;
-      if (leads && step.store) shared_.destinations[0] = result.data;
-      if (plan.stages) {
-        if (leads) shared_.destinations[count] = plan.staged + staged_at;
-        ++count;
-      }
-      for (std::int32_t k = 0; plan.pushes && k < step.to.count; ++k) {
-        rank_t const peer = step.to.member(k, size());
-        if (peer == rank()) continue;
-        if (leads) shared_.destinations[count] = pushed_to(step, peer, result.data);
-        ++count;
-      }
-      if (leads && own >= 0) shared_.sources[own] = mine;
-      team_.sync();
-      combine_all(count, step.from.count, result.bytes, step.complete,
-                  is_unprepared(step.operand) ? own : -1);
-      if (step.target.count == 1) return;
-      team_.sync();  // more pieces follow: all sources but the own one move on
-      if (team_.rank() == 0)
-        for (std::int32_t k = 0; k < step.from.count; ++k)
-          if (k != own) shared_.sources[k] += result.bytes;
-    }
-  }
-
-  // The sources of the workspace to its destinations.
-  COLLX_HD COLLX_NEVER_INLINE void combine_all(int destinations, int sources, std::size_t bytes,
-                                               bool complete, int prepared) noexcept {
-    device::combine(team_, reinterpret_cast<T* const*>(shared_.destinations), destinations,
-                    reinterpret_cast<T const* const*>(shared_.sources), sources, bytes / sizeof(T), op_,
-                    complete, size(), prepared);
-  }
-
-  // One source to one destination, prepared if that is due.
-  COLLX_HD COLLX_NEVER_INLINE void copy(std::byte* to, std::byte const* from, std::size_t bytes,
-                                        bool prepares_now = false) noexcept {
-    if (bytes == 0 || (to == from && !prepares_now)) return;
-    if constexpr (Combines && prepares<Op, T>) {
-      if (prepares_now) {
-        T* const destination = reinterpret_cast<T*>(to);
-        T const* const source = reinterpret_cast<T const*>(from);
-        return device::combine(team_, &destination, 1, &source, 1, bytes / sizeof(T), op_, false, size(), 0);
-      }
-    }
-    // Messages consist of whole elements.
-    T* const destination = reinterpret_cast<T*>(to);
-    device::copy(team_, &destination, 1, reinterpret_cast<T const*>(from), bytes / sizeof(T));
-  }
-
-  // The operand of a step to its target for the k-th peer.
-  COLLX_HD COLLX_NEVER_INLINE void copy_locally(primitive const& step, std::int32_t k, bool raw) noexcept {
-    run const from = find(step.operand, 0), to = find(step.target, k);
-    if (from.whole && to.whole) {
-      copy(to.data, from.data, to.bytes, raw);
-    } else {
-      for (std::int32_t i = 0; i < step.target.count; ++i) {
-        piece const target = chunk(to, step.target, i);
-        copy(target.data, chunk(from, step.operand, i).data, target.bytes, raw);
-      }
-    }
-    team_.sync();
-  }
-
-  // Chunks to a message, one behind the other; and back.
-  COLLX_HD COLLX_NEVER_INLINE void pack(region const& what, run const& from, std::byte* message,
-                                        bool raw) noexcept {
-    if (from.whole) return copy(message, from.data, from.bytes, raw);
-    for (std::int32_t i = 0; i < what.count; ++i) {
-      piece const part = chunk(from, what, i);
-      copy(message, part.data, part.bytes, raw);
-      message += part.bytes;
-    }
-  }
-  COLLX_HD COLLX_NEVER_INLINE void unpack(region const& what, run const& to,
-                                          std::byte const* message) noexcept {
-    if (to.whole) return copy(to.data, message, to.bytes);
-    for (std::int32_t i = 0; i < what.count; ++i) {
-      piece const part = chunk(to, what, i);
-      copy(part.data, message, part.bytes);
-      message += part.bytes;
-    }
+    return stays && where != place::scratch && port_.reachable(sent.data, sent.bytes);
   }
 
   // ---- pushing: results stored where their receivers want them ---------------------------------------
 
+  // In the output, in bytes. Outputs are numbers here: this rank may have none itself.
+  [[nodiscard]] COLLX_HD_INLINE std::size_t offset_of(std::byte const* mine) const noexcept {
+    return reinterpret_cast<std::uintptr_t>(mine) - reinterpret_cast<std::uintptr_t>(map_.output());
+  }
+
   // The place in a fan-in of the message from a peer; -1: it sends none. Fan-ins and fan-outs are mostly
   // alike.
-  [[nodiscard]] COLLX_HD std::int32_t place_of(peer_set const& from, rank_t peer,
-                                               std::int32_t hint) const noexcept {
+  [[nodiscard]] COLLX_HD_INLINE std::int32_t place_of(peer_set const& from, rank_t peer,
+                                                      std::int32_t hint) const noexcept {
     if (hint < from.count && from.member(hint, size()) == peer) return hint;
     for (std::int32_t k = 0; k < from.count; ++k)
       if (from.member(k, size()) == peer) return k;
@@ -342,9 +310,9 @@ class lane_machine : lane_traffic<Team, Port> {
   // Whether all receivers of a result have said, with a message of this step, where their outputs are, and
   // these are long enough. That message is also why nobody is in the way there: it shows that its sender has
   // come to this call, and the verifier has proved the rest of steps that push.
-  [[nodiscard]] COLLX_HD COLLX_NEVER_INLINE bool may_push(primitive const& step,
-                                                          run const& result) const noexcept {
-    if (!step.push || step.to.empty() || !result.whole || step.target.where != place::output) return false;
+  [[nodiscard]] COLLX_HD_INLINE bool may_push(primitive const& step, run const& result) const noexcept {
+    if (!step.push || step.to.empty() || step.target.where != place::output || port_.packs(result.bytes))
+      return false;
     for (std::int32_t k = 0; k < step.to.count; ++k) {
       rank_t const peer = step.to.member(k, size());
       if (peer == rank()) continue;
@@ -354,30 +322,27 @@ class lane_machine : lane_traffic<Team, Port> {
     return true;
   }
 
-  [[nodiscard]] COLLX_HD std::byte* pushed_to(primitive const& step, rank_t peer,
-                                              std::byte* mine) const noexcept {
+  [[nodiscard]] COLLX_HD_INLINE std::byte* pushed_to(primitive const& step, rank_t peer,
+                                                     std::byte* mine) const noexcept {
     return shared_.outputs[place_of(step.from, peer, 0)] + offset_of(mine);
   }
 
-  // In the output, in bytes. Outputs are numbers here: this rank may have none itself.
-  [[nodiscard]] COLLX_HD std::size_t offset_of(std::byte const* mine) const noexcept {
-    return reinterpret_cast<std::uintptr_t>(mine) - reinterpret_cast<std::uintptr_t>(map_.output());
-  }
-
-  // ---- sending -------------------------------------------------------------------------------------
-
-  COLLX_HD void forward(primitive const& step, run const& result, lane_plan const& plan) noexcept {
-    for (std::int32_t k = 0; plan.pushes && k < step.to.count; ++k)
-      if (rank_t const peer = step.to.member(k, size()); sees_to(peer))
-        port_.send_stored(peer, pushed_to(step, peer, result.data), result.bytes);
-    if (plan.pushes) return;
-    std::byte const* const payload = plan.stages ? plan.staged : result.data;
-    for (std::int32_t k = 0; k < step.to.count; ++k)
-      send(step.to.member(k, size()), k, payload, result.bytes, !plan.stages);
+  // The target and the places in peers' outputs as destinations. Returns how many.
+  [[nodiscard]] COLLX_HD_INLINE int note_pushes(primitive const& step, run const& target) noexcept {
+    int count = step.store ? 1 : 0;
+    for (std::int32_t k = 0; k < step.to.count; ++k) {
+      rank_t const peer = step.to.member(k, size());
+      if (peer == rank()) continue;
+      if (team_.rank() == 0) shared_.destinations[count] = pushed_to(step, peer, target.data);
+      ++count;
+    }
+    team_.sync();
+    return count;
   }
 
   chunk_map const& map_;
   Op const& op_;
+  lane_place place_{};
 };
 
 }  // namespace collx::inline abi_1::exec

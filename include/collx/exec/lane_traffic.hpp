@@ -2,26 +2,58 @@
 // What one lane of a GPU waits for and sends: the half of lane_machine.hpp that knows neither element types
 // nor operators. Every wait ends: by what is waited for, by a deadline, or because somebody says that all is
 // over.
+//
+// A GPU's thread is slow, and memory is far: what a step needs of several peers is done by as many threads at
+// once, and what is different in kind (messages, credits, staging memory) by threads of different warps.
 #pragma once
 
 #include "collx/device/patience.hpp"
 #include "collx/device/team.hpp"
-#include "collx/schedule/primitive.hpp"
+#include "collx/exec/chunk_map.hpp"
 #include "collx/transport/concept.hpp"
 
 namespace collx::inline abi_1::exec {
 
 // Ranks that one group on GPUs may have: what fits the tables below.
 inline constexpr rank_t lane_peers_max = 72;
+// Of what a port keeps near; see lane_port.hpp.
+inline constexpr std::size_t lane_near_bytes = std::size_t{lane_peers_max} * 64;
+
+// What a step does, as one thread has found out for all.
+struct lane_step {
+  primitive does;
+  run operand, target;  // of the first peer
+  std::int32_t own;     // this rank's place in the fan-in, -1 if it has none
+  bool stages;  // a result that goes on is written to staging memory, too; without a fan-in: some operand may
+                // be
+};
+
+// What goes to a peer.
+struct outgoing {
+  std::byte const* data;
+  std::size_t bytes;
+  bool is_due;  // or nothing is sent to that peer
+  bool lends;   // it lies where the user has it
+  bool stored;  // it is in the peer's output already, at `data`
+};
+
+// Steps of a fragment that are found out about together, by as many threads: for one thread after the other
+// that takes as long, and longer than to move some 100 KiB.
+inline constexpr std::int32_t lane_steps_at_once = 16;
 
 // Memory that the threads of a team share. The tables do not outlive a step.
 struct lane_workspace {
-  std::byte const* sources[lane_peers_max];  // of a fan-in; or what goes to each peer of a fan-out
-  std::uint64_t numbers[2][lane_peers_max];  // of the messages from and to peers
-  std::byte* outputs[lane_peers_max];        // of the senders of a fan-in, where a result may be stored
-  std::byte* destinations[lane_peers_max + 1];
+  lane_step steps[lane_steps_at_once];
+  run targets[lane_peers_max];                  // of each message, where they differ
+  std::byte const* sources[lane_peers_max];     // of a fan-in
+  std::byte* outputs[lane_peers_max];           // of the senders of a fan-in, where a result may be stored
+  std::byte* destinations[lane_peers_max + 1];  // of a result
+  outgoing given[lane_peers_max];               // to the peers of a fan-out
+  std::uint64_t numbers[lane_peers_max];        // of the messages to them
+  alignas(16) std::byte near[lane_near_bytes];
   std::byte const* offered;   // of a call: this rank's output, if peers may store there; or null
   std::size_t offered_bytes;  // how long that is
+  std::uint32_t lent;         // 1: peers read memory of the user's in this call
   std::uint32_t failed;       // 1: a thread gave up waiting
   std::uint32_t stopped;      // 1: the group had failed before the call began
 };
@@ -31,6 +63,7 @@ struct lane_workspace {
 // threads of a team, first of all.
 template <device::team Team, class Port>
 [[nodiscard]] COLLX_HD bool may_begin(Team& team, Port const& port, lane_workspace& shared) noexcept {
+  port.open(team);
   if (team.rank() == 0) {
     shared.failed = 0;
     // A word of its own: a thread may have given up waiting before another one has looked here.
@@ -48,115 +81,132 @@ COLLX_HD void pass_empty_call(Team& team, Port const& port, lane_workspace& shar
   if (may_begin(team, port, shared) && team.rank() == 0) port.count_call();
 }
 
-// A peer's letters, credits and books are always seen to by the same thread of the team.
+// Some threads of a team, which have something of their own to do between two syncs of the team.
+struct team_part {
+  int number, threads;
+  [[nodiscard]] COLLX_HD int rank() const noexcept { return number; }
+  [[nodiscard]] COLLX_HD int size() const noexcept { return threads; }
+  COLLX_HD void sync() const noexcept {}
+};
+
+// The fewest threads that packets of one message are dealt with by, where there are several: a warp.
+inline constexpr int part_threads_min = 32;
+
 template <device::team Team, class Port>
 class lane_traffic {
  public:
-  COLLX_HD lane_traffic(Team& team, Port const& port, lane_workspace& shared) noexcept
+  COLLX_HD_INLINE lane_traffic(Team& team, Port const& port, lane_workspace& shared) noexcept
       : team_(team), port_(port), shared_(shared), fragments_(port.fragments()) {}
 
  protected:
+  // Who begins with the first peer: threads of a warp each.
+  enum class duty : int { messages, credits, halves };
+
+  // Calls f(i) for this thread's share of 0 .. count - 1, until one of them is false.
+  template <class F>
+  COLLX_HD_INLINE bool each(std::int32_t count, duty what, F const& f) const noexcept {
+    int const first = team_.rank() - static_cast<int>(what) * part_threads_min;
+    int i = first >= 0 ? first : (first % team_.size() + team_.size()) % team_.size();
+    for (; i < count; i += team_.size())
+      if (!f(i)) return false;
+    return true;
+  }
+  // f(part, i), the team in as many parts as there is something to do for.
+  template <class F>
+  COLLX_HD_INLINE bool in_parts(std::int32_t count, F const& f) const noexcept {
+    int number = team_.rank(), threads = team_.size(), part = 0, parts = 1;
+    while (parts < count && threads % (2 * part_threads_min) == 0) {
+      threads /= 2, parts *= 2, part *= 2;
+      if (number >= threads) number -= threads, ++part;
+    }
+    team_part const mine{number, threads};
+    for (std::int32_t i = part; i < count; i += parts)
+      if (!f(mine, i)) return false;
+    return true;
+  }
+
   // ---- waiting -------------------------------------------------------------------------------------
 
   // Every thread waits for what it sees to; returns, to all, whether all of it came.
   template <class Mine>
-  [[nodiscard]] COLLX_HD bool wait(Mine const& mine) noexcept {
+  [[nodiscard]] COLLX_HD_INLINE bool wait(Mine const& mine) noexcept {
     if (!mine()) device::store_relaxed(&shared_.failed, 1u);  // relaxed: the sync below publishes it
     team_.sync();
     return device::load_relaxed(&shared_.failed) == 0;
   }
 
-  // The thread that deals with a peer's letters and credits.
-  [[nodiscard]] COLLX_HD bool sees_to(rank_t peer) const noexcept {
-    return peer != rank() && peer % team_.size() == team_.rank();
-  }
-
   template <class Ready>
-  [[nodiscard]] COLLX_HD bool wait_for(rank_t peer, std::size_t bytes, Ready const& ready) noexcept {
+  [[nodiscard]] COLLX_HD_INLINE bool wait_for(rank_t peer, std::size_t bytes, Ready const& ready) noexcept {
+    if (ready()) return true;
     status const outcome = device::wait_until(port_.limits(), ready);
     if (outcome != status::ok) port_.fail(outcome, step_, fragment_, peer, bytes);
     return outcome == status::ok;
   }
 
-  // The messages of a fan-in: notes where each lies, or which one is to be unpacked; and the outputs of their
-  // senders that have `end_bytes`.
-  [[nodiscard]] COLLX_HD COLLX_NEVER_INLINE bool messages(peer_set const& from, std::size_t bytes,
-                                                          bool packed, std::size_t end_bytes = 0) noexcept {
-    for (std::int32_t k = 0; k < from.count; ++k) {
-      rank_t const peer = from.member(k, size());
-      if (!sees_to(peer)) continue;
-      if (packed) {
-        shared_.numbers[0][k] = port_.next_from(peer);
-        continue;
-      }
-      transport::arrival message;
-      status outcome = device::wait_until(
-          port_.limits(), [&] { return port_.arrived(peer, message); },
-          [&] { return port_.came_as_packets(peer, message.bytes); });
-      if (outcome == status::ok && (message.bytes != bytes || port_.calls_ahead(peer) != 0))
-        outcome = status::mismatch;
-      if (outcome != status::ok) return tell(outcome, peer, message.bytes, bytes);
-      shared_.sources[k] = message.data;
-      shared_.outputs[k] = port_.output_of(peer, end_bytes);
-    }
+  // The k-th message of a fan-in: puts it together, or notes where it lies; and, if that is wanted, where the
+  // sender's output is, if that has `end_bytes`.
+  [[nodiscard]] COLLX_HD_INLINE bool message(rank_t peer, std::int32_t k, std::size_t bytes,
+                                             bool wants_output, std::size_t end_bytes) noexcept {
+    transport::arrival came;
+    std::uint32_t looks = 0;
+    status outcome = device::wait_until(
+        port_.limits(), [&] { return port_.arrived(peer, came, looks++); },
+        [&] { return port_.came_as_packets(peer, came.bytes); });
+    if (outcome == status::ok && (came.bytes != bytes || port_.calls_ahead(peer) != 0))
+      outcome = status::mismatch;
+    if (outcome != status::ok) return tell(outcome, peer, came.bytes, bytes);
+    shared_.sources[k] = came.data;
+    if (wants_output) shared_.outputs[k] = port_.output_of(peer, end_bytes);
+    return true;
+  }
+  [[nodiscard]] COLLX_HD_INLINE bool message_of_packets(team_part const& part, rank_t peer, std::int32_t k,
+                                                        std::size_t bytes) noexcept {
+    std::size_t came = 0;
+    status const outcome = port_.take_packets(part, peer, port_.next_from(peer), k, bytes, came);
+    if (outcome != status::ok) return tell(outcome, peer, came, bytes);
+    if (part.rank() == 0) shared_.sources[k] = port_.landing(k);
     return true;
   }
 
-  [[nodiscard]] COLLX_HD COLLX_NEVER_INLINE bool credits(peer_set const& to) noexcept {
-    for (std::int32_t k = 0; k < to.count; ++k) {
+  [[nodiscard]] COLLX_HD_INLINE bool credits(peer_set const& to) noexcept {
+    return each(to.count, duty::credits, [&](std::int32_t k) {
       rank_t const peer = to.member(k, size());
-      if (!sees_to(peer)) continue;
+      if (peer == rank()) return true;
       if (!wait_for(peer, 0, [&] { return port_.can_send(peer); })) return false;
-      shared_.numbers[1][k] = port_.next_to(peer);
-    }
-    return true;
-  }
-
-  [[nodiscard]] COLLX_HD COLLX_NEVER_INLINE bool half_is_free() noexcept {
-    for (rank_t peer = 0; peer < size(); ++peer)
-      if (sees_to(peer) && !wait_for(peer, 0, [&] { return port_.is_free(peer, half()); })) return false;
-    return true;
-  }
-
-  // Puts packet messages together. After messages(), and a wait, whose outcome every thread must have read
-  // before one of them may give up here.
-  [[nodiscard]] COLLX_HD COLLX_NEVER_INLINE bool unpack_all(peer_set const& from,
-                                                            std::size_t bytes) noexcept {
-    team_.sync();
-    return wait([&] {
-      for (std::int32_t k = 0; k < from.count; ++k) {
-        rank_t const peer = from.member(k, size());
-        if (peer == rank()) continue;
-        std::size_t came = 0;
-        status const outcome = port_.take_packets(team_, peer, shared_.numbers[0][k], k, bytes, came);
-        if (outcome != status::ok) return tell(outcome, peer, came, bytes);
-        if (team_.rank() == 0) shared_.sources[k] = port_.landing(k);
-      }
+      shared_.numbers[k] = port_.next_to(peer);
       return true;
     });
   }
 
+  [[nodiscard]] COLLX_HD_INLINE bool half_is_free() noexcept {
+    return each(size(), duty::halves, [&](rank_t peer) {
+      return peer == rank() || wait_for(peer, 0, [&] { return port_.is_free(peer, half()); });
+    });
+  }
+
   // When the user's buffers are his again.
-  [[nodiscard]] COLLX_HD COLLX_NEVER_INLINE bool drain() noexcept {
+  [[nodiscard]] COLLX_HD_INLINE bool drain() noexcept {
     bool const read = wait([&] {
-      for (rank_t peer = 0; lent_ && peer < size(); ++peer)
-        if (sees_to(peer) && !wait_for(peer, 0, [&] { return port_.is_read(peer); })) return false;
-      return true;
+      // Relaxed: stored before the last sync, and not again before the next one.
+      if (device::load_relaxed(&shared_.lent) == 0) return true;
+      return each(size(), duty::messages, [&](rank_t peer) {
+        return peer == rank() || wait_for(peer, 0, [&] { return port_.is_read(peer); });
+      });
     });
     keep_count();
     return read;
   }
 
-  // The next call goes on where this one has stopped.
-  COLLX_HD void keep_count() noexcept {
+  // The next call goes on where this one has stopped. After a sync.
+  COLLX_HD_INLINE void keep_count() noexcept {
+    port_.close(team_);
     if (team_.rank() != 0) return;
     port_.fragments(fragments_);
     port_.count_call();
   }
 
   // Why the next message from a peer is of no use. Returns false.
-  COLLX_HD COLLX_NEVER_INLINE bool tell(status why, rank_t peer, std::size_t came,
-                                        std::size_t expected) noexcept {
+  COLLX_HD_INLINE bool tell(status why, rank_t peer, std::size_t came, std::size_t expected) noexcept {
     bool const differs = why == status::mismatch;
     port_.fail(why, step_, fragment_, peer, differs ? came : expected,
                differs ? port_.calls_ahead(peer, port_.next_from(peer)) : 0);
@@ -165,17 +215,21 @@ class lane_traffic {
 
   // ---- staging memory ----------------------------------------------------------------------------
 
-  COLLX_HD COLLX_NEVER_INLINE void next_fragment() noexcept {
-    for (rank_t peer = 0; peer < size(); ++peer)
-      if (sees_to(peer)) port_.leave_half(peer, half());
+  COLLX_HD_INLINE void next_fragment() noexcept {
+    team_.sync();  // messages have been counted
+    (void)each(size(), duty::messages, [&](rank_t peer) {
+      if (peer != rank()) port_.leave_half(peer, half());
+      return true;
+    });
     ++fragments_;
     staged_bytes_ = 0;
   }
 
-  [[nodiscard]] COLLX_HD int half() const noexcept { return static_cast<int>(fragments_ % 2); }
+  [[nodiscard]] COLLX_HD_INLINE int half() const noexcept { return static_cast<int>(fragments_ % 2); }
 
-  // Room in this fragment's half of the staging memory: the geometry sees to it that it suffices.
-  [[nodiscard]] COLLX_HD std::byte* stage(std::size_t bytes) noexcept {
+  // Room in this fragment's half of the staging memory: the geometry sees to it that it suffices. Every thread
+  // counts what was taken.
+  [[nodiscard]] COLLX_HD_INLINE std::byte* stage(std::size_t bytes) noexcept {
     std::byte* const room = port_.staging(half()) + staged_bytes_;
     staged_bytes_ += (bytes + 63) / 64 * 64;
     return room;
@@ -183,33 +237,50 @@ class lane_traffic {
 
   // ---- sending -----------------------------------------------------------------------------------
 
-  COLLX_HD void consume(peer_set const& from) noexcept {
-    for (std::int32_t k = 0; k < from.count; ++k)
-      if (rank_t const peer = from.member(k, size()); sees_to(peer)) port_.consume(peer);
-  }
-
-  // After a sync that follows the last write to the payload.
-  COLLX_HD COLLX_NEVER_INLINE void send(rank_t peer, std::int32_t k, std::byte const* payload,
-                                        std::size_t bytes, bool lends) noexcept {
-    if (peer == rank()) return;
-    if (port_.packs(bytes)) {
-      port_.send_packets(team_, peer, shared_.numbers[1][k], payload, bytes);
-      if (sees_to(peer)) port_.sent_as_packets(peer);
-    } else {
-      lent_ = lent_ || lends;
-      if (sees_to(peer)) port_.send(peer, payload, bytes, shared_.offered, shared_.offered_bytes);
+  // Done with the messages of a fan-in, but for those that takes(k) denies; and gives the peers of a fan-out
+  // what the workspace says. After a sync that follows all accesses to either.
+  template <class Takes>
+  COLLX_HD_INLINE void hand_over(peer_set const& from, peer_set const& to, Takes const& takes) noexcept {
+    // Packets first: they need no fence.
+    if (port_.has_packets()) {
+      (void)in_parts(to.count, [&](team_part const& part, std::int32_t k) {
+        rank_t const peer = to.member(k, size());
+        outgoing const& sent = shared_.given[k];
+        if (peer == rank() || !sent.is_due || !port_.packs(sent.bytes)) return true;
+        port_.send_packets(part, peer, shared_.numbers[k], sent.data, sent.bytes);
+        if (part.rank() == 0) port_.sent_as_packets(peer);
+        return true;
+      });
     }
+    if (team_.rank() >= (from.count > to.count ? from.count : to.count)) return;
+    (void)each(to.count, duty::messages, [&](std::int32_t k) {
+      rank_t const peer = to.member(k, size());
+      if (is_letter(peer, shared_.given[k])) write(peer, shared_.given[k]);
+      return true;
+    });
+    device::publication const published;
+    (void)each(from.count, duty::messages, [&](std::int32_t k) {
+      rank_t const peer = from.member(k, size());
+      if (peer != rank() && takes(k)) port_.consume(peer, published);
+      return true;
+    });
+    (void)each(to.count, duty::messages, [&](std::int32_t k) {
+      rank_t const peer = to.member(k, size());
+      if (is_letter(peer, shared_.given[k])) port_.post(peer, published);
+      return true;
+    });
   }
 
   // Lets peers store to the output of this call, or, null, not. A wait comes between this and what is sent.
-  COLLX_HD void offer(std::byte const* output, std::size_t bytes) noexcept {
+  COLLX_HD_INLINE void offer(std::byte const* output, std::size_t bytes) noexcept {
     if (team_.rank() != 0) return;
     shared_.offered = output;
     shared_.offered_bytes = bytes;
+    shared_.lent = 0;
   }
 
-  [[nodiscard]] COLLX_HD rank_t rank() const noexcept { return port_.rank(); }
-  [[nodiscard]] COLLX_HD rank_t size() const noexcept { return port_.size(); }
+  [[nodiscard]] COLLX_HD_INLINE rank_t rank() const noexcept { return port_.rank(); }
+  [[nodiscard]] COLLX_HD_INLINE rank_t size() const noexcept { return port_.size(); }
 
   Team& team_;
   Port const& port_;
@@ -218,9 +289,17 @@ class lane_traffic {
   std::int32_t step_ = 0;
 
  private:
+  [[nodiscard]] COLLX_HD_INLINE bool is_letter(rank_t peer, outgoing const& sent) const noexcept {
+    return peer != rank() && sent.is_due && !port_.packs(sent.bytes);
+  }
+  COLLX_HD_INLINE void write(rank_t peer, outgoing const& sent) noexcept {
+    if (sent.stored) return port_.write_stored(peer, sent.data, sent.bytes);
+    if (sent.lends) device::store_relaxed(&shared_.lent, 1u);  // relaxed: read after the next sync
+    port_.write(peer, sent.data, sent.bytes, shared_.offered, shared_.offered_bytes);
+  }
+
   std::uint64_t fragments_;  // of this lane, in all calls: which half of the staging memory is used
   std::size_t staged_bytes_ = 0;
-  bool lent_ = false;
 };
 
 }  // namespace collx::inline abi_1::exec

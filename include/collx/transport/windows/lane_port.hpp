@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One lane of one rank's end of a group of windows: the questions of transport/concept.hpp, as a kernel asks
-// them. A peer is always seen to by the same thread of a team, so that books need no synchronisation.
+// them. Each question about a peer is asked by one thread of a team at a time, and the team syncs before
+// another one asks: so books need no synchronisation of their own.
 #pragma once
 
 #include "collx/device/team.hpp"
@@ -14,27 +15,59 @@ class lane_port {
  public:
   using group = view;  // what kernels take
 
-  COLLX_HD lane_port(view const& all, int lane) noexcept
-      : group_(&all), lane_(lane), call_(lane == 0 ? all.state(0).calls : 0) {}
+  COLLX_HD_INLINE lane_port(view const& all, int lane) noexcept
+      : group_(&all),
+        lane_(lane),
+        call_(lane == 0 ? all.state(0).calls : 0),
+        books_(kept_books()),
+        peers_(all.peers),
+        channels_(all.where.from(lane, 0)) {}
+  // The same with what is looked at in every step in memory that is near to the team's threads, of
+  // near_bytes: a GPU's first-level cache forgets it at every acquire. open() comes first, and close() last.
+  COLLX_HD_INLINE lane_port(view const& all, int lane, std::byte* near) noexcept
+      : group_(&all),
+        lane_(lane),
+        call_(lane == 0 ? all.state(0).calls : 0),
+        books_(reinterpret_cast<book*>(near)),
+        peers_(reinterpret_cast<peer_view const*>(near + static_cast<std::size_t>(all.size) * sizeof(book))),
+        channels_(all.where.from(lane, 0)) {}
+  [[nodiscard]] static constexpr std::size_t near_bytes(rank_t size) noexcept {
+    return static_cast<std::size_t>(size) * (sizeof(book) + sizeof(peer_view));
+  }
 
-  [[nodiscard]] COLLX_HD rank_t rank() const noexcept { return group_->rank; }
-  [[nodiscard]] COLLX_HD rank_t size() const noexcept { return group_->size; }
-  [[nodiscard]] COLLX_HD int lane() const noexcept { return lane_; }
-  [[nodiscard]] COLLX_HD int lanes() const noexcept { return group_->lanes; }
-  [[nodiscard]] COLLX_HD device::patience const& limits() const noexcept { return group_->limits; }
-  [[nodiscard]] COLLX_HD std::size_t half_bytes() const noexcept { return group_->where.half_bytes(); }
+  // By all threads, which sync afterwards.
+  template <device::team Team>
+  COLLX_HD_INLINE void open(Team const& team) const noexcept {
+    if (!is_near()) return;
+    for (rank_t peer = team.rank(); peer < size(); peer += team.size()) {
+      books_[peer] = kept_books()[peer];
+      const_cast<peer_view&>(peers_[peer]) = group_->peers[peer];
+    }
+  }
+  // By all threads, which have synced before. What is not closed is as if it had not happened.
+  template <device::team Team>
+  COLLX_HD_INLINE void close(Team const& team) const noexcept {
+    if (!is_near()) return;
+    for (rank_t peer = team.rank(); peer < size(); peer += team.size()) kept_books()[peer] = books_[peer];
+  }
+
+  [[nodiscard]] COLLX_HD_INLINE rank_t rank() const noexcept { return group_->rank; }
+  [[nodiscard]] COLLX_HD_INLINE rank_t size() const noexcept { return group_->size; }
+  [[nodiscard]] COLLX_HD_INLINE int lane() const noexcept { return lane_; }
+  [[nodiscard]] COLLX_HD_INLINE int lanes() const noexcept { return group_->lanes; }
+  [[nodiscard]] COLLX_HD_INLINE device::patience const& limits() const noexcept { return group_->limits; }
+  [[nodiscard]] COLLX_HD_INLINE std::size_t half_bytes() const noexcept { return group_->where.half_bytes(); }
 
   // ---- by the thread that sees to the peer ---------------------------------------------------------
 
-  // Whether the next message from the peer is here; then `a` says where. Not for packets.
-  [[nodiscard]] COLLX_HD bool arrived(rank_t peer, arrival& a) const noexcept {
+  // Whether the next message from the peer is here; then `a` says where. Not for packets. `looks`: how often
+  // that was asked before.
+  [[nodiscard]] COLLX_HD_INLINE bool arrived(rank_t peer, arrival& a,
+                                             std::uint32_t looks = 1) const noexcept {
     std::uint64_t const taken = book_of(peer).taken;
     letter const& next = from(peer).letters[taken % depth];
-    // Looked at often, so relaxed, which leaves the caches alone. Acquire, once it is here: the letter's
-    // other words, and the payload, were written before its number.
-    if (device::load_relaxed(&next.sequence) != taken + 1) return false;
-    if (device::load_acquire(&next.sequence) != taken + 1) return false;
-    peer_view const& sender = group_->peers[peer];
+    if (!holds(&next.sequence, taken + 1, looks)) return false;
+    peer_view const& sender = peers_[peer];
     std::int64_t const shift = next.where == letter_place::heap     ? sender.shift_of(next.address)
                                : next.where == letter_place::window ? sender.window_shift
                                                                     : 0;
@@ -43,56 +76,66 @@ class lane_port {
     return true;
   }
 
-  // Done with the peer's message: the peer may reuse its memory, and the letter. Requires that all threads
-  // have read it.
-  COLLX_HD void consume(rank_t peer) const noexcept {
-    // Release: what was read of the message is read before the peer writes there again.
-    device::store_release(&at(peer).consumed, ++book_of(peer).taken);
+  // Done with the peer's message: the peer may reuse its memory, and the letter. Published after all threads
+  // have read it: what was read of the message is read before the peer writes there again.
+  COLLX_HD_INLINE void consume(rank_t peer, device::publication const& published) const noexcept {
+    published.store(&at(peer).consumed, ++book_of(peer).taken);
   }
 
-  [[nodiscard]] COLLX_HD bool can_send(rank_t peer) const noexcept {
-    return book_of(peer).sent - consumed_by(peer) < depth;
+  [[nodiscard]] COLLX_HD_INLINE bool can_send(rank_t peer) const noexcept {
+    return has_consumed(peer, book_of(peer).sent - (depth - 1));
   }
 
   // Of the message that has arrived: the sender's output, as this rank sees it, or null if none may be stored
   // to, or it ends before `end_bytes`: the sender was called with a smaller count.
-  [[nodiscard]] COLLX_HD std::byte* output_of(rank_t peer, std::size_t end_bytes) const noexcept {
+  [[nodiscard]] COLLX_HD_INLINE std::byte* output_of(rank_t peer, std::size_t end_bytes) const noexcept {
     letter const& here = from(peer).letters[book_of(peer).taken % depth];
     if (here.output == 0 || here.output_bytes < end_bytes) return nullptr;
-    return reinterpret_cast<std::byte*>(
-        here.output + static_cast<std::uint64_t>(group_->peers[peer].shift_of(here.output)));
+    return reinterpret_cast<std::byte*>(here.output +
+                                        static_cast<std::uint64_t>(peers_[peer].shift_of(here.output)));
   }
 
-  // Requires can_send, and that all threads' writes to the payload are visible to this one. `output`: of this
-  // call, for peers to store to; or null.
-  COLLX_HD void send(rank_t peer, std::byte const* payload, std::size_t bytes,
-                     std::byte const* output = nullptr, std::size_t output_bytes = 0) const noexcept {
-    post(peer, reinterpret_cast<std::uintptr_t>(payload), bytes,
-         is_in_window(payload) ? letter_place::window : letter_place::heap, output, output_bytes);
+  // Requires can_send. In two parts, so that one publication does for the letters to several peers: the
+  // letter is written before it is made, and posted by it. `output`: of this call, for peers to store to; or
+  // null.
+  COLLX_HD_INLINE void write(rank_t peer, std::byte const* payload, std::size_t bytes,
+                             std::byte const* output = nullptr, std::size_t output_bytes = 0) const noexcept {
+    write(peer, reinterpret_cast<std::uintptr_t>(payload), bytes,
+          is_in_window(payload) ? letter_place::window : letter_place::heap, output, output_bytes);
   }
   // The same for a payload that was stored at `target`, in the peer's output as output_of() has it.
-  COLLX_HD void send_stored(rank_t peer, std::byte const* target, std::size_t bytes) const noexcept {
+  COLLX_HD_INLINE void write_stored(rank_t peer, std::byte const* target, std::size_t bytes) const noexcept {
     auto const here = reinterpret_cast<std::uintptr_t>(target);
-    std::uint64_t const address = here - static_cast<std::uint64_t>(group_->peers[peer].shift_to(here));
-    post(peer, address, bytes, letter_place::receiver, nullptr, 0);
+    std::uint64_t const address = here - static_cast<std::uint64_t>(peers_[peer].shift_to(here));
+    write(peer, address, bytes, letter_place::receiver, nullptr, 0);
+  }
+  // Published after all threads' writes to the payload, and this one's of the letter.
+  COLLX_HD_INLINE void post(rank_t peer, device::publication const& published) const noexcept {
+    std::uint64_t& sent = book_of(peer).sent;
+    letter& next = at(peer).letters[sent % depth];
+    published.store(&next.sequence, ++sent);
   }
 
   // Counts a message that went as packets.
-  COLLX_HD void sent_as_packets(rank_t peer) const noexcept { ++book_of(peer).sent; }
+  COLLX_HD_INLINE void sent_as_packets(rank_t peer) const noexcept { ++book_of(peer).sent; }
 
   // The numbers, from 0, of the next message to and from a peer.
-  [[nodiscard]] COLLX_HD std::uint64_t next_to(rank_t peer) const noexcept { return book_of(peer).sent; }
-  [[nodiscard]] COLLX_HD std::uint64_t next_from(rank_t peer) const noexcept { return book_of(peer).taken; }
+  [[nodiscard]] COLLX_HD_INLINE std::uint64_t next_to(rank_t peer) const noexcept {
+    return book_of(peer).sent;
+  }
+  [[nodiscard]] COLLX_HD_INLINE std::uint64_t next_from(rank_t peer) const noexcept {
+    return book_of(peer).taken;
+  }
 
   // Whether the peer has read everything.
-  [[nodiscard]] COLLX_HD bool is_read(rank_t peer) const noexcept {
-    return consumed_by(peer) >= book_of(peer).sent;
+  [[nodiscard]] COLLX_HD_INLINE bool is_read(rank_t peer) const noexcept {
+    return has_consumed(peer, book_of(peer).sent);
   }
   // Whether it has read what was sent when that half of the staging memory was left.
-  [[nodiscard]] COLLX_HD bool is_free(rank_t peer, int half) const noexcept {
-    return consumed_by(peer) >= book_of(peer).staged_until[half];
+  [[nodiscard]] COLLX_HD_INLINE bool is_free(rank_t peer, int half) const noexcept {
+    return has_consumed(peer, book_of(peer).staged_until[half]);
   }
-  COLLX_HD void leave_half(rank_t peer, int half) const noexcept {
+  COLLX_HD_INLINE void leave_half(rank_t peer, int half) const noexcept {
     book& own = book_of(peer);
     own.staged_until[half] = own.sent;
   }
@@ -100,23 +143,27 @@ class lane_port {
   // ---- by all threads ------------------------------------------------------------------------------
 
   // Whether peers can read a payload where it lies, or store there.
-  [[nodiscard]] COLLX_HD bool reachable(std::byte const* p, std::size_t bytes) const noexcept {
+  [[nodiscard]] COLLX_HD_INLINE bool reachable(std::byte const* p, std::size_t bytes) const noexcept {
     auto const begin = reinterpret_cast<std::uintptr_t>(p);
     bool const in_heap = begin >= group_->heap_begin && begin <= group_->heap_end &&
                          bytes <= group_->heap_end - begin;  // written so that nothing wraps around
-    return in_heap || is_in_window(p) || group_->peers[rank()].has_registered(begin, bytes);
+    return in_heap || is_in_window(p) || peers_[rank()].has_registered(begin, bytes);
   }
 
   // Whether a message of that length goes as packets: both ends know.
-  [[nodiscard]] COLLX_HD bool packs(std::size_t bytes) const noexcept {
-    return lane_ == 0 && bytes != 0 && bytes <= group_->where.packet_bytes();
+  [[nodiscard]] COLLX_HD_INLINE bool packs(std::size_t bytes) const noexcept {
+    return has_packets() && bytes != 0 && bytes <= group_->where.packet_bytes();
+  }
+  // Whether any does on this lane.
+  [[nodiscard]] COLLX_HD_INLINE bool has_packets() const noexcept {
+    return lane_ == 0 && group_->where.packet_bytes() != 0;
   }
 
   // Stores a payload of any alignment in the peer's packets. `message`: next_to(peer).
   template <device::team Team>
-  COLLX_HD void send_packets(Team const& team, rank_t peer, std::uint64_t message, std::byte const* payload,
-                             std::size_t bytes) const noexcept {
-    std::byte* const to = group_->peers[peer].window + group_->where.packets(rank(), message);
+  COLLX_HD_INLINE void send_packets(Team const& team, rank_t peer, std::uint64_t message,
+                                    std::byte const* payload, std::size_t bytes) const noexcept {
+    std::byte* const to = peers_[peer].window + group_->where.packets(rank(), message);
     if (group_->where.width() == packet_width::wide)
       windows::send_packets<4>(team, to, message, call_, payload, bytes);
     else windows::send_packets<2>(team, to, message, call_, payload, bytes);
@@ -125,8 +172,9 @@ class lane_port {
   // Puts the payload of the k-th packet message of a step together. Each thread waits for its own words and
   // returns ok, or why it stopped waiting; with mismatch, `came` is the length of the message.
   template <device::team Team>
-  [[nodiscard]] COLLX_HD status take_packets(Team const& team, rank_t peer, std::uint64_t message, int k,
-                                             std::size_t bytes, std::size_t& came) const noexcept {
+  [[nodiscard]] COLLX_HD_INLINE status take_packets(Team const& team, rank_t peer, std::uint64_t message,
+                                                    int k, std::size_t bytes,
+                                                    std::size_t& came) const noexcept {
     std::byte const* const from = group_->own + group_->where.packets(peer, message);
     auto* const to = reinterpret_cast<std::uint32_t*>(landing(k));
     auto const has_letter = [&](std::size_t& length) noexcept {
@@ -139,114 +187,133 @@ class lane_port {
 
   // Whether the next message from a peer is here, though it went as packets, where a letter is expected: the
   // peer was called with another count. By the thread that sees to the peer.
-  [[nodiscard]] COLLX_HD bool came_as_packets(rank_t peer, std::size_t& bytes) const noexcept {
-    if (lane_ != 0 || group_->where.packet_bytes() == 0) return false;
+  [[nodiscard]] COLLX_HD_INLINE bool came_as_packets(rank_t peer, std::size_t& bytes) const noexcept {
+    if (!has_packets()) return false;
     std::uint64_t const taken = book_of(peer).taken;
     return load_length(group_->own + group_->where.packets(peer, taken), taken, bytes);
   }
 
   // Of the letter that has arrived: how many more calls its sender had made. Else than 0, the two ranks are
   // not in the same call.
-  [[nodiscard]] COLLX_HD std::int64_t calls_ahead(rank_t peer) const noexcept {
+  [[nodiscard]] COLLX_HD_INLINE std::int64_t calls_ahead(rank_t peer) const noexcept {
     return static_cast<std::int64_t>(from(peer).letters[book_of(peer).taken % depth].call - call_);
   }
   // The same of a message that is here in either way.
-  [[nodiscard]] COLLX_HD std::int64_t calls_ahead(rank_t peer, std::uint64_t message) const noexcept {
+  [[nodiscard]] COLLX_HD_INLINE std::int64_t calls_ahead(rank_t peer, std::uint64_t message) const noexcept {
     letter const& next = from(peer).letters[message % depth];
     // Relaxed: who asks has seen the message.
     if (device::load_relaxed(&next.sequence) == message + 1)
       return static_cast<std::int64_t>(next.call - call_);
     std::int64_t ahead = 0;
-    bool const is_packed = lane_ == 0 && group_->where.packet_bytes() != 0;
-    return is_packed && load_call(group_->own + group_->where.packets(peer, message), message, call_, ahead)
+    return has_packets() &&
+                   load_call(group_->own + group_->where.packets(peer, message), message, call_, ahead)
                ? ahead
                : 0;
   }
   // The call is over. By one thread, when none makes a port any more; does nothing on other lanes than 0,
   // which have no part in every call.
-  COLLX_HD void count_call() const noexcept {
+  COLLX_HD_INLINE void count_call() const noexcept {
     if (lane_ == 0) group_->state(0).calls = call_ + 1;
   }
 
-  [[nodiscard]] COLLX_HD std::byte* landing(int k) const noexcept {
+  [[nodiscard]] COLLX_HD_INLINE std::byte* landing(int k) const noexcept {
     return group_->own + group_->where.landing(k);
   }
-  [[nodiscard]] COLLX_HD std::byte* staging(int half) const noexcept {
+  [[nodiscard]] COLLX_HD_INLINE std::byte* staging(int half) const noexcept {
     return group_->own + group_->where.staging(lane_, half);
   }
-  [[nodiscard]] COLLX_HD std::byte* scratch() const noexcept {
+  [[nodiscard]] COLLX_HD_INLINE std::byte* scratch() const noexcept {
     return group_->own + group_->where.scratch(lane_);
   }
-  [[nodiscard]] COLLX_HD std::uint64_t fragments() const noexcept { return group_->state(lane_).fragments; }
+  [[nodiscard]] COLLX_HD_INLINE std::uint64_t fragments() const noexcept {
+    return group_->state(lane_).fragments;
+  }
   // By one thread, when none reads it.
-  COLLX_HD void fragments(std::uint64_t count) const noexcept { group_->state(lane_).fragments = count; }
+  COLLX_HD_INLINE void fragments(std::uint64_t count) const noexcept {
+    group_->state(lane_).fragments = count;
+  }
 
   // Whether somebody has said that all is over. Relaxed: nothing is read because of it.
-  [[nodiscard]] COLLX_HD bool is_stopped() const noexcept {
+  [[nodiscard]] COLLX_HD_INLINE bool is_stopped() const noexcept {
     return device::load_relaxed(&group_->own_head().stopped) != 0;
   }
 
   // The first failure of this rank: tells the host what it was, and all peers to stop. By any thread.
   // `calls_ahead`: as above, where that is what went wrong.
-  COLLX_HD void fail(status why, std::int32_t step, std::size_t fragment, rank_t peer, std::size_t bytes,
-                     std::int64_t calls_ahead = 0) const noexcept {
-    head& own = group_->own_head();
-    std::uint32_t const stopped_by = device::load_relaxed(&own.stopped);
-    if (!device::claim(&own.reported)) return;
-    report& to = *group_->failure;
-    to.lane = lane_, to.step = step, to.peer = peer;
-    to.fragment = fragment, to.bytes = bytes, to.stopped_by = stopped_by;
-    to.calls_ahead = calls_ahead, to.calls = call_;
-    to.collective = group_->collective, to.sequence = group_->sequence;
-    // Release: the host reads the rest once it sees the code.
-    device::store_release(&to.code, static_cast<std::uint32_t>(why));
-    auto const me = static_cast<std::uint32_t>(rank()) + 1;
-    // Relaxed: says nothing but itself.
-    for (rank_t r = 0; r < size(); ++r)
-      device::store_relaxed(reinterpret_cast<std::uint32_t*>(group_->peers[r].window), me);
+  COLLX_HD_INLINE void fail(status why, std::int32_t step, std::size_t fragment, rank_t peer,
+                            std::size_t bytes, std::int64_t calls_ahead = 0) const noexcept {
+    fail_of(*group_, lane_, call_, why, step, fragment, peer, bytes, calls_ahead);
   }
 
  private:
-  COLLX_HD void post(rank_t peer, std::uint64_t address, std::size_t bytes, letter_place where,
-                     std::byte const* output, std::size_t output_bytes) const noexcept {
-    std::uint64_t& sent = book_of(peer).sent;
-    letter& next = at(peer).letters[sent % depth];
+  COLLX_HD_INLINE void write(rank_t peer, std::uint64_t address, std::size_t bytes, letter_place where,
+                             std::byte const* output, std::size_t output_bytes) const noexcept {
+    letter& next = at(peer).letters[book_of(peer).sent % depth];
     next.address = address;
     next.bytes = bytes;
     next.where = where;
     next.output = reinterpret_cast<std::uintptr_t>(output);
     next.output_bytes = output_bytes;
     next.call = call_;
-    // Release: as said at arrived().
-    device::store_release(&next.sequence, ++sent);
+  }
+
+  // Not a member, as nothing that is called out of line: a port whose address is known elsewhere lies in
+  // memory, and a GPU's thread waits for that in each step.
+  COLLX_HD COLLX_NEVER_INLINE static void fail_of(view const& group, int lane, std::uint64_t call, status why,
+                                                  std::int32_t step, std::size_t fragment, rank_t peer,
+                                                  std::size_t bytes, std::int64_t calls_ahead) noexcept {
+    head& own = group.own_head();
+    std::uint32_t const stopped_by = device::load_relaxed(&own.stopped);
+    if (!device::claim(&own.reported)) return;
+    report& to = *group.failure;
+    to.lane = lane, to.step = step, to.peer = peer;
+    to.fragment = fragment, to.bytes = bytes, to.stopped_by = stopped_by;
+    to.calls_ahead = calls_ahead, to.calls = call;
+    to.collective = group.collective, to.sequence = group.sequence;
+    // Release: the host reads the rest once it sees the code.
+    device::store_release(&to.code, static_cast<std::uint32_t>(why));
+    auto const me = static_cast<std::uint32_t>(group.rank) + 1;
+    // Relaxed: says nothing but itself.
+    for (rank_t r = 0; r < group.size; ++r)
+      device::store_relaxed(reinterpret_cast<std::uint32_t*>(group.peers[r].window), me);
+  }
+
+  // Whether a word has a value, and then sees what was written before it. At the first look it mostly has:
+  // one acquire. Later ones are many, so relaxed, which leaves the caches alone, until it has.
+  [[nodiscard]] static COLLX_HD_INLINE bool holds(std::uint64_t const* word, std::uint64_t value,
+                                                  std::uint32_t looks) noexcept {
+    if (looks != 0 && device::load_relaxed(word) != value) return false;
+    return device::load_acquire(word) == value;
   }
 
   // The same the other way round, for a message that another thread may see to.
-  [[nodiscard]] COLLX_HD bool came_as_letter(rank_t peer, std::uint64_t message,
-                                             std::size_t& bytes) const noexcept {
+  [[nodiscard]] COLLX_HD_INLINE bool came_as_letter(rank_t peer, std::uint64_t message,
+                                                    std::size_t& bytes) const noexcept {
     letter const& next = from(peer).letters[message % depth];
-    // Relaxed, and then acquire: as in arrived().
-    if (device::load_relaxed(&next.sequence) != message + 1) return false;
-    if (device::load_acquire(&next.sequence) != message + 1) return false;
+    if (!holds(&next.sequence, message + 1, 1)) return false;
     bytes = next.bytes;
     return true;
   }
 
-  [[nodiscard]] COLLX_HD book& book_of(rank_t peer) const noexcept {
-    return *reinterpret_cast<book*>(group_->own + group_->where.of(lane_, peer));
+  [[nodiscard]] COLLX_HD_INLINE book& book_of(rank_t peer) const noexcept { return books_[peer]; }
+  // Of the lane, from call to call.
+  [[nodiscard]] COLLX_HD_INLINE book* kept_books() const noexcept {
+    return reinterpret_cast<book*>(group_->own + group_->where.of(lane_, 0));
   }
+  [[nodiscard]] COLLX_HD_INLINE bool is_near() const noexcept { return books_ != kept_books(); }
   // Where the peer writes, in this rank's window; and where this rank does, in the peer's.
-  [[nodiscard]] COLLX_HD channel const& from(rank_t peer) const noexcept {
-    return *reinterpret_cast<channel const*>(group_->own + group_->where.from(lane_, peer));
+  [[nodiscard]] COLLX_HD_INLINE channel const& from(rank_t peer) const noexcept {
+    return reinterpret_cast<channel const*>(group_->own + channels_)[peer];
   }
-  [[nodiscard]] COLLX_HD channel& at(rank_t peer) const noexcept {
-    return *reinterpret_cast<channel*>(group_->peers[peer].window + group_->where.from(lane_, rank()));
+  [[nodiscard]] COLLX_HD_INLINE channel& at(rank_t peer) const noexcept {
+    return reinterpret_cast<channel*>(peers_[peer].window + channels_)[rank()];
   }
-  [[nodiscard]] COLLX_HD std::uint64_t consumed_by(rank_t peer) const noexcept {
+  // Whether the peer has read at least so many messages; that is a difference, which may be below 0.
+  [[nodiscard]] COLLX_HD_INLINE bool has_consumed(rank_t peer, std::uint64_t messages) const noexcept {
     // Acquire: the peer's reads of what is now reused came before.
-    return device::load_acquire(&from(peer).consumed);
+    return static_cast<std::int64_t>(device::load_acquire(&from(peer).consumed) - messages) >= 0;
   }
-  [[nodiscard]] COLLX_HD bool is_in_window(std::byte const* p) const noexcept {
+  [[nodiscard]] COLLX_HD_INLINE bool is_in_window(std::byte const* p) const noexcept {
     auto const begin = reinterpret_cast<std::uintptr_t>(p);
     auto const own = reinterpret_cast<std::uintptr_t>(group_->own);
     return begin >= own && begin < own + group_->where.bytes();
@@ -255,6 +322,9 @@ class lane_port {
   view const* group_;
   int lane_;
   std::uint64_t call_;  // how many there were before this one
+  book* books_;         // of the lane, by peer
+  peer_view const* peers_;
+  std::size_t channels_;  // where those of the lane begin, by peer, in every window
 };
 
 }  // namespace collx::inline abi_1::transport::windows

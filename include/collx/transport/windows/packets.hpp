@@ -78,7 +78,7 @@ static_assert(packet_bytes_max >> length_bits == 0);
 // Of a call's number, what fits beside that of the message. Who is that many calls behind is not told.
 inline constexpr std::uint64_t call_mask = (std::uint64_t{1} << length_bits) - 1;
 
-COLLX_HD inline void store_head(std::byte* slot, std::uint64_t message, std::size_t bytes,
+COLLX_HD_INLINE void store_head(std::byte* slot, std::uint64_t message, std::size_t bytes,
                                 std::uint64_t call) noexcept {
   auto* const words = reinterpret_cast<std::uint64_t*>(slot);
   // Relaxed: each of the words has the number, so that neither need come first.
@@ -86,7 +86,7 @@ COLLX_HD inline void store_head(std::byte* slot, std::uint64_t message, std::siz
   device::store_relaxed(words + 1, (message + 1) << length_bits | (call & call_mask));
 }
 // Whether the length of that message is here.
-[[nodiscard]] COLLX_HD inline bool load_length(std::byte const* slot, std::uint64_t message,
+[[nodiscard]] COLLX_HD_INLINE bool load_length(std::byte const* slot, std::uint64_t message,
                                                std::size_t& bytes) noexcept {
   // Relaxed: as said above.
   std::uint64_t const word = device::load_relaxed(reinterpret_cast<std::uint64_t const*>(slot));
@@ -99,7 +99,7 @@ COLLX_HD inline void store_head(std::byte* slot, std::uint64_t message, std::siz
 
 // Whether the number of its call is here; after load_length, which tells memory where nothing was stored.
 // `ahead`: how far it is ahead of `call`.
-[[nodiscard]] COLLX_HD inline bool load_call(std::byte const* slot, std::uint64_t message, std::uint64_t call,
+[[nodiscard]] COLLX_HD_INLINE bool load_call(std::byte const* slot, std::uint64_t message, std::uint64_t call,
                                              std::int64_t& ahead) noexcept {
   // Relaxed: as said above.
   std::uint64_t const word = device::load_relaxed(reinterpret_cast<std::uint64_t const*>(slot) + 1);
@@ -129,8 +129,8 @@ template <device::team Team>
 
 // Stores a payload of any alignment, by all threads of the team. `bytes`: 1 to packet_bytes_max.
 template <int Words, device::team Team>
-COLLX_HD void send_packets(Team const& team, std::byte* slot, std::uint64_t message, std::uint64_t call,
-                           std::byte const* payload, std::size_t bytes) noexcept {
+COLLX_HD_INLINE void send_packets(Team const& team, std::byte* slot, std::uint64_t message,
+                                  std::uint64_t call, std::byte const* payload, std::size_t bytes) noexcept {
   if (sees_to_length(team)) store_head(slot, message, bytes, call);
   std::uint32_t const number = packet_number(message);
   std::byte* const to = slot + packets_begin;
@@ -157,10 +157,11 @@ COLLX_HD void send_packets(Team const& team, std::byte* slot, std::uint64_t mess
 // stopped waiting: one of them mismatch, where the message has another length, which is `came` then, or is of
 // another call. So it is where `came_otherwise(came)` says that the message is here, but not as packets.
 template <int Words, device::team Team, class CameOtherwise>
-[[nodiscard]] COLLX_HD status take_packets(Team const& team, device::patience const& limits,
-                                           std::byte const* slot, std::uint64_t message, std::uint64_t call,
-                                           std::uint32_t* to, std::size_t bytes,
-                                           CameOtherwise const& came_otherwise, std::size_t& came) noexcept {
+[[nodiscard]] COLLX_HD_INLINE status take_packets(Team const& team, device::patience const& limits,
+                                                  std::byte const* slot, std::uint64_t message,
+                                                  std::uint64_t call, std::uint32_t* to, std::size_t bytes,
+                                                  CameOtherwise const& came_otherwise,
+                                                  std::size_t& came) noexcept {
   // First: of packets beyond the length it would wait in vain.
   if (sees_to_length(team)) {
     std::int64_t ahead = 0;
