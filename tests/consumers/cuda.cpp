@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program that needs the component cuda, compiled for the host: it has only to compile and link.
 #include <collx/device/cuda/grid.cuh>
+#include <collx/device/share.hpp>
 
 int main() {
   int devices = 0;

@@ -37,6 +37,7 @@ struct subject {
   char const* type;
   char const* op;
   std::size_t element_bytes, element_alignment;
+  collx::device::tile_sizes tiles;  // of its kernel, in elements
   void (*fill)(std::byte* vector, std::size_t count, collx::replayable_random& random);
   launch_result (*on_device)(outline const&, std::byte* const* destinations, std::byte* const* sources);
   void (*on_host)(outline const&, std::byte* const* destinations, std::byte* const* sources);
@@ -77,6 +78,7 @@ subject combining(char const* type, char const* op, decltype(subject::fill) fill
           op,
           sizeof(T),
           alignof(T),
+          collx::device::detail::combined_tiles<T, Op>,
           fill,
           [](outline const& how, std::byte* const* destinations, std::byte* const* sources) {
             typed<T> const all(how, destinations, sources);
@@ -95,10 +97,14 @@ subject combining(char const* type, char const* op, decltype(subject::fill) fill
 // Copies the first source.
 template <class T>
 subject copying(char const* type) {
+  constexpr std::size_t word_bytes = alignof(T) < 8 ? alignof(T) : 8;
+  using word = collx::device::detail::copied_word<word_bytes>;
+  constexpr collx::device::tile_sizes words = collx::device::detail::copied_tiles<word>;
   return {type,
           "copy",
           sizeof(T),
           alignof(T),
+          {words.whole * word_bytes / sizeof(T), words.least * word_bytes / sizeof(T)},
           fill_bytes<T>,
           [](outline const& how, std::byte* const* destinations, std::byte* const* sources) {
             typed<T> const all(how, destinations, sources);
@@ -173,8 +179,21 @@ class image {
   std::vector<std::byte> bytes_;
 };
 
+// Those of more than one tile of a kernel: whole ones, of which there must be `enough`, and the least ones,
+// with a part of one behind them; with elements in front of the first line; and taken one by one.
+inline void add_tiled(std::vector<outline>& all, subject const& what, std::size_t enough) {
+  for (bool const whole : {false, true}) {
+    std::size_t const tile = whole ? what.tiles.whole : what.tiles.least;
+    std::size_t const count = (whole ? enough : 2) * tile + tile / 2 + 1;
+    all.push_back({count, 2, 1, 0, 0, -1, false, -1});
+    all.push_back({count, 3, 2, what.element_alignment, 0, 1, true, 0});
+    all.push_back({count, 2, 1, 0, what.element_alignment, -1, true, 1});
+  }
+  all.push_back({3 * what.tiles.least, 2, 1, 0, 0, 0, false, -1});
+}
+
 // Long ones too, unless what runs them is slow.
-inline std::vector<outline> outlines(subject const& what, bool small) {
+inline std::vector<outline> outlines(subject const& what, bool small, std::size_t multiprocessors) {
   std::vector<outline> all;
   std::size_t const aligned = what.element_alignment;
   for (std::size_t const count : {1u, 3u, 17u, 70u, 1000u, 70001u}) {
@@ -185,7 +204,7 @@ inline std::vector<outline> outlines(subject const& what, bool small) {
         all.push_back({count, sources, 1, aligned, spread, sources / 2, true, 0});
       }
   }
-  if (!small) all.push_back({3'000'000, 2, 1, 0, 0, -1, false, -1});
+  add_tiled(all, what, collx::device::detail::blocks_wanted * multiprocessors);
   return all;
 }
 
@@ -198,10 +217,12 @@ inline int run(std::vector<subject> const& subjects, int argc, char** argv) {
     std::puts("SKIPPED: no GPU");
     return 0;
   }
-  int wrong = 0;
+  int multiprocessors = 0, wrong = 0;
+  require(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0), "multiprocessors");
   for (subject const& what : subjects) {
     int wrong_here = 0;
-    for (outline const& how : outlines(what, small)) wrong_here += !image(what, how).agrees(what);
+    for (outline const& how : outlines(what, small, static_cast<std::size_t>(multiprocessors)))
+      wrong_here += !image(what, how).agrees(what);
     std::printf("%-20s %-12s %s\n", what.type, what.op, wrong_here == 0 ? "agrees" : "DIFFERS");
     wrong += wrong_here;
   }

@@ -29,11 +29,12 @@ struct combination {
 // Limited by the registers for both and for the results, of which each takes at least one: this many bytes
 // leave room for three blocks of 256 threads on a multiprocessor of Hopper.
 inline constexpr std::size_t held_bytes_max = 192;
+inline constexpr std::size_t packs_max = 4;
 template <class T, class Wide, std::size_t N>
 inline constexpr std::size_t packs_in_flight = [] {
   std::size_t const pack_bytes = N * (2 * sizeof(T) + (sizeof(Wide) < 4 ? 4 : sizeof(Wide)));
   std::size_t const packs = held_bytes_max / pack_bytes;
-  return packs < 1 ? std::size_t{1} : packs > 4 ? std::size_t{4} : packs;
+  return packs < 1 ? std::size_t{1} : packs > packs_max ? packs_max : packs;
 }();
 
 // The elements that one thread combines at a time: packs of N. All that is read of a source, or of two, is
@@ -136,12 +137,14 @@ class batch {
   wide total_[Packs][N];
 };
 
-// Neighbouring threads take neighbouring packs, so that their accesses are one. Whole batches ask nothing of
+// Batches of at most `Most` packs. Neighbouring threads take neighbouring packs, so that their accesses are
+// one. Whole batches ask nothing of
 // their packs; guarded ones cost a GPU's compiler its predicates, and it then no longer reads before it adds.
-template <access By, std::size_t N, class T, class Op, team Team>
+template <access By, std::size_t N, std::size_t Most, class T, class Op, team Team>
 COLLX_HD_INLINE void combine_places(Team const& threads, combination<T, Op> const& told,
                                     places const& where) {
-  constexpr std::size_t packs = packs_in_flight<T, accumulate_t<Op, T>, N>;
+  constexpr std::size_t possible = packs_in_flight<T, accumulate_t<Op, T>, N>;
+  constexpr std::size_t packs = possible < Most ? possible : Most;
   std::size_t const stride = N * static_cast<std::size_t>(threads.size());
   std::size_t at = N * static_cast<std::size_t>(threads.rank());
   COLLX_NO_UNROLL
@@ -153,9 +156,9 @@ COLLX_HD_INLINE void combine_places(Team const& threads, combination<T, Op> cons
   }
 }
 
-// Elements begin .. begin + count - 1: those between the first and the last boundary in vectors, the others
-// singly.
-template <class T, class Op, team Team>
+// Elements begin .. begin + count - 1: those between the first and the last boundary in vectors, at most
+// `Most` packs of them at a time, the others singly.
+template <std::size_t Most, class T, class Op, team Team>
 COLLX_HD_INLINE void combine_piece(Team const& threads, combination<T, Op> const& told, std::size_t begin,
                                    std::size_t count) {
   std::size_t head = 0, whole = 0;
@@ -169,9 +172,9 @@ COLLX_HD_INLINE void combine_piece(Team const& threads, combination<T, Op> const
     head = all.steps(sizeof(T), n);
     if (head < n && head < count) whole = (count - head) / n * n;
     if (whole == 0) head = 0;
-    combine_places<access::vectors, n>(threads, told, {begin + head, whole, whole, 0});
+    combine_places<access::vectors, n, Most>(threads, told, {begin + head, whole, whole, 0});
   }
-  combine_places<access::elements, 1>(threads, told, {begin, count - whole, head, whole});
+  combine_places<access::elements, 1, packs_max>(threads, told, {begin, count - whole, head, whole});
 }
 
 }  // namespace detail
@@ -192,7 +195,7 @@ COLLX_HD void combine(Team& threads, T* const* destinations, int destination_cou
                 "combine() takes trivially copyable elements and operators");
   detail::combination<T, Op> const told{destinations, sources, destination_count, source_count, op,
                                         finish,       size,    prepared};
-  detail::combine_piece(threads, told, 0, count);
+  detail::combine_piece<detail::packs_max>(threads, told, 0, count);
 }
 
 }  // namespace collx::inline abi_1::device

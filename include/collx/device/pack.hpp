@@ -19,13 +19,15 @@ struct alignas(vector_bytes) vector {
 };
 
 // In a kernel: global memory, of this GPU or mapped from another one. Ordinary (coherent) accesses, since a
-// peer may have written there a moment ago, which the read-only cache would not see. What is read once need
-// not displace anything from the first-level cache. Volatile, so that loads which are written together stay
-// together, and in front of what uses them.
+// peer may have written there a moment ago, which the read-only cache would not see. The first-level cache
+// may keep what they read: they are weak, so it is seen anew after an acquire of the peer's flag, with which
+// a multiprocessor forgets that cache, and by the next kernel. Measured, not to keep it (L1::no_allocate) is
+// slower (docs/decisions.md). Volatile, so that loads which are written together stay together, and in front
+// of what uses them.
 [[nodiscard]] COLLX_HD_INLINE vector load_vector(std::byte const* from) noexcept {
   vector loaded;
 #if defined(__CUDA_ARCH__)
-  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(loaded.words[0]), "=r"(loaded.words[1]), "=r"(loaded.words[2]), "=r"(loaded.words[3])
                : "l"(__cvta_generic_to_global(from))
                : "memory");

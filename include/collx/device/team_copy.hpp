@@ -55,26 +55,28 @@ COLLX_HD_INLINE void copy_units(T* const* destinations, int destination_count, T
   }
 }
 
-// The bytes at these places, of which there are whole units.
-template <class Unit, class T, team Team>
+// The bytes at these places, of which there are whole units; `Count` of them at a time.
+template <class Unit, std::size_t Count, class T, team Team>
 COLLX_HD_INLINE void copy_places(Team const& threads, T* const* destinations, int destination_count,
                                  T const* source, places const& where) {
   std::size_t const stride = sizeof(Unit) * static_cast<std::size_t>(threads.size());
   std::size_t at = sizeof(Unit) * static_cast<std::size_t>(threads.rank());
   COLLX_NO_UNROLL
-  for (; at + (copied_units - 1) * stride < where.count; at += copied_units * stride)
-    copy_units<Unit, copied_units>(destinations, destination_count, source, where, at, stride);
+  for (; at + (Count - 1) * stride < where.count; at += Count * stride)
+    copy_units<Unit, Count>(destinations, destination_count, source, where, at, stride);
   COLLX_NO_UNROLL
   for (; at < where.count; at += stride)
     copy_units<Unit, 1>(destinations, destination_count, source, where, at, stride);
 }
 
-// Elements begin .. begin + count - 1.
-template <class T, team Team>
+// Elements begin .. begin + count - 1, `Count` vectors at a time.
+template <std::size_t Count, class T, team Team>
 COLLX_HD_INLINE void copy_piece(Team const& threads, T* const* destinations, int destination_count,
                                 T const* source, std::size_t begin, std::size_t count) {
   constexpr std::size_t word_bytes = alignof(T) < 8 ? alignof(T) : 8;
   constexpr std::size_t words = vector_bytes / word_bytes;
+  // A word takes at most half of the registers that a vector takes.
+  constexpr std::size_t words_at_once = 2 * Count < copied_units ? 2 * Count : copied_units;
   std::size_t const bytes = count * sizeof(T);
   alignment all;
   all.add(source + begin);
@@ -85,9 +87,9 @@ COLLX_HD_INLINE void copy_piece(Team const& threads, T* const* destinations, int
   if (steps < words && head < bytes) whole = (bytes - head) / vector_bytes * vector_bytes;
   if (whole == 0) head = 0;
   std::size_t const at = begin * sizeof(T);
-  copy_places<vector>(threads, destinations, destination_count, source, {at + head, whole, whole, 0});
-  copy_places<copied_word<word_bytes>>(threads, destinations, destination_count, source,
-                                       {at, bytes - whole, head, whole});
+  copy_places<vector, Count>(threads, destinations, destination_count, source, {at + head, whole, whole, 0});
+  copy_places<copied_word<word_bytes>, words_at_once>(threads, destinations, destination_count, source,
+                                                      {at, bytes - whole, head, whole});
 }
 
 }  // namespace detail
@@ -98,7 +100,7 @@ template <class T, team Team>
 COLLX_HD void copy(Team& threads, T* const* destinations, int destination_count, T const* source,
                    std::size_t count) {
   static_assert(std::is_trivially_copyable_v<T>);
-  detail::copy_piece(threads, destinations, destination_count, source, 0, count);
+  detail::copy_piece<detail::copied_units>(threads, destinations, destination_count, source, 0, count);
 }
 
 }  // namespace collx::inline abi_1::device
