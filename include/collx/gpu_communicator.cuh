@@ -137,7 +137,7 @@ class gpu_communicator {
 
   // Waits until everything in the stream is done, and throws what went wrong in a kernel of this group.
   void synchronize(on where) {
-    transport::cuda_parts::require(cudaStreamSynchronize(where.stream), "waiting for the stream");
+    transport::cuda_parts::wait_for(where.stream);
     throw_if_failed();
   }
 

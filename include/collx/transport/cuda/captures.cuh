@@ -10,6 +10,7 @@
 namespace collx::inline abi_1::transport::cuda_parts {
 
 // A handle comes again, of another stream, and that of a thread's default stream is the same in all threads.
+// Not asked of one that is captured: CUDA refuses, and that ends the capture.
 [[nodiscard]] inline unsigned long long id_of(cudaStream_t stream) {
   unsigned long long id = 0;
   require(cudaStreamGetId(stream, &id), "the identity of the stream");
@@ -20,6 +21,12 @@ namespace collx::inline abi_1::transport::cuda_parts {
   cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
   require(cudaStreamIsCapturing(stream, &capturing), "the state of the stream");
   return capturing != cudaStreamCaptureStatusNone;
+}
+
+// Not refused, nor the end of a capture, where another thread captures in a mode that forbids to wait.
+inline void wait_for(cudaStream_t stream) {
+  outside_captures const relaxed;
+  require(cudaStreamSynchronize(stream), "waiting for the stream");
 }
 
 // Of the driver: what can be asked about a stream while it is captured.

@@ -93,10 +93,10 @@ class copy_engine {
     explicit staging_memory(std::size_t half_bytes) {
       if (half_bytes > PTRDIFF_MAX / 2)
         throw error(status::bad_argument, "copy_engine: so much staging memory there is not");
-      require(cudaHostAlloc(&data, 2 * half_bytes, cudaHostAllocPortable), "pinned memory");
+      data = allocate_pinned(2 * half_bytes, cudaHostAllocPortable);
     }
     staging_memory(staging_memory const&) = delete;
-    ~staging_memory() { (void)cudaFreeHost(data); }
+    ~staging_memory() { free_pinned(data); }
   };
   struct words {
     std::uint32_t all[64];

@@ -28,9 +28,10 @@ class current_device {
 };
 
 // Another thread may be capturing a stream in a mode that forbids every thread what might disturb a capture:
-// allocations and waits. None of what happens while this lives concerns a captured stream, so this thread is
-// let off. Not from one thing: to use the legacy default stream while one is captured that waits for it ends
-// that capture, in every mode. So nothing of this library uses that stream.
+// to allocate, to free (also nothing), to wait, to instantiate a graph. None of what happens while this lives
+// concerns a captured stream, so this thread is let off. Not from two things, which end captures in every
+// mode: to use the legacy default stream while one is captured that waits for it, so nothing of this library
+// uses that stream; and to wait for the device. What CUDA answers is in tests/cuda/captures.cu.
 class outside_captures {
  public:
   outside_captures() { require(cudaThreadExchangeStreamCaptureMode(&mode_), "the mode of captures"); }
@@ -123,7 +124,11 @@ class device_block {
     std::swap(data_, other.data_);
     return *this;
   }
-  ~device_block() { (void)cudaFree(data_); }
+  // To free nothing ends captures, too, and blocks that have nothing also end where this thread is not let
+  // off.
+  ~device_block() {
+    if (data_ != nullptr) (void)cudaFree(data_);
+  }
 
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
 
@@ -131,17 +136,27 @@ class device_block {
   std::byte* data_ = nullptr;
 };
 
+// Memory of the host that CUDA has pinned; whoever captures is not disturbed.
+[[nodiscard]] inline void* allocate_pinned(std::size_t bytes, unsigned flags) {
+  outside_captures const relaxed;
+  void* memory = nullptr;
+  require(cudaHostAlloc(&memory, bytes, flags), "pinned memory");
+  return memory;
+}
+inline void free_pinned(void* memory) noexcept {
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  (void)cudaThreadExchangeStreamCaptureMode(&mode);
+  (void)cudaFreeHost(memory);
+  (void)cudaThreadExchangeStreamCaptureMode(&mode);
+}
+
 // One zeroed object in memory of the host, which kernels of all devices reach at the same address.
 template <class T>
 class pinned {
  public:
-  pinned() {
-    void* memory = nullptr;
-    require(cudaHostAlloc(&memory, sizeof(T), cudaHostAllocPortable | cudaHostAllocMapped), "pinned memory");
-    value_ = new (memory) T{};
-  }
+  pinned() : value_(new (allocate_pinned(sizeof(T), cudaHostAllocPortable | cudaHostAllocMapped)) T{}) {}
   pinned(pinned const&) = delete;
-  ~pinned() { (void)cudaFreeHost(value_); }
+  ~pinned() { free_pinned(value_); }
 
   [[nodiscard]] T* get() const noexcept { return value_; }
   [[nodiscard]] T* operator->() const noexcept { return value_; }

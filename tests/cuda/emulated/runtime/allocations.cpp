@@ -150,8 +150,8 @@ cudaError_t cudaMalloc(void** to, std::size_t bytes) {
 
 cudaError_t cudaFree(void* at) {
   return call("cudaFree", [&](lock& held, device& here) {
-    if (at == nullptr) return cudaSuccess;
     if (cudaError_t const code = refuse_unsafe(); code != cudaSuccess) return code;
+    if (at == nullptr) return cudaSuccess;
     allocation gone;
     if (!find_whole(at, memory_kind::plain, gone) && !find_whole(at, memory_kind::managed, gone))
       return cudaErrorInvalidValue;
@@ -184,8 +184,8 @@ cudaError_t cudaMallocManaged(void** to, std::size_t bytes, unsigned) {
 
 cudaError_t cudaFreeHost(void* at) {
   return call("cudaFreeHost", [&](lock& held, device& here) {
-    if (at == nullptr) return cudaSuccess;
     if (cudaError_t const code = refuse_unsafe(); code != cudaSuccess) return code;
+    if (at == nullptr) return cudaSuccess;
     allocation gone;
     if (!find_whole(at, memory_kind::pinned, gone)) return cudaErrorInvalidValue;
     if (!wait_for_device(held, here.ordinal)) return here.failure;

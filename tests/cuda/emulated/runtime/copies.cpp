@@ -94,8 +94,6 @@ enum class side { pageable, host, device, managed };
   return call(function, [&](lock& held, device& here) {
     auto const s = find_stream(held, handle);
     if (s == nullptr) return cudaErrorInvalidResourceHandle;
-    if (blocks)
-      if (cudaError_t const code = refuse_unsafe(); code != cudaSuccess) return code;
     if (r.width == 0 || r.count == 0) return cudaSuccess;
     side to{}, from{};
     if (cudaError_t const code = check(function, r, kind, to, from); code != cudaSuccess) return code;
@@ -126,8 +124,6 @@ enum class side { pageable, host, device, managed };
   return call(function, [&](lock& held, device&) {
     auto const s = find_stream(held, handle);
     if (s == nullptr) return cudaErrorInvalidResourceHandle;
-    if (blocks)
-      if (cudaError_t const code = refuse_unsafe(); code != cudaSuccess) return code;
     if (bytes == 0) return cudaSuccess;
     side where{};
     if (!find_side(to, bytes, where) || where == side::pageable) {

@@ -86,6 +86,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* to, cudaGraph_t from, unsigned
   return call("cudaGraphInstantiate", [&](lock& held, device& here) {
     auto const what = find<graph>(from);
     if (what == nullptr || to == nullptr) return cudaErrorInvalidValue;
+    if (cudaError_t const code = refuse_unsafe(); code != cudaSuccess) return code;
     may_wait_for_device(held, here.ordinal);
     auto const made = std::make_shared<executable>();
     made->ordinal = here.ordinal;

@@ -269,7 +269,10 @@ cudaError_t cudaStreamGetDevice(cudaStream_t handle, int* to) {
   });
 }
 cudaError_t cudaStreamGetId(cudaStream_t handle, unsigned long long* to) {
-  return on_stream("cudaStreamGetId", handle, [&](lock&, stream& s) { return *to = s.id, cudaSuccess; });
+  return on_stream("cudaStreamGetId", handle, [&](lock&, stream& s) {
+    if (cudaError_t const code = refuse_captured(s); code != cudaSuccess) return code;
+    return *to = s.id, cudaSuccess;
+  });
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t f, void* data) {
