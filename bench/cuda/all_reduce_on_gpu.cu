@@ -194,8 +194,11 @@ void small_ones(gpu_communicator& narrow, gpu_communicator& wide, nccl::communic
   }
 }
 
-void large_ones(gpu_communicator& gpu, nccl::communicator other, stream const& s, shared& all) {
-  constexpr std::size_t slot_count = 32 * 1024;
+// `staging_bytes`: of a lane, for the ring by hand, too, which takes its best of several lengths of a
+// message.
+void large_ones(gpu_communicator& gpu, std::size_t staging_bytes, nccl::communicator other, stream const& s,
+                shared& all) {
+  std::size_t const most = staging_bytes / by_hand::slots / sizeof(float);  // floats of a slot
   auto const lanes = static_cast<std::size_t>(gpu.lanes());
   stopwatch const watch;
   for (std::size_t const bytes : large_bytes) {
@@ -203,26 +206,31 @@ void large_ones(gpu_communicator& gpu, nccl::communicator other, stream const& s
     float *const in = on_device<float>(count), *const out = on_device<float>(count);
     fill(in, count, gpu.rank());
     std::span<float> const source(in, count), target(out, count);
-    all.ring.members[gpu.rank()] = {in, out, on_device<float>(lanes * by_hand::slots * slot_count),
+    all.ring.members[gpu.rank()] = {in, out, on_device<float>(lanes * by_hand::slots * most),
                                     on_device<by_hand::flags>(lanes), on_device<std::uint64_t>(lanes)};
     all.ring.size = gpu.size();
-    all.ring.slot_count = slot_count;
     all.meeting.arrive_and_wait();
-    by_hand::ring const ring = all.ring;
+    by_hand::ring ring = all.ring;
     double const library =
         watch.timed(s, 1, [&] { all_reduce<algo::ring>(gpu, source, target, sum, on(s.id)); });
     gpu.synchronize(on(s.id));
     require_sums("the library's ring", out, count, gpu.size());
     all.meeting.arrive_and_wait();
-    double const hand = watch.timed(s, 1, [&] {
-      by_hand::all_reduce<<<static_cast<unsigned>(lanes), 512, 0, s.id>>>(ring, gpu.rank(), count);
-    });
-    gpu.synchronize(on(s.id));
-    require_sums("the ring by hand", out, count, gpu.size());
-    all.meeting.arrive_and_wait();
+    double hand = 0;
+    std::size_t best = 0;
+    for (ring.slot_count = most; ring.slot_count >= std::max(most / 256, std::size_t{1024});
+         ring.slot_count /= 4) {
+      double const us = watch.timed(s, 1, [&] {
+        by_hand::all_reduce<<<static_cast<unsigned>(lanes), 512, 0, s.id>>>(ring, gpu.rank(), count);
+      });
+      gpu.synchronize(on(s.id));
+      require_sums("the ring by hand", out, count, gpu.size());
+      all.meeting.arrive_and_wait();
+      if (best == 0 || us < hand) hand = us, best = ring.slot_count;
+    }
     if (gpu.rank() == 0)
-      std::printf("  ring %6zu KiB  %10.1f us, by hand %10.1f us: %.3f of its time", bytes >> 10, library,
-                  hand, library / hand);
+      std::printf("  ring %6zu KiB  %10.1f us, by hand %10.1f us (messages of %zu KiB): %.3f of its time",
+                  bytes >> 10, library, hand, best * sizeof(float) >> 10, library / hand);
     if (other != nullptr) {
       double const theirs = watch.timed(s, 1, [&] {
         require_nccl(
@@ -279,13 +287,14 @@ int main(int argc, char** argv) {
         if (all.compares_nccl)
           require_nccl(nccl::functions::loaded().init_rank(&other, size, all.id, host.rank()), "init");
         gpu_settings chosen = gpu_settings::from_environment();
-        gpu_communicator gpu(host, chosen);
         chosen.packet_width = 16;
+        gpu_communicator gpu(host, chosen);
+        chosen.packet_width = 8;
         {
-          gpu_communicator wide(host, chosen);
-          small_ones(gpu, wide, other, s, all.meeting);
+          gpu_communicator narrow(host, chosen);
+          small_ones(narrow, gpu, other, s, all.meeting);
         }
-        large_ones(gpu, other, s, all);
+        large_ones(gpu, chosen.staging_bytes, other, s, all);
         all.meeting.arrive_and_wait();
         if (other != nullptr) require_nccl(nccl::functions::loaded().destroy(other), "destroy");
       } catch (std::exception const& e) {

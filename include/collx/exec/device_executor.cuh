@@ -16,7 +16,7 @@ namespace collx::inline abi_1::exec {
 // Threads of a lane: for payloads that one thread could not keep in flight, and for small ones.
 inline constexpr int lane_threads_max = 512;
 inline constexpr int lane_threads_small = 128;
-inline constexpr std::size_t small_lane_bytes = 16 * 1024;
+inline constexpr std::size_t small_lane_bytes = 1024;
 
 // Of the block. Its words are written before they are read; nothing is constructed in shared memory.
 [[nodiscard]] __device__ inline lane_workspace& workspace_of_block() noexcept {

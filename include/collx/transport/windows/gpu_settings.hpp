@@ -10,9 +10,11 @@ namespace collx::inline abi_1 {
 
 struct gpu_settings {
   int lanes = 16;                          // blocks of a call, at most; fewer where ranks share a GPU
-  std::size_t staging_bytes = 256 * 1024;  // of a lane
+  // Of a lane. Half of it holds all that a rank stages in one run over the schedule: messages of a ring of 8
+  // ranks have 146 KiB. With 256 KiB such a ring took six times as long (H200).
+  std::size_t staging_bytes = std::size_t{4} << 20;
   std::size_t packet_bytes = 4096;         // the longest message that travels as packets; 0: none does
-  int packet_width = 8;                    // bytes of a packet: 8 or 16
+  int packet_width = 16;                   // bytes of a packet: 8 or 16
   std::size_t heap_bytes = 0;              // for allocate()
   std::uint64_t timeout_us = 30'000'000;   // of every wait in a kernel
   window_handles handles = window_handles::automatic;  // by what processes map windows; each rank its own

@@ -163,10 +163,8 @@ class lane_port {
   template <device::team Team>
   COLLX_HD_INLINE void send_packets(Team const& team, rank_t peer, std::uint64_t message,
                                     std::byte const* payload, std::size_t bytes) const noexcept {
-    std::byte* const to = peers_[peer].window + group_->where.packets(rank(), message);
-    if (group_->where.width() == packet_width::wide)
-      windows::send_packets<4>(team, to, message, call_, payload, bytes);
-    else windows::send_packets<2>(team, to, message, call_, payload, bytes);
+    send_packets_of(team, group_->where.width(), peers_[peer].window + group_->where.packets(rank(), message),
+                    message, call_, payload, bytes);
   }
 
   // Puts the payload of the k-th packet message of a step together. Each thread waits for its own words and
@@ -175,14 +173,11 @@ class lane_port {
   [[nodiscard]] COLLX_HD_INLINE status take_packets(Team const& team, rank_t peer, std::uint64_t message,
                                                     int k, std::size_t bytes,
                                                     std::size_t& came) const noexcept {
-    std::byte const* const from = group_->own + group_->where.packets(peer, message);
-    auto* const to = reinterpret_cast<std::uint32_t*>(landing(k));
-    auto const has_letter = [&](std::size_t& length) noexcept {
-      return came_as_letter(peer, message, length);
-    };
-    return group_->where.width() == packet_width::wide
-               ? windows::take_packets<4>(team, limits(), from, message, call_, to, bytes, has_letter, came)
-               : windows::take_packets<2>(team, limits(), from, message, call_, to, bytes, has_letter, came);
+    unpacked const outcome = take_packets_of(team, limits(), group_->where.width(),
+                                          group_->own + group_->where.packets(peer, message), from(peer),
+                                          message, call_, landing(k), bytes);
+    came = outcome.came;
+    return outcome.why;
   }
 
   // Whether the next message from a peer is here, though it went as packets, where a letter is expected: the
@@ -286,13 +281,38 @@ class lane_port {
     return device::load_acquire(word) == value;
   }
 
-  // The same the other way round, for a message that another thread may see to.
-  [[nodiscard]] COLLX_HD_INLINE bool came_as_letter(rank_t peer, std::uint64_t message,
-                                                    std::size_t& bytes) const noexcept {
-    letter const& next = from(peer).letters[message % depth];
-    if (!holds(&next.sequence, message + 1, 1)) return false;
-    bytes = next.bytes;
-    return true;
+  // Out of line and no members, as said at fail_of().
+  template <device::team Team>
+  COLLX_HD COLLX_NEVER_INLINE static void send_packets_of(Team const team, packet_width width, std::byte* to,
+                                                          std::uint64_t message, std::uint64_t call,
+                                                          std::byte const* payload,
+                                                          std::size_t bytes) noexcept {
+    if (width == packet_width::wide) windows::send_packets<4>(team, to, message, call, payload, bytes);
+    else windows::send_packets<2>(team, to, message, call, payload, bytes);
+  }
+  struct unpacked {
+    status why;
+    std::size_t came;
+  };
+  template <device::team Team>
+  [[nodiscard]] COLLX_HD COLLX_NEVER_INLINE static unpacked take_packets_of(
+      Team const team, device::patience const& limits, packet_width width, std::byte const* from,
+      channel const& peer, std::uint64_t message, std::uint64_t call, std::byte* landing,
+      std::size_t bytes) noexcept {
+    auto* const to = reinterpret_cast<std::uint32_t*>(landing);
+    // Whether it came as a letter; another thread may see to those.
+    auto const has_letter = [&](std::size_t& length) noexcept {
+      letter const& next = peer.letters[message % depth];
+      if (!holds(&next.sequence, message + 1, 1)) return false;
+      length = next.bytes;
+      return true;
+    };
+    std::size_t came = 0;
+    status const why =
+        width == packet_width::wide
+            ? windows::take_packets<4>(team, limits, from, message, call, to, bytes, has_letter, came)
+            : windows::take_packets<2>(team, limits, from, message, call, to, bytes, has_letter, came);
+    return {why, came};
   }
 
   [[nodiscard]] COLLX_HD_INLINE book& book_of(rank_t peer) const noexcept { return books_[peer]; }

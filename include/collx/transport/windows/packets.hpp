@@ -153,6 +153,9 @@ COLLX_HD_INLINE void send_packets(Team const& team, std::byte* slot, std::uint64
   }
 }
 
+// Packets that a thread looks for at a time.
+inline constexpr std::size_t packets_at_once = 4;
+
 // Puts a payload together, in whole words. Each thread waits for its own packets and returns ok, or why it
 // stopped waiting: one of them mismatch, where the message has another length, which is `came` then, or is of
 // another call. So it is where `came_otherwise(came)` says that the message is here, but not as packets.
@@ -178,17 +181,29 @@ template <int Words, device::team Team, class CameOtherwise>
   std::byte const* const from = slot + packets_begin;
   std::uint32_t const number = packet_number(message);
   constexpr std::size_t each = packets<Words>::payload_words, each_bytes = each * sizeof(std::uint32_t);
-  std::size_t const words = (bytes + 3) / 4;
-  for (auto i = static_cast<std::size_t>(team.rank()); i * each_bytes < bytes;
-       i += static_cast<std::size_t>(team.size())) {
-    std::uint32_t data[each] = {};
+  std::size_t const words = (bytes + 3) / 4, stride = static_cast<std::size_t>(team.size());
+  // Several at a time, or each look would wait for the one before it.
+  for (auto first = static_cast<std::size_t>(team.rank()); first * each_bytes < bytes;
+       first += packets_at_once * stride) {
+    std::uint32_t data[packets_at_once][each] = {};
     auto const is_here = [&]() noexcept {
-      return packets<Words>::load(from + i * Words * sizeof(std::uint32_t), data, number);
+      bool all = true;
+      COLLX_UNROLL
+      for (std::size_t p = 0; p < packets_at_once; ++p) {
+        std::size_t const i = first + p * stride;
+        if (i * each_bytes < bytes)
+          all = packets<Words>::load(from + i * Words * sizeof(std::uint32_t), data[p], number) && all;
+      }
+      return all;
     };
     if (status const outcome = device::wait_until(limits, is_here); outcome != status::ok) return outcome;
     COLLX_UNROLL
-    for (std::size_t w = 0; w < each; ++w)
-      if (i * each + w < words) to[i * each + w] = data[w];
+    for (std::size_t p = 0; p < packets_at_once; ++p) {
+      std::size_t const i = first + p * stride;
+      COLLX_UNROLL
+      for (std::size_t w = 0; w < each; ++w)
+        if (i * each + w < words) to[i * each + w] = data[p][w];
+    }
   }
   return status::ok;
 }
