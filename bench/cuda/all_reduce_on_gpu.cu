@@ -130,19 +130,19 @@ void require_nccl(int code, char const* what) {
 }
 
 template <class Record>
-double replayed(stream const& s, std::barrier<>& meeting, Record const& record) {
+double replayed(stream const& s, std::barrier<>& meeting, int calls, Record const& record) {
   stopwatch const watch;
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t ready = nullptr;
   require(cudaStreamBeginCapture(s.id, cudaStreamCaptureModeThreadLocal), "begin of capture");
-  for (int i = 0; i < calls_per_graph; ++i) record();
+  for (int i = 0; i < calls; ++i) record();
   require(cudaStreamEndCapture(s.id, &graph), "end of capture");
   require(cudaGraphInstantiate(&ready, graph, 0), "instantiation");
   require(cudaGraphUpload(ready, s.id), "upload");
   require(cudaStreamSynchronize(s.id), "upload");
   // What may wait for the device must not be done while a kernel of another rank waits for this one.
   meeting.arrive_and_wait();
-  double const us = watch.timed(s, calls_per_graph, [&] { require(cudaGraphLaunch(ready, s.id), "replay"); });
+  double const us = watch.timed(s, calls, [&] { require(cudaGraphLaunch(ready, s.id), "replay"); });
   meeting.arrive_and_wait();
   (void)cudaGraphExecDestroy(ready);
   (void)cudaGraphDestroy(graph);
@@ -162,7 +162,7 @@ void warm(stream const& s) {
 void small_ones(gpu_communicator& narrow, gpu_communicator& wide, nccl::communicator other, stream const& s,
                 std::barrier<>& meeting) {
   warm(s);
-  double const bare = replayed(s, meeting, [&] { nothing<<<1, 32, 0, s.id>>>(); });
+  double const bare = replayed(s, meeting, calls_per_graph, [&] { nothing<<<1, 32, 0, s.id>>>(); });
   bool const tells = narrow.rank() == 0;
   if (tells) std::printf("%d ranks: an empty kernel takes %.2f us\n", narrow.size(), bare);
   for (std::size_t const bytes : small_bytes) {
@@ -170,17 +170,19 @@ void small_ones(gpu_communicator& narrow, gpu_communicator& wide, nccl::communic
     float *const in = on_device<float>(count), *const out = on_device<float>(count);
     fill(in, count, narrow.rank());
     std::span<float> const source(in, count), target(out, count);
-    double const us = replayed(s, meeting, [&] { all_reduce(narrow, source, target, sum, on(s.id)); });
+    double const us =
+        replayed(s, meeting, calls_per_graph, [&] { all_reduce(narrow, source, target, sum, on(s.id)); });
     narrow.synchronize(on(s.id));
     require_sums("packets of 8 bytes", out, count, narrow.size());
-    double const us_wide = replayed(s, meeting, [&] { all_reduce(wide, source, target, sum, on(s.id)); });
+    double const us_wide =
+        replayed(s, meeting, calls_per_graph, [&] { all_reduce(wide, source, target, sum, on(s.id)); });
     wide.synchronize(on(s.id));
     require_sums("packets of 16 bytes", out, count, narrow.size());
     if (tells)
       std::printf("  all_reduce %6zu B  %8.2f us  %5.1f empty kernels; wide packets %8.2f us", bytes, us,
                   us / bare, us_wide);
     if (other != nullptr) {
-      double const theirs = replayed(s, meeting, [&] {
+      double const theirs = replayed(s, meeting, calls_per_graph, [&] {
         require_nccl(
             nccl::functions::loaded().all_reduce(in, out, count, nccl::float32, nccl::sum, other, s.id),
             "all_reduce");
@@ -194,14 +196,31 @@ void small_ones(gpu_communicator& narrow, gpu_communicator& wide, nccl::communic
   }
 }
 
+// What a call costs the thread that makes it, while the stream is busy.
+void host_cost(gpu_communicator& gpu, std::span<float> source, std::span<float> target, stream const& s,
+               std::barrier<>& meeting) {
+  std::vector<double> times;
+  for (int i = 0; i < repetitions; ++i) {
+    meeting.arrive_and_wait();
+    auto const begin = std::chrono::steady_clock::now();
+    for (int k = 0; k < calls_per_graph; ++k) all_reduce<algo::ring>(gpu, source, target, sum, on(s.id));
+    times.push_back(
+        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count() /
+        calls_per_graph);
+    gpu.synchronize(on(s.id));
+  }
+  if (gpu.rank() == 0) std::printf("  a call takes its thread %.2f us\n", median(times));
+  meeting.arrive_and_wait();
+}
+
 // `staging_bytes`: of a lane, for the ring by hand, too, which takes its best of several lengths of a
 // message.
 void large_ones(gpu_communicator& gpu, std::size_t staging_bytes, nccl::communicator other, stream const& s,
                 shared& all) {
   std::size_t const most = staging_bytes / by_hand::slots / sizeof(float);  // floats of a slot
   auto const lanes = static_cast<std::size_t>(gpu.lanes());
-  stopwatch const watch;
   for (std::size_t const bytes : large_bytes) {
+    int const calls = bytes > std::size_t{16} << 20 ? 2 : calls_per_graph;
     std::size_t const count = bytes / sizeof(float);
     float *const in = on_device<float>(count), *const out = on_device<float>(count);
     fill(in, count, gpu.rank());
@@ -212,32 +231,30 @@ void large_ones(gpu_communicator& gpu, std::size_t staging_bytes, nccl::communic
     all.meeting.arrive_and_wait();
     by_hand::ring ring = all.ring;
     double const library =
-        watch.timed(s, 1, [&] { all_reduce<algo::ring>(gpu, source, target, sum, on(s.id)); });
+        replayed(s, all.meeting, calls, [&] { all_reduce<algo::ring>(gpu, source, target, sum, on(s.id)); });
     gpu.synchronize(on(s.id));
     require_sums("the library's ring", out, count, gpu.size());
     all.meeting.arrive_and_wait();
+    host_cost(gpu, source, target, s, all.meeting);
     double hand = 0;
     std::size_t best = 0;
     for (ring.slot_count = most; ring.slot_count >= std::max(most / 256, std::size_t{1024});
          ring.slot_count /= 4) {
-      double const us = watch.timed(s, 1, [&] {
+      double const us = replayed(s, all.meeting, calls, [&] {
         by_hand::all_reduce<<<static_cast<unsigned>(lanes), 512, 0, s.id>>>(ring, gpu.rank(), count);
       });
-      gpu.synchronize(on(s.id));
       require_sums("the ring by hand", out, count, gpu.size());
-      all.meeting.arrive_and_wait();
       if (best == 0 || us < hand) hand = us, best = ring.slot_count;
     }
     if (gpu.rank() == 0)
       std::printf("  ring %6zu KiB  %10.1f us, by hand %10.1f us (messages of %zu KiB): %.3f of its time",
                   bytes >> 10, library, hand, best * sizeof(float) >> 10, library / hand);
     if (other != nullptr) {
-      double const theirs = watch.timed(s, 1, [&] {
+      double const theirs = replayed(s, all.meeting, calls, [&] {
         require_nccl(
             nccl::functions::loaded().all_reduce(in, out, count, nccl::float32, nccl::sum, other, s.id),
             "all_reduce");
       });
-      all.meeting.arrive_and_wait();
       if (gpu.rank() == 0) std::printf("; NCCL %10.1f us", theirs);
     }
     if (gpu.rank() == 0) {

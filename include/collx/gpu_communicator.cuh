@@ -152,19 +152,27 @@ class gpu_communicator {
     of_call.sequence = sequence_ == 0 ? 0 : sequence_ - 1;
     return of_call;
   }
-  void begin(on where) {
+  // Where a call is put, as far as it has been asked: each question takes the thread some 0.2 us.
+  struct stream_of_call {
+    bool is_captured;
+    unsigned long long id;  // unless it is captured
+  };
+  [[nodiscard]] stream_of_call begin(on where) {
     throw_if_failed();
     ++sequence_;
-    if (last_stream_known_ && !transport::cuda_parts::is_captured(where.stream) &&
-        transport::cuda_parts::id_of(where.stream) != last_stream_)
+    stream_of_call call{transport::cuda_parts::is_captured(where.stream), 0};
+    if (call.is_captured) return call;
+    call.id = transport::cuda_parts::id_of(where.stream);
+    if (last_stream_known_ && call.id != last_stream_)
       transport::cuda_parts::require(cudaStreamWaitEvent(where.stream, own_->last_call.get(), 0),
                                      "waiting for the last call");
+    return call;
   }
   // Notes where the call was put. A stream that is being captured waits for no other, and none for it: when a
   // graph is replayed is the user's affair.
-  void end(on where) {
-    if (transport::cuda_parts::is_captured(where.stream)) return;
-    last_stream_ = transport::cuda_parts::id_of(where.stream);
+  void end(on where, stream_of_call const& call) {
+    if (call.is_captured) return;
+    last_stream_ = call.id;
     transport::cuda_parts::require(cudaEventRecord(own_->last_call.get(), where.stream), "noting the call");
     last_stream_known_ = true;
   }
@@ -229,8 +237,7 @@ class gpu_communicator {
   // Does make() on all ranks, or on none; see all_or_none.hpp.
   template <class Make>
   void together(char const* what, Make const& make) {
-    detail::all_or_none(
-        what, rank(), [this](status mine) noexcept { return agree_(host_, mine); }, make);
+    detail::all_or_none(what, rank(), [this](status mine) noexcept { return agree_(host_, mine); }, make);
   }
 
   // Whether another rank of this process has the same device: then no stream may be one that waits for
@@ -371,6 +378,7 @@ class gpu_communicator {
     company_ = transport::windows::company_of(all, rank());
     registered_.emplace(windows_, own_->aside.get(), rank(), size(), device_, is_one_process());
     view_.lanes = company_.lanes_max < view_.where.lanes() ? company_.lanes_max : view_.where.lanes();
+    if (is_one_process() && !company_.spans_devices) view_.reach = device::reach::device;
     // In one process all memory is mapped already, at the same addresses.
     view_.heap_begin =
         is_one_process() ? 0 : reinterpret_cast<std::uintptr_t>(block_.data()) + view_.where.bytes();

@@ -30,7 +30,7 @@ template <class Transport>
                                         buffer<float>& data, on captured, on other, on third) {
   namespace parts = transport::cuda_parts;
   return {
-      ends_none("device_of(), of the stream", [=] { (void)parts::device_of(captured.stream); }),
+      ends_none("device_of(), of the stream", [=] { (void)parts::device_of(captured.stream, 0); }),
       ends_none("waits_for_others(), of the stream", [=] { (void)parts::waits_for_others(captured.stream); }),
       ends_none("a collective in it", [&, captured] { all_reduce(gpu, data, sum, captured); }),
       ends_none("collectives in others, waited for",

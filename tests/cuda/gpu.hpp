@@ -42,6 +42,7 @@ inline void check(bool holds, std::string const& what) {
 inline void prepare_environment() {
   (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  (void)setenv("COLLX_CUDA_STAGING_BYTES", "262144", 0);  // so that a lane has several fragments
 }
 
 // A stream that waits for no other.

@@ -59,7 +59,7 @@ void require_buffers(invocation<Contract, T, Op> const& args, problem const& p, 
 inline void require_stream(char const* collective, on where, int device, bool shares_device) {
   stream_state found{};
   transport::cuda_parts::require(cudaGetDevice(&found.current), "the current device");
-  found.device = transport::cuda_parts::device_of(where.stream);
+  found.device = transport::cuda_parts::device_of(where.stream, found.current);
   found.waits_for_others = shares_device && transport::cuda_parts::waits_for_others(where.stream);
   require_stream(collective, found, device, shares_device);
 }
@@ -177,9 +177,9 @@ template <class Algorithm, class Contract, class T, class Op, class After = exec
 void run_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args, on where,
                 After const& after = {}) {
   if (!check_on_gpu(gpu, args, where)) return;
-  gpu.begin(where);
+  auto const call = gpu.begin(where);
   put_on_gpu<Algorithm>(gpu, args, where, after);
-  gpu.end(where);
+  gpu.end(where, call);
 }
 
 template <class Algorithm, class Contract, class T, class Op>

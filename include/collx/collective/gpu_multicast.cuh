@@ -212,9 +212,9 @@ void all_reduce_in_switch(gpu_communicator& gpu, multicast_buffer<T>& buffer, on
   if (!buffer.in_switch()) return all_reduce(gpu, buffer, sum, where);
   detail::require_stream("all_reduce_in_switch", where, gpu.device(), gpu.shares_device());
   if (buffer.size() == 0) return;
-  gpu.begin(where);
+  auto const call = gpu.begin(where);
   detail::launch_in_switch(gpu, buffer, where);
-  gpu.end(where);
+  gpu.end(where, call);
 }
 
 }  // namespace collx::inline abi_1

@@ -91,9 +91,9 @@ class gpu_persistent {
   void start() {
     if (graph_ == nullptr) return;
     gpu_communicator::refuse_capture(where_);
-    gpu_->begin(where_);
+    auto const call = gpu_->begin(where_);
     transport::cuda_parts::require(cudaGraphLaunch(graph_, where_.stream), collective_);
-    gpu_->end(where_);
+    gpu_->end(where_, call);
     current_ = gpu_request();  // gives an event back
     current_ = gpu_request(*gpu_, where_);
   }

@@ -36,19 +36,29 @@ COLLX_HD inline void store_release(Word* word, Word value) noexcept {
   system_atomic<Word>(*word).store(value, order::memory_order_release);
 }
 
+// Whom a publication has to reach.
+enum class reach : std::uint8_t {
+  nobody,  // nothing was done before that anybody has to see
+  device,  // threads of this process's kernels on this GPU
+  system,
+};
+
 // Words that are published together: what this thread, and those it has synced with, did before this was made
 // is visible to who has loaded one of them with acquire. On a GPU that is one fence for all, where every
-// store_release() is one of its own, of a microsecond or two behind stores that are under way; on a host each
-// store is a release.
+// store_release() is one of its own, of a microsecond or two behind stores that are under way, and somewhat
+// less where it stays on the device. On a host each store is a release.
 class publication {
  public:
-  COLLX_HD publication() noexcept {
+  COLLX_HD_INLINE explicit publication([[maybe_unused]] reach whom) noexcept {
 #if defined(__CUDA_ARCH__)
-    ::cuda::atomic_thread_fence(order::memory_order_release, ::cuda::thread_scope_system);
+    if (whom == reach::device)
+      ::cuda::atomic_thread_fence(order::memory_order_release, ::cuda::thread_scope_device);
+    if (whom == reach::system)
+      ::cuda::atomic_thread_fence(order::memory_order_release, ::cuda::thread_scope_system);
 #endif
   }
   template <class Word>
-  COLLX_HD void store(Word* word, Word value) const noexcept {
+  COLLX_HD_INLINE void store(Word* word, Word value) const noexcept {
 #if defined(__CUDA_ARCH__)
     system_atomic<Word>(*word).store(value, order::memory_order_relaxed);  // relaxed: behind the fence
 #else
@@ -82,8 +92,8 @@ COLLX_HD inline void store_pair(std::uint64_t* to, word_pair const& stored) noex
                "l"(stored.first), "l"(stored.second)
                : "memory");
 #else
-  store_relaxed(to, stored.first);         // relaxed: the other store publishes it
-  store_release(to + 1, stored.second);    // release: the first word is there
+  store_relaxed(to, stored.first);       // relaxed: the other store publishes it
+  store_release(to + 1, stored.second);  // release: the first word is there
 #endif
 }
 

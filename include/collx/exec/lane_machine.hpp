@@ -162,7 +162,8 @@ class lane_machine : lane_traffic<Team, Port> {
       give_result(now, staged, pushes);
     }
     team_.sync();
-    hand_over(step.from, step.to, [&](std::int32_t k) { return !skips(target_of(now, differ, k)); });
+    hand_over(step.from, step.to, differ || !port_.packs(now.target.bytes),
+              [&](std::int32_t k) { return !skips(target_of(now, differ, k)); });
     return true;
   }
 

@@ -227,8 +227,8 @@ class lane_traffic {
 
   [[nodiscard]] COLLX_HD_INLINE int half() const noexcept { return static_cast<int>(fragments_ % 2); }
 
-  // Room in this fragment's half of the staging memory: the geometry sees to it that it suffices. Every thread
-  // counts what was taken.
+  // Room in this fragment's half of the staging memory: the geometry sees to it that it suffices. Every
+  // thread counts what was taken.
   [[nodiscard]] COLLX_HD_INLINE std::byte* stage(std::size_t bytes) noexcept {
     std::byte* const room = port_.staging(half()) + staged_bytes_;
     staged_bytes_ += (bytes + 63) / 64 * 64;
@@ -238,9 +238,12 @@ class lane_traffic {
   // ---- sending -----------------------------------------------------------------------------------
 
   // Done with the messages of a fan-in, but for those that takes(k) denies; and gives the peers of a fan-out
-  // what the workspace says. After a sync that follows all accesses to either.
+  // what the workspace says. After a sync that follows all accesses to either. `took_letters`: some messages
+  // came as letters. Packets are given back without a fence: who has read one has looked at its number before
+  // the sync, so no later store to it can have been what was read.
   template <class Takes>
-  COLLX_HD_INLINE void hand_over(peer_set const& from, peer_set const& to, Takes const& takes) noexcept {
+  COLLX_HD_INLINE void hand_over(peer_set const& from, peer_set const& to, bool took_letters,
+                                 Takes const& takes) noexcept {
     // Packets first: they need no fence.
     if (port_.has_packets()) {
       (void)in_parts(to.count, [&](team_part const& part, std::int32_t k) {
@@ -253,12 +256,14 @@ class lane_traffic {
       });
     }
     if (team_.rank() >= (from.count > to.count ? from.count : to.count)) return;
+    bool fences = took_letters;
     (void)each(to.count, duty::messages, [&](std::int32_t k) {
       rank_t const peer = to.member(k, size());
-      if (is_letter(peer, shared_.given[k])) write(peer, shared_.given[k]);
-      return true;
+      if (!is_letter(peer, shared_.given[k])) return true;
+      write(peer, shared_.given[k]);
+      return fences = true;
     });
-    device::publication const published;
+    device::publication const published(fences ? port_.reach() : device::reach::nobody);
     (void)each(from.count, duty::messages, [&](std::int32_t k) {
       rank_t const peer = from.member(k, size());
       if (peer != rank() && takes(k)) port_.consume(peer, published);

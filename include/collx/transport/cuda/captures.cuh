@@ -32,6 +32,7 @@ inline void wait_for(cudaStream_t stream) {
 // Of the driver: what can be asked about a stream while it is captured.
 struct context_functions : entry_points {
   PFN_cuStreamGetCtx_v9020 of_stream = nullptr;
+  PFN_cuCtxGetCurrent_v4000 current = nullptr;
   PFN_cuCtxPushCurrent_v4000 enter = nullptr;
   PFN_cuCtxPopCurrent_v4000 leave = nullptr;
   PFN_cuCtxGetDevice_v2000 device = nullptr;
@@ -45,6 +46,7 @@ struct context_functions : entry_points {
   [[nodiscard]] static context_functions load() noexcept {
     context_functions f;
     f.get("cuStreamGetCtx", 9020, f.of_stream);
+    f.get("cuCtxGetCurrent", 4000, f.current);
     f.get("cuCtxPushCurrent", 4000, f.enter);
     f.get("cuCtxPopCurrent", 4000, f.leave);
     f.get("cuCtxGetDevice", 2000, f.device);
@@ -53,17 +55,15 @@ struct context_functions : entry_points {
 };
 
 // The device of a stream, which may be captured: cudaStreamGetDevice() refuses such a one, and that ends the
-// capture (seen with driver 580). The default streams are those of the current device.
-[[nodiscard]] inline int device_of(cudaStream_t stream) {
-  int device = -1;
-  if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread) {
-    require(cudaGetDevice(&device), "the current device");
-    return device;
-  }
+// capture (seen with driver 580). `current`: the calling thread's device, whose the default streams are.
+[[nodiscard]] inline int device_of(cudaStream_t stream, int current) {
+  if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread) return current;
   context_functions const& driver = context_functions::loaded();
-  CUcontext context = nullptr;
+  CUcontext context = nullptr, here = nullptr;
   CUresult code = CUDA_ERROR_NOT_FOUND;
   if (driver.are_all_there) code = driver.of_stream(stream, &context);
+  if (code == CUDA_SUCCESS && driver.current(&here) == CUDA_SUCCESS && here == context) return current;
+  int device = -1;
   if (code == CUDA_SUCCESS) code = driver.enter(context);
   if (code == CUDA_SUCCESS) {
     code = driver.device(&device);

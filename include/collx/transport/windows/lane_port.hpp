@@ -55,6 +55,7 @@ class lane_port {
   [[nodiscard]] COLLX_HD_INLINE rank_t size() const noexcept { return group_->size; }
   [[nodiscard]] COLLX_HD_INLINE int lane() const noexcept { return lane_; }
   [[nodiscard]] COLLX_HD_INLINE int lanes() const noexcept { return group_->lanes; }
+  [[nodiscard]] COLLX_HD_INLINE device::reach reach() const noexcept { return group_->reach; }
   [[nodiscard]] COLLX_HD_INLINE device::patience const& limits() const noexcept { return group_->limits; }
   [[nodiscard]] COLLX_HD_INLINE std::size_t half_bytes() const noexcept { return group_->where.half_bytes(); }
 

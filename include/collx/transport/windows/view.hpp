@@ -75,6 +75,7 @@ struct view {
   // Memory that peers can read, besides windows: what lies in [heap_begin, heap_end).
   std::uintptr_t heap_begin = 0, heap_end = 0;
   device::patience limits{};
+  device::reach reach = device::reach::system;  // of what ranks tell each other
   report* failure = nullptr;
   // Of one call, for its report: its name, which is the host's and only passed on, and its number. Of a
   // graph, the number when it was recorded.

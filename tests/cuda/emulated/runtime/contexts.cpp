@@ -40,6 +40,14 @@ CUresult get_stream_context(CUstream handle, CUcontext* to) {
   });
 }
 
+CUresult get_current_context(CUcontext* to) {
+  return call(false, "cuCtxGetCurrent", [&](lock&) {
+    if (to == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *to = me().has_context ? context_of(all().devices[static_cast<std::size_t>(me().device)]) : nullptr;
+    return CUDA_SUCCESS;
+  });
+}
+
 CUresult push_context(CUcontext context) {
   return call(false, "cuCtxPushCurrent", [&](lock&) {
     device const* const found = find_context(context);

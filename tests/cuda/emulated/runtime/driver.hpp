@@ -33,6 +33,7 @@ CUresult call(bool needs_context, char const* function, F const& f) noexcept {
 CUresult get_device_attribute(int* to, CUdevice_attribute which, CUdevice ordinal);
 // contexts.cpp
 CUresult get_stream_context(CUstream stream, CUcontext* to);
+CUresult get_current_context(CUcontext* to);
 CUresult push_context(CUcontext context);
 CUresult pop_context(CUcontext* to);
 CUresult get_context_device(CUdevice* to);

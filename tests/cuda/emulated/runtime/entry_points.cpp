@@ -29,6 +29,7 @@ template <class Pointer>
       {"cuStreamWaitValue32", 11070, as<PFN_cuStreamWaitValue32_v11070>(driver::wait_value)},
       {"cuStreamWriteValue32", 11070, as<PFN_cuStreamWriteValue32_v11070>(driver::write_value)},
       {"cuStreamGetCtx", 9020, as<PFN_cuStreamGetCtx_v9020>(driver::get_stream_context)},
+      {"cuCtxGetCurrent", 4000, as<PFN_cuCtxGetCurrent_v4000>(driver::get_current_context)},
       {"cuCtxPushCurrent", 4000, as<PFN_cuCtxPushCurrent_v4000>(driver::push_context)},
       {"cuCtxPopCurrent", 4000, as<PFN_cuCtxPopCurrent_v4000>(driver::pop_context)},
       {"cuCtxGetDevice", 2000, as<PFN_cuCtxGetDevice_v2000>(driver::get_context_device)},
