@@ -160,7 +160,7 @@ template <class Call>
   return code;
 }
 
-// Not seen on a GPU yet: as CUDA's documentation has it, and the last one as the emulated GPU does.
+// The answers to these, too, are those of that H200.
 [[nodiscard]] questions by_other_threads() {
   constexpr answer unsafe_for_all{{unsupported, cudaSuccess, cudaSuccess, unsupported, cudaSuccess}};
   return {

@@ -226,10 +226,14 @@ class lane_machine : lane_traffic<Team, Port> {
     primitive const& step = now.does;
     (void)each(step.to.count, duty::messages, [&](std::int32_t k) {
       rank_t const peer = step.to.member(k, size());
-      outgoing sent{staged != nullptr ? staged : now.target.data, now.target.bytes, !skips(now.target),
-                    staged == nullptr, false};
+      outgoing sent{staged != nullptr ? staged : now.target.data,
+                    now.target.bytes,
+                    !skips(now.target),
+                    staged == nullptr,
+                    false,
+                    false};
       if (pushes && peer != rank())
-        sent = {pushed_to(step, peer, now.target.data), now.target.bytes, true, false, true};
+        sent = {pushed_to(step, peer, now.target.data), now.target.bytes, true, false, true, false};
       shared_.given[k] = sent;
       return true;
     });
@@ -245,7 +249,7 @@ class lane_machine : lane_traffic<Team, Port> {
       run const operand = differ ? place_.find(sent, k) : from_target ? now.target : now.operand;
       bool const lends = goes_directly(operand, sent.where, step, prepares);
       shared_.targets[k] = operand;
-      shared_.given[k] = {operand.data, operand.bytes, !skips(operand), lends, false};
+      shared_.given[k] = {operand.data, operand.bytes, !skips(operand), lends, false, !lends};
       return true;
     });
     if (!now.stages) return;
@@ -253,14 +257,13 @@ class lane_machine : lane_traffic<Team, Port> {
     std::byte* staged = nullptr;
     COLLX_NO_UNROLL
     for (std::int32_t k = 0; k < step.to.count; ++k) {
-      outgoing const given = shared_.given[k];
+      outgoing const& given = shared_.given[k];
       if (step.to.member(k, size()) == rank() || !given.is_due || given.lends) continue;
       if (staged == nullptr || differ) {
         staged = stage(given.bytes);
         work::pack(team_, place_, sent, shared_.targets[k], staged, op_, prepares, size());
       }
-      team_.sync();  // all have read it
-      if (team_.rank() == 0) shared_.given[k].data = staged;
+      if (team_.rank() == 0) shared_.destinations[k] = staged;
     }
   }
 

@@ -35,6 +35,7 @@ struct outgoing {
   bool is_due;  // or nothing is sent to that peer
   bool lends;   // it lies where the user has it
   bool stored;  // it is in the peer's output already, at `data`
+  bool staged;  // it is where the destinations say, not at `data`
 };
 
 // Steps of a fragment that are found out about together, by as many threads: for one thread after the other
@@ -47,7 +48,7 @@ struct lane_workspace {
   run targets[lane_peers_max];                  // of each message, where they differ
   std::byte const* sources[lane_peers_max];     // of a fan-in
   std::byte* outputs[lane_peers_max];           // of the senders of a fan-in, where a result may be stored
-  std::byte* destinations[lane_peers_max + 1];  // of a result
+  std::byte* destinations[lane_peers_max + 1];  // of a result; or where operands of a fan-out were staged
   outgoing given[lane_peers_max];               // to the peers of a fan-out
   std::uint64_t numbers[lane_peers_max];        // of the messages to them
   alignas(16) std::byte near[lane_near_bytes];
@@ -250,7 +251,7 @@ class lane_traffic {
         rank_t const peer = to.member(k, size());
         outgoing const& sent = shared_.given[k];
         if (peer == rank() || !sent.is_due || !port_.packs(sent.bytes)) return true;
-        port_.send_packets(part, peer, shared_.numbers[k], sent.data, sent.bytes);
+        port_.send_packets(part, peer, shared_.numbers[k], data_of(k), sent.bytes);
         if (part.rank() == 0) port_.sent_as_packets(peer);
         return true;
       });
@@ -260,7 +261,7 @@ class lane_traffic {
     (void)each(to.count, duty::messages, [&](std::int32_t k) {
       rank_t const peer = to.member(k, size());
       if (!is_letter(peer, shared_.given[k])) return true;
-      write(peer, shared_.given[k]);
+      write(peer, shared_.given[k], data_of(k));
       return fences = true;
     });
     device::publication const published(fences ? port_.reach() : device::reach::nobody);
@@ -297,10 +298,13 @@ class lane_traffic {
   [[nodiscard]] COLLX_HD_INLINE bool is_letter(rank_t peer, outgoing const& sent) const noexcept {
     return peer != rank() && sent.is_due && !port_.packs(sent.bytes);
   }
-  COLLX_HD_INLINE void write(rank_t peer, outgoing const& sent) noexcept {
+  [[nodiscard]] COLLX_HD_INLINE std::byte const* data_of(std::int32_t k) const noexcept {
+    return shared_.given[k].staged ? shared_.destinations[k] : shared_.given[k].data;
+  }
+  COLLX_HD_INLINE void write(rank_t peer, outgoing const& sent, std::byte const* where) noexcept {
     if (sent.stored) return port_.write_stored(peer, sent.data, sent.bytes);
     if (sent.lends) device::store_relaxed(&shared_.lent, 1u);  // relaxed: read after the next sync
-    port_.write(peer, sent.data, sent.bytes, shared_.offered, shared_.offered_bytes);
+    port_.write(peer, where, sent.bytes, shared_.offered, shared_.offered_bytes);
   }
 
   std::uint64_t fragments_;  // of this lane, in all calls: which half of the staging memory is used
