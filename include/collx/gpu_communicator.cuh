@@ -152,30 +152,13 @@ class gpu_communicator {
     of_call.sequence = sequence_ == 0 ? 0 : sequence_ - 1;
     return of_call;
   }
-  // Where a call is put, as far as it has been asked: each question takes the thread some 0.2 us.
-  struct stream_of_call {
-    bool is_captured;
-    unsigned long long id;  // unless it is captured
-  };
+  using stream_of_call = transport::cuda_parts::call_order::place;
   [[nodiscard]] stream_of_call begin(on where) {
     throw_if_failed();
     ++sequence_;
-    stream_of_call call{transport::cuda_parts::is_captured(where.stream), 0};
-    if (call.is_captured) return call;
-    call.id = transport::cuda_parts::id_of(where.stream);
-    if (last_stream_known_ && call.id != last_stream_)
-      transport::cuda_parts::require(cudaStreamWaitEvent(where.stream, own_->last_call.get(), 0),
-                                     "waiting for the last call");
-    return call;
+    return order_.begin(where.stream, own_->last_call.get());
   }
-  // Notes where the call was put. A stream that is being captured waits for no other, and none for it: when a
-  // graph is replayed is the user's affair.
-  void end(on where, stream_of_call const& call) {
-    if (call.is_captured) return;
-    last_stream_ = call.id;
-    transport::cuda_parts::require(cudaEventRecord(own_->last_call.get(), where.stream), "noting the call");
-    last_stream_known_ = true;
-  }
+  void end(on where, stream_of_call const& call) { order_.end(where.stream, call, own_->last_call.get()); }
 
   // For requests (collective/gpu_request.cuh).
   static void refuse_capture(
@@ -224,7 +207,7 @@ class gpu_communicator {
   // Waits until no call of this rank runs, but in graphs.
   void end_calls() noexcept {
     transport::cuda_parts::quiet_entry const here(device_);
-    if (last_stream_known_) (void)cudaEventSynchronize(own_->last_call.get());
+    if (order_.has_calls()) (void)cudaEventSynchronize(own_->last_call.get());
   }
 
   [[nodiscard]] bool is_one_process() const noexcept { return company_.is_one_process; }
@@ -398,10 +381,10 @@ class gpu_communicator {
   transport::cuda_parts::window_mappings windows_;
   std::optional<transport::cuda_parts::possessions> own_;
   std::optional<transport::cuda_parts::registered_windows> registered_;
-  unsigned long long last_stream_ = 0;
+  transport::cuda_parts::call_order order_;
   int exceptions_ = std::uncaught_exceptions();
   transport::windows::company company_;
-  bool last_stream_known_ = false, has_descriptors_ = false;
+  bool has_descriptors_ = false;
   std::uint64_t sequence_ = 0;
 };
 

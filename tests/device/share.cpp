@@ -8,7 +8,7 @@
 
 namespace {
 
-using collx::device::elements_before_line;
+using collx::device::elements_to_cut;
 using collx::device::share;
 using collx::device::share_of;
 using collx::device::tile_sizes;
@@ -71,9 +71,9 @@ TEST_CASE("tiles: whole ones where there are enough, else the least, and no more
 }
 
 TEST_CASE("tiles: the head ends where a line begins, if an element does there") {
-  CHECK(elements_before_line(0x1000, 4, 128, 32) == 0);
-  CHECK(elements_before_line(0x1004, 4, 128, 32) == 31);
-  CHECK(elements_before_line(0x1001, 1, 128, 128) == 127);
-  CHECK(elements_before_line(0x1008, 12, 128, 32) == 10);  // 120 bytes further
-  CHECK(elements_before_line(0x1008, 16, 128, 8) == 0);    // never
+  CHECK(elements_to_cut(0x1000, 4, 128, 32) == 0);
+  CHECK(elements_to_cut(0x1004, 4, 128, 32) == 31);
+  CHECK(elements_to_cut(0x1001, 1, 128, 128) == 127);
+  CHECK(elements_to_cut(0x1008, 12, 128, 32) == 10);  // 120 bytes further
+  CHECK(elements_to_cut(0x1008, 16, 128, 8) == 0);    // never
 }

@@ -57,7 +57,7 @@ struct tile_sizes {
 }
 
 // How many elements lie in front of the first one that begins a line; 0 if none of the first `limit` does.
-[[nodiscard]] constexpr std::size_t elements_before_line(std::uintptr_t address, std::size_t element_bytes,
+[[nodiscard]] constexpr std::size_t elements_to_cut(std::uintptr_t address, std::size_t element_bytes,
                                                      std::size_t bytes_of_line, std::size_t limit) {
   for (std::size_t i = 0; i < limit; ++i)
     if ((address + i * element_bytes) % bytes_of_line == 0) return i;

@@ -83,9 +83,9 @@ struct mapped_table<contract::scan> {
 // Of GPUs: lanes do not push what a step only sends (exec/lane_machine.hpp), so to be greeted gains nothing.
 template <class Contract>
 struct gpu_table : mapped_table<Contract> {};
-// Measured with ranks on one GPU (H200): a step costs some 7 us, so in one shot up to 4 MiB, and more with two
-// ranks, of which each reads no more that way. Between GPUs what n ranks read counts, (n - 1) times the vector
-// instead of twice: at 450 GB/s that is those 10 to 20 us more at 3.6 MiB (4 ranks) and 1.7 MiB (8).
+// Measured with ranks on one GPU (H200): a step costs some 5 us, so in one shot up to 4 MiB, and more with
+// two ranks, of which each reads no more that way. Between GPUs what n ranks read counts, (n - 1) times the
+// vector instead of twice: at 450 GB/s that is those 10 to 20 us more at 3.6 MiB (4 ranks) and 1.7 MiB (8).
 template <>
 struct gpu_table<contract::all_reduce> {
   using type = table<row<algo::direct_one_shot, 8388608, 2>, row<algo::direct_one_shot, 2097152, 4>,

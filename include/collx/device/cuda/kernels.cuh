@@ -132,7 +132,7 @@ template <class T, class Arguments>
   if (cudaError_t const error = find_multiprocessors(multiprocessors); error != cudaSuccess)
     return launch_outcome(error);
   std::size_t const head =
-      elements_before_line(reinterpret_cast<std::uintptr_t>(first), sizeof(T), l2_line_bytes, line_elements<T>);
+      elements_to_cut(reinterpret_cast<std::uintptr_t>(first), sizeof(T), l2_line_bytes, line_elements<T>);
   given.cut =
       tiles_of(count, head, sizes, blocks_wanted * static_cast<std::size_t>(multiprocessors), blocks_max);
   void* arguments[] = {&given};
