@@ -152,7 +152,7 @@ class gpu_communicator {
     of_call.sequence = sequence_ == 0 ? 0 : sequence_ - 1;
     return of_call;
   }
-  using stream_of_call = transport::cuda_parts::call_order::place;
+  using stream_of_call = transport::cuda_parts::call_order::put_in;
   [[nodiscard]] stream_of_call begin(on where) {
     throw_if_failed();
     ++sequence_;

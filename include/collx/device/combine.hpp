@@ -138,8 +138,8 @@ class batch {
 };
 
 // Batches of at most `Most` packs. Neighbouring threads take neighbouring packs, so that their accesses are
-// one. Whole batches ask nothing of
-// their packs; guarded ones cost a GPU's compiler its predicates, and it then no longer reads before it adds.
+// one. Whole batches ask nothing of their packs; guarded ones cost a GPU's compiler its predicates, and it
+// then no longer reads before it adds.
 template <access By, std::size_t N, std::size_t Most, class T, class Op, team Team>
 COLLX_HD_INLINE void combine_places(Team const& threads, combination<T, Op> const& told,
                                     places const& where) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words that processors share: threads of the host, blocks of a GPU, GPUs of one host. Always of system
-// scope, since who is on the other side is known at run time only; on x86 and on NVIDIA's GPUs that costs
-// no more than a narrower scope where nobody else has the line.
+// Words that processors share: threads of the host, blocks of a GPU, GPUs of one host. Accesses are of system
+// scope, since who is on the other side is known at run time only; a fence, which waits for stores, is of a
+// narrower one where that is known to do (publication).
 #pragma once
 
 #include <atomic>

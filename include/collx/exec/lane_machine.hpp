@@ -118,7 +118,7 @@ class lane_machine : lane_traffic<Team, Port> {
       (i == 0 ? now.operand : now.target) = found;
     }
     bool const originates = step.from.empty(), sends_operand = originates && !sent_from_target(step);
-    region const& sent = sends_operand ? now.does.operand : now.does.target;
+    region const& sent = originates ? sent_without_fan_in(now.does) : now.does.target;
     bool const direct =
         (originates || step.store) && goes_directly(sends_operand ? now.operand : now.target, sent.where,
                                                     step, originates && prepares_now(step));
@@ -162,8 +162,9 @@ class lane_machine : lane_traffic<Team, Port> {
       give_result(now, staged, pushes);
     }
     team_.sync();
-    hand_over(step.from, step.to, differ || !port_.packs(now.target.bytes),
-              [&](std::int32_t k) { return !skips(target_of(now, differ, k)); });
+    hand_over(
+        step.from, step.to, [&](std::int32_t k) { return !skips(target_of(now, differ, k)); },
+        [&](std::int32_t k) { return port_.packs(target_of(now, differ, k).bytes); });
     return true;
   }
 
@@ -233,7 +234,7 @@ class lane_machine : lane_traffic<Team, Port> {
                     false,
                     false};
       if (pushes && peer != rank())
-        sent = {pushed_to(step, peer, now.target.data), now.target.bytes, true, false, true, false};
+        sent = {pushed_to(step, peer, k, now.target.data), now.target.bytes, true, false, true, false};
       shared_.given[k] = sent;
       return true;
     });
@@ -243,7 +244,7 @@ class lane_machine : lane_traffic<Team, Port> {
   COLLX_HD_INLINE void give_operands(lane_step const& now) noexcept {
     primitive const& step = now.does;
     bool const from_target = sent_from_target(step), prepares = prepares_now(step);
-    region const& sent = from_target ? step.target : step.operand;
+    region const& sent = sent_without_fan_in(step);
     bool const differ = sent.per_peer != 0;
     (void)each(step.to.count, duty::messages, [&](std::int32_t k) {
       run const operand = differ ? place_.find(sent, k) : from_target ? now.target : now.operand;
@@ -280,6 +281,9 @@ class lane_machine : lane_traffic<Team, Port> {
   // A contribution that was prepared where it was stored is sent from there.
   [[nodiscard]] COLLX_HD_INLINE bool sent_from_target(primitive const& step) const noexcept {
     return step.store && is_unprepared(step.operand);
+  }
+  [[nodiscard]] COLLX_HD_INLINE region const& sent_without_fan_in(primitive const& step) const noexcept {
+    return sent_from_target(step) ? step.target : step.operand;
   }
   [[nodiscard]] COLLX_HD_INLINE bool prepares_now(primitive const& step) const noexcept {
     return is_unprepared(step.operand) && !step.store;
@@ -326,9 +330,9 @@ class lane_machine : lane_traffic<Team, Port> {
     return true;
   }
 
-  [[nodiscard]] COLLX_HD_INLINE std::byte* pushed_to(primitive const& step, rank_t peer,
+  [[nodiscard]] COLLX_HD_INLINE std::byte* pushed_to(primitive const& step, rank_t peer, std::int32_t hint,
                                                      std::byte* mine) const noexcept {
-    return shared_.outputs[place_of(step.from, peer, 0)] + offset_of(mine);
+    return shared_.outputs[place_of(step.from, peer, hint)] + offset_of(mine);
   }
 
   // The target and the places in peers' outputs as destinations. Returns how many.
@@ -337,7 +341,7 @@ class lane_machine : lane_traffic<Team, Port> {
     for (std::int32_t k = 0; k < step.to.count; ++k) {
       rank_t const peer = step.to.member(k, size());
       if (peer == rank()) continue;
-      if (team_.rank() == 0) shared_.destinations[count] = pushed_to(step, peer, target.data);
+      if (team_.rank() == 0) shared_.destinations[count] = pushed_to(step, peer, k, target.data);
       ++count;
     }
     team_.sync();

@@ -42,7 +42,8 @@ struct outgoing {
 // that takes as long, and longer than to move some 100 KiB.
 inline constexpr std::int32_t lane_steps_at_once = 16;
 
-// Memory that the threads of a team share. The tables do not outlive a step.
+// Memory that the threads of a team share. The tables do not outlive a step; `steps` lasts for as many, and
+// `near` for a call.
 struct lane_workspace {
   lane_step steps[lane_steps_at_once];
   run targets[lane_peers_max];                  // of each message, where they differ
@@ -97,7 +98,9 @@ template <device::team Team, class Port>
 class lane_traffic {
  public:
   COLLX_HD_INLINE lane_traffic(Team& team, Port const& port, lane_workspace& shared) noexcept
-      : team_(team), port_(port), shared_(shared), fragments_(port.fragments()) {}
+      : team_(team), port_(port), shared_(shared), fragments_(port.fragments()) {
+    static_assert(Port::near_bytes(lane_peers_max) <= lane_near_bytes);
+  }
 
  protected:
   // Who begins with the first peer: threads of a warp each.
@@ -239,12 +242,13 @@ class lane_traffic {
   // ---- sending -----------------------------------------------------------------------------------
 
   // Done with the messages of a fan-in, but for those that takes(k) denies; and gives the peers of a fan-out
-  // what the workspace says. After a sync that follows all accesses to either. `took_letters`: some messages
-  // came as letters. Packets are given back without a fence: who has read one has looked at its number before
-  // the sync, so no later store to it can have been what was read.
-  template <class Takes>
-  COLLX_HD_INLINE void hand_over(peer_set const& from, peer_set const& to, bool took_letters,
-                                 Takes const& takes) noexcept {
+  // what the workspace says. After a sync that follows all accesses to either. Messages that is_packed(k) are
+  // given back without a fence: who has read a packet has looked at its number before the sync, so no later
+  // store to it can have been what was read; and what was read of letters before, a fence of that step
+  // covers.
+  template <class Takes, class IsPacked>
+  COLLX_HD_INLINE void hand_over(peer_set const& from, peer_set const& to, Takes const& takes,
+                                 IsPacked const& is_packed) noexcept {
     // Packets first: they need no fence.
     if (port_.has_packets()) {
       (void)in_parts(to.count, [&](team_part const& part, std::int32_t k) {
@@ -257,7 +261,11 @@ class lane_traffic {
       });
     }
     if (team_.rank() >= (from.count > to.count ? from.count : to.count)) return;
-    bool fences = took_letters;
+    bool fences = false;
+    (void)each(from.count, duty::messages, [&](std::int32_t k) {
+      fences = fences || (from.member(k, size()) != rank() && takes(k) && !is_packed(k));
+      return true;
+    });
     (void)each(to.count, duty::messages, [&](std::int32_t k) {
       rank_t const peer = to.member(k, size());
       if (!is_letter(peer, shared_.given[k])) return true;

@@ -31,8 +31,7 @@ inline constexpr int kernel_blocks_min = 2;
 //   begin in order, so the whole GPU is at a few neighbouring MiB of each vector at a time, which its memory
 //   likes better than hundreds of places that lie apart. Copies: 0.97 of the driver's instead of 0.87.
 // - Two, where registers would do for 4 packs and 8 vectors. Sums are as fast with both, and more blocks fit
-// on
-//   a multiprocessor: copies are faster, and so are tiles that are not whole, as short vectors have them.
+//   on a multiprocessor: copies are faster, and so are tiles that are not whole, as short vectors have them.
 inline constexpr std::size_t kernel_packs = 2;
 
 // What combine_kernel is given: by value, so that nothing has to be copied to the device first.

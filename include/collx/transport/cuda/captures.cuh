@@ -91,19 +91,19 @@ struct context_functions : entry_points {
 class call_order {
  public:
   // Where a call is put, as far as it has been asked: each question takes the thread some 0.2 us.
-  struct place {
+  struct put_in {
     bool is_captured;
     unsigned long long id;  // unless it is captured
   };
 
-  [[nodiscard]] place begin(cudaStream_t stream, cudaEvent_t last_call) {
+  [[nodiscard]] put_in begin(cudaStream_t stream, cudaEvent_t last_call) {
     if (is_captured(stream)) return {true, 0};
-    place const call{false, id_of(stream)};
+    put_in const call{false, id_of(stream)};
     if (has_calls_ && call.id != last_stream_)
       require(cudaStreamWaitEvent(stream, last_call, 0), "waiting for the last call");
     return call;
   }
-  void end(cudaStream_t stream, place const& call, cudaEvent_t last_call) {
+  void end(cudaStream_t stream, put_in const& call, cudaEvent_t last_call) {
     if (call.is_captured) return;
     last_stream_ = call.id;
     require(cudaEventRecord(last_call, stream), "noting the call");

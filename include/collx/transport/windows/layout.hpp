@@ -35,7 +35,8 @@ struct alignas(128) channel {
   std::uint64_t consumed;  // how many of this rank's messages the peer has read
 };
 
-// What this rank keeps for itself of a peer, on one lane. Only the thread that sees to the peer uses it.
+// What this rank keeps for itself of a peer, on one lane. One thread uses it at a time, and the team syncs
+// before another one does.
 struct book {
   std::uint64_t sent, taken;
   std::uint64_t staged_until[2];  // sent, when either half of the staging memory was last left
