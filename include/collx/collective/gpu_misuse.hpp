@@ -34,8 +34,13 @@ void require_on_device(Kinds& kinds, char const* collective, char const* which, 
   if (what != nullptr)
     throw_error(status::bad_argument, "%s: the %s (%zu bytes at %p) %s", collective, which, bytes, memory,
                 what);
-  throw_error(answer.code, "%s: CUDA cannot say what the %s (%p) is (driver error %d)", collective, which,
-              memory, answer.driver_error);
+  char const* name = "";
+  if constexpr (requires { kinds.driver().name_of(0); }) name = kinds.driver().name_of(answer.driver_error);
+  throw_error(
+      answer.code,
+      "%s: CUDA cannot say what the %s (%p) is (driver error %d %s); if an earlier kernel failed, CUDA "
+      "reports it here: look there first",
+      collective, which, memory, answer.driver_error, name);
 }
 
 // What a call that is put into a stream meets with.

@@ -69,9 +69,8 @@ struct context_functions : entry_points {
     code = driver.device(&device);
     (void)driver.leave(&context);
   }
-  if (code != CUDA_SUCCESS)
-    throw_error(status::system_failure, "the device of the stream: the driver says error %d",
-                static_cast<int>(code));
+  // One number for both, where an earlier kernel has failed.
+  require(static_cast<cudaError_t>(code), "the device of the stream");
   return device;
 }
 

@@ -49,6 +49,11 @@ class cuda_driver {
     return functions_->attribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, address) == CUDA_SUCCESS ? id : 0;
   }
 
+  // What a kernel failed with has one number, whether the driver or the runtime tells it.
+  [[nodiscard]] static char const* name_of(int error) noexcept {
+    return cudaGetErrorName(static_cast<cudaError_t>(error));
+  }
+
   // Whether all who reach the device reach this memory: that of cudaMalloc, but not of pools and mappings,
   // where access is granted for each. False also where the driver does not say.
   [[nodiscard]] bool is_plain(void const* pointer) noexcept {

@@ -31,7 +31,7 @@ class lane_port {
         books_(reinterpret_cast<book*>(near)),
         peers_(reinterpret_cast<peer_view const*>(near + static_cast<std::size_t>(all.size) * sizeof(book))),
         channels_(all.where.from(lane, 0)) {}
-  [[nodiscard]] static constexpr std::size_t near_bytes(rank_t size) noexcept {
+  [[nodiscard]] static constexpr COLLX_HD std::size_t near_bytes(rank_t size) noexcept {
     return static_cast<std::size_t>(size) * (sizeof(book) + sizeof(peer_view));
   }
 
