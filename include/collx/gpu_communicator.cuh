@@ -220,7 +220,8 @@ class gpu_communicator {
   // Does make() on all ranks, or on none; see all_or_none.hpp.
   template <class Make>
   void together(char const* what, Make const& make) {
-    detail::all_or_none(what, rank(), [this](status mine) noexcept { return agree_(host_, mine); }, make);
+    detail::all_or_none(
+        what, rank(), [this](status mine) noexcept { return agree_(host_, mine); }, make);
   }
 
   // Whether another rank of this process has the same device: then no stream may be one that waits for

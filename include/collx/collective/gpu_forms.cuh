@@ -210,7 +210,9 @@ void run_on_gpu(gpu_driven_by_host<Transport>& gpu, invocation<Contract, T, Op> 
 }
 
 template <class Gpu>
-concept on_gpus = requires { requires std::remove_reference_t<Gpu>::runs_on_gpus; };
+concept on_gpus = requires {
+  requires std::remove_reference_t<Gpu>::runs_on_gpus;
+};
 
 template <class Gpu>
 concept driven_by_kernels = std::is_same_v<std::remove_reference_t<Gpu>, gpu_communicator>;

@@ -8,9 +8,9 @@
 //
 // A GPU's thread is slow, and a multiprocessor's 16 warps at the same few instructions are slower: the
 // schedule is evaluated, and places are looked up, for several steps at once, by a thread each (lane_step). A
-// step then costs three syncs and one fence. All of it is inline but for what moves elements: an object whose
-// address is known to a function that is called lies in memory, which the acquire of each message puts far
-// away.
+// step then mostly costs three syncs and one fence. All of it is inline but for what moves elements: an
+// object whose address is known to a function that is called lies in memory, which the acquire of each
+// message puts far away.
 #pragma once
 
 #include "collx/exec/lane_memory.hpp"

@@ -64,9 +64,8 @@ struct peer_set {
  private:
   // What wraps around, or goes along an axis. Out of line: every loop over peers asks for members. By
   // value, so that a set may live in registers.
-  [[nodiscard]] COLLX_HD COLLX_NEVER_INLINE static constexpr rank_t far_member(axis along,
-                                                                                   std::int64_t raw,
-                                                                                   rank_t size) {
+  [[nodiscard]] COLLX_HD COLLX_NEVER_INLINE static constexpr rank_t far_member(axis along, std::int64_t raw,
+                                                                              rank_t size) {
     if (along.is_whole()) return wrapped(raw, size);
     return along.base + wrapped(raw, along.size) * along.pitch;
   }
