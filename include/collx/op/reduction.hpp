@@ -21,21 +21,26 @@ concept combines = requires(Op const& op, T a, T b) {
 template <class Op, class T>
 concept names_accumulate = requires { typename Op::template accumulate<T>; };
 
+// Branches of functions rather than specialisations with constraints: g++ 12 takes a wrong one of those now
+// and then where it reads this header precompiled. Only for small floats does anybody ask for Op on float.
 template <class Op, class T>
-struct accumulate_of { using type = T; };
+consteval auto accumulate_unnamed() {
+  if constexpr (!is_small_float<T>) return std::type_identity<T>();
+  else if constexpr (combines<Op, float>) return std::type_identity<float>();
+  else return std::type_identity<T>();
+}
 template <class Op, class T>
-  requires names_accumulate<Op, T>
-struct accumulate_of<Op, T> { using type = typename Op::template accumulate<T>; };
-template <class Op, class T>
-  requires(is_small_float<T> && combines<Op, float> && !names_accumulate<Op, T>)
-struct accumulate_of<Op, T> { using type = float; };
+consteval auto accumulate_of() {
+  if constexpr (names_accumulate<Op, T>) return std::type_identity<typename Op::template accumulate<T>>();
+  else return accumulate_unnamed<Op, T>();
+}
 
 }  // namespace detail
 
 // The type in which one pass holds its partial results. Small floats (op/small_float.hpp) are combined
 // in float by every callable that takes floats: a pass widens what it reads, and rounds what it writes.
 template <class Op, class T>
-using accumulate_t = typename detail::accumulate_of<Op, T>::type;
+using accumulate_t = typename decltype(detail::accumulate_of<Op, T>())::type;
 
 // A reduction over T is any callable T(T, T); for small floats, float(float, float) as well. It must be
 // associative; by default it is taken to be commutative, as MPI and std::reduce do. Optional members of
