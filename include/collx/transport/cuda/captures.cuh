@@ -30,27 +30,19 @@ inline void wait_for(cudaStream_t stream) {
 }
 
 // Of the driver: what can be asked about a stream while it is captured.
-struct context_functions : entry_points {
+struct context_functions : entry_points<context_functions> {
   PFN_cuStreamGetCtx_v9020 of_stream = nullptr;
   PFN_cuCtxGetCurrent_v4000 current = nullptr;
   PFN_cuCtxPushCurrent_v4000 enter = nullptr;
   PFN_cuCtxPopCurrent_v4000 leave = nullptr;
   PFN_cuCtxGetDevice_v2000 device = nullptr;
 
-  [[nodiscard]] static context_functions const& loaded() noexcept {
-    static context_functions const functions = load();
-    return functions;
-  }
-
- private:
-  [[nodiscard]] static context_functions load() noexcept {
-    context_functions f;
-    f.get("cuStreamGetCtx", 9020, f.of_stream);
-    f.get("cuCtxGetCurrent", 4000, f.current);
-    f.get("cuCtxPushCurrent", 4000, f.enter);
-    f.get("cuCtxPopCurrent", 4000, f.leave);
-    f.get("cuCtxGetDevice", 2000, f.device);
-    return f;
+  void find_all() noexcept {
+    get("cuStreamGetCtx", 9020, of_stream);
+    get("cuCtxGetCurrent", 4000, current);
+    get("cuCtxPushCurrent", 4000, enter);
+    get("cuCtxPopCurrent", 4000, leave);
+    get("cuCtxGetDevice", 2000, device);
   }
 };
 

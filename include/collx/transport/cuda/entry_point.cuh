@@ -24,9 +24,20 @@ template <class Function>
   return cudaSuccess;
 }
 
-// What the driver has of several functions that are of use together only.
+// What the driver has of several functions that are of use together only. A table of them derives from this,
+// and gets each in its find_all().
+template <class Table>
 struct entry_points {
   bool are_all_there = true;
+
+  [[nodiscard]] static Table const& loaded() noexcept {
+    static Table const found = [] {
+      Table made;
+      made.find_all();
+      return made;
+    }();
+    return found;
+  }
 
  protected:
   template <class Function>

@@ -42,23 +42,32 @@ class outside_captures {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
-// Both, where nothing may be thrown: what CUDA refuses then shows in what is called next.
+// The same where nothing may be thrown: what CUDA refuses then shows in what is called next.
+class quietly_outside_captures {
+ public:
+  quietly_outside_captures() noexcept { (void)cudaThreadExchangeStreamCaptureMode(&mode_); }
+  quietly_outside_captures(quietly_outside_captures const&) = delete;
+  ~quietly_outside_captures() { (void)cudaThreadExchangeStreamCaptureMode(&mode_); }
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
+// Besides, with a device made current.
 class quiet_entry {
  public:
   explicit quiet_entry(int device) noexcept : device_(device), before_(device) {
     (void)cudaGetDevice(&before_);
     if (before_ != device_) (void)cudaSetDevice(device_);
-    (void)cudaThreadExchangeStreamCaptureMode(&mode_);
   }
   quiet_entry(quiet_entry const&) = delete;
   ~quiet_entry() {
-    (void)cudaThreadExchangeStreamCaptureMode(&mode_);
     if (before_ != device_) (void)cudaSetDevice(before_);
   }
 
  private:
   int device_, before_;
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+  quietly_outside_captures relaxed_;
 };
 
 // An event that takes no times, and a stream that waits for no other by itself, of the device that is current
@@ -144,10 +153,8 @@ class device_block {
   return memory;
 }
 inline void free_pinned(void* memory) noexcept {
-  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-  (void)cudaThreadExchangeStreamCaptureMode(&mode);
+  quietly_outside_captures const relaxed;
   (void)cudaFreeHost(memory);
-  (void)cudaThreadExchangeStreamCaptureMode(&mode);
 }
 
 // One zeroed object in memory of the host, which kernels of all devices reach at the same address.

@@ -8,27 +8,19 @@
 
 namespace collx::inline abi_1::transport::cuda_parts {
 
-struct multicast_functions : entry_points {
+struct multicast_functions : entry_points<multicast_functions> {
   PFN_cuMulticastGetGranularity_v12010 granularity = nullptr;
   PFN_cuMulticastCreate_v12010 create = nullptr;
   PFN_cuMulticastAddDevice_v12010 add_device = nullptr;
   PFN_cuMulticastBindMem_v12010 bind = nullptr;
   PFN_cuMulticastUnbind_v12010 unbind = nullptr;
 
-  [[nodiscard]] static multicast_functions const& loaded() noexcept {
-    static multicast_functions const functions = load();
-    return functions;
-  }
-
- private:
-  [[nodiscard]] static multicast_functions load() noexcept {
-    multicast_functions f;
-    f.get("cuMulticastGetGranularity", 12010, f.granularity);
-    f.get("cuMulticastCreate", 12010, f.create);
-    f.get("cuMulticastAddDevice", 12010, f.add_device);
-    f.get("cuMulticastBindMem", 12010, f.bind);
-    f.get("cuMulticastUnbind", 12010, f.unbind);
-    return f;
+  void find_all() noexcept {
+    get("cuMulticastGetGranularity", 12010, granularity);
+    get("cuMulticastCreate", 12010, create);
+    get("cuMulticastAddDevice", 12010, add_device);
+    get("cuMulticastBindMem", 12010, bind);
+    get("cuMulticastUnbind", 12010, unbind);
   }
 };
 

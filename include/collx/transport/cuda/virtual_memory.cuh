@@ -11,7 +11,7 @@
 
 namespace collx::inline abi_1::transport::cuda_parts {
 
-struct virtual_memory_functions : entry_points {
+struct virtual_memory_functions : entry_points<virtual_memory_functions> {
   PFN_cuDeviceGetAttribute_v2000 attribute = nullptr;
   PFN_cuMemGetAllocationGranularity_v10020 unit = nullptr;
   PFN_cuMemCreate_v10020 create = nullptr;
@@ -24,26 +24,18 @@ struct virtual_memory_functions : entry_points {
   PFN_cuMemUnmap_v10020 unmap = nullptr;
   PFN_cuMemSetAccess_v10020 grant = nullptr;
 
-  [[nodiscard]] static virtual_memory_functions const& loaded() noexcept {
-    static virtual_memory_functions const functions = load();
-    return functions;
-  }
-
- private:
-  [[nodiscard]] static virtual_memory_functions load() noexcept {
-    virtual_memory_functions f;
-    f.get("cuDeviceGetAttribute", 2000, f.attribute);
-    f.get("cuMemGetAllocationGranularity", 10020, f.unit);
-    f.get("cuMemCreate", 10020, f.create);
-    f.get("cuMemRelease", 10020, f.release);
-    f.get("cuMemExportToShareableHandle", 10020, f.give);
-    f.get("cuMemImportFromShareableHandle", 10020, f.take);
-    f.get("cuMemAddressReserve", 10020, f.reserve);
-    f.get("cuMemAddressFree", 10020, f.free_address);
-    f.get("cuMemMap", 10020, f.map);
-    f.get("cuMemUnmap", 10020, f.unmap);
-    f.get("cuMemSetAccess", 10020, f.grant);
-    return f;
+  void find_all() noexcept {
+    get("cuDeviceGetAttribute", 2000, attribute);
+    get("cuMemGetAllocationGranularity", 10020, unit);
+    get("cuMemCreate", 10020, create);
+    get("cuMemRelease", 10020, release);
+    get("cuMemExportToShareableHandle", 10020, give);
+    get("cuMemImportFromShareableHandle", 10020, take);
+    get("cuMemAddressReserve", 10020, reserve);
+    get("cuMemAddressFree", 10020, free_address);
+    get("cuMemMap", 10020, map);
+    get("cuMemUnmap", 10020, unmap);
+    get("cuMemSetAccess", 10020, grant);
   }
 };
 
