@@ -41,10 +41,12 @@ std::unique_ptr<verdict, unmap> shared_verdict() {
 std::vector<std::string> algorithms_asked(options const& o) {
   if (o.algorithm != "all") return {o.algorithm};
   std::vector<std::string> names{"auto"};
-  for (algorithm_entry const& entry : algorithms_for(o.collective, o.ranks))
+  for (algorithm_entry const& entry : algorithms_for(o))
     if (entry.supported) names.emplace_back(entry.name);
   return names;
 }
+
+bool is_networked(options const& o) { return o.transport == "tcp" || o.transport == "composite"; }
 
 // Every job in the order of the table: f(type name, job without its place).
 template <class F>
@@ -107,7 +109,7 @@ void run_rank(collx::communicator<Transport>& world, options const& o, std::vect
   world.timeout_us(static_cast<std::uint64_t>(o.timeout_seconds) * 1'000'000);
   bool const reports = world.rank() == 0;
   report table(o, {.pinned_to = cores.empty() ? "not pinned" : "one per core",
-                   .congestion = o.transport == "tcp" ? congestion_control() : "",
+                   .congestion = is_networked(o) ? congestion_control() : "",
                    .single_copy = single_copy(world)});
   if (reports) table.header();
   for_each_job(o, [&](std::string const& type, job asked) {
@@ -124,16 +126,16 @@ void run_rank(collx::communicator<Transport>& world, options const& o, std::vect
 }
 
 #if defined(COLLX_PERF_TCP_TYPES)
-// As on_tcp_processes(), each rank in a network namespace of its own: they meet as ranks of many hosts do.
-template <class RankMain>
-collx::bootstrap::exit_codes on_hosts_of_their_own(collx::rank_t ranks, RankMain const& rank_main) {
+// As on_tcp_processes(), in the network namespaces that are their hosts: they meet as ranks of many hosts do.
+template <class Transport, class RankMain>
+collx::bootstrap::exit_codes on_several_hosts(collx::rank_t ranks, RankMain const& rank_main) {
   setenv("COLLX_RENDEZVOUS", ("tcp:" + address_of_host(0) + ":29400").c_str(), 1);
   setenv("COLLX_LAUNCHER", "torchrun", 1);
   setenv("WORLD_SIZE", std::to_string(ranks).c_str(), 1);
   auto const join = [](collx::rank_t rank) {
     enter_host(rank);
     setenv("RANK", std::to_string(rank).c_str(), 1);
-    return collx::connect<collx::transport::tcp>();
+    return collx::connect<Transport>();
   };
   return collx::bootstrap::detail::fork_ranks(ranks, join, rank_main, [] {});
 }
@@ -153,8 +155,16 @@ int run(options const& o) {
   } else if (o.transport == "tcp") {
     using communicator = collx::communicator<collx::transport::tcp>;
     auto const run_one = [&](communicator& world) { run_rank(world, o, cores, *end); };
-    auto const codes = has_own_hosts() ? on_hosts_of_their_own(o.ranks, run_one)
+    auto const codes = has_own_hosts() ? on_several_hosts<collx::transport::tcp>(o.ranks, run_one)
                                        : collx::bootstrap::on_tcp_processes(o.ranks, run_one);
+    for (int const code : codes) all_ended_well = all_ended_well && code == 0;
+#endif
+#if defined(COLLX_PERF_COMPOSITE)
+  } else if (o.transport == "composite") {
+    if (!has_own_hosts())
+      throw usage_error("--transport composite wants hosts: bench/compare --transport composite makes them");
+    auto const codes = on_several_hosts<composite>(
+        o.ranks, [&](collx::communicator<composite>& world) { run_rank(world, o, cores, *end); });
     for (int const code : codes) all_ended_well = all_ended_well && code == 0;
 #endif
   } else {

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 
+from comparing import hosts
+
 BENCH = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ROOT = os.path.dirname(BENCH)
 
@@ -52,7 +54,7 @@ def prepare(asked):
         raise Missing("; ".join(built.notes).replace(" and left out", "") + "; or leave it out with --peers")
     limit = "socket_limit" if asked.transport == "tcp" else "memory_limit"
     targets = (["collx_perf"] if asked.memory else []) + ([limit] if asked.limit else [])
-    build_own(folder, targets, asked.transport == "tcp")
+    build_own(folder, targets, asked)
     built.collx = os.path.join(folder, "bench", "collx_perf") if asked.memory else ""
     built.limit = os.path.join(folder, "bench", limit) if asked.limit else ""
     built.apart = build_apart(folder)
@@ -86,17 +88,19 @@ def quietly(command, what):
         raise Missing(f"{what} failed: {' '.join(command)}\n{done.stdout}")
 
 
-def build_own(folder, targets, over_tcp):
+def build_own(folder, targets, asked):
     """CMake decides whether anything is to do. Only sums of floats are compared: no more is compiled."""
     if not targets:
         return
     if not shutil.which("cmake"):
         raise Missing("not installed: run  apt-get install cmake g++")
+    over_tcp = hosts.is_networked(asked)
     what = " and ".join(targets)
     print(f"building {what} (a minute, the first time)", file=sys.stderr)
     quietly(["cmake", "-S", ROOT, "-B", folder, "-DCMAKE_BUILD_TYPE=Release", "-DCOLLX_BUILD_TESTS=OFF",
              "-DCOLLX_BUILD_EXAMPLES=OFF", "-DCOLLX_BUILD_BENCH=ON", "-DCOLLX_PERF_TYPES=float",
-             "-DCOLLX_PERF_OPERATORS=sum", f"-DCOLLX_PERF_TCP_TYPES={'float' if over_tcp else ''}"],
+             "-DCOLLX_PERF_OPERATORS=sum", f"-DCOLLX_PERF_TCP_TYPES={'float' if over_tcp else ''}",
+             *(["-DCOLLX_PERF_COMPOSITE=ON"] if hosts.are_shared(asked) else [])],
             f"configuring {what}")
     if over_tcp and not has_tcp(folder):
         raise Missing("collx's transport over TCP needs OpenSSL: run  apt-get install libssl-dev")

@@ -6,7 +6,7 @@ minute, and is written as soon as it is finished, so that a long table can be co
 """
 from types import SimpleNamespace
 
-from comparing import programs
+from comparing import hosts, programs
 
 COLLECTIVES = ["all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "reduce", "barrier"]
 OVER_TCP = ["all_reduce", "all_to_all", "broadcast"]  # unless others are asked for
@@ -26,7 +26,8 @@ def group(asked, peers, collective, ranks, state):
     found = SimpleNamespace(collective=collective, ranks=ranks, state=state, bytes=asked.bytes,
                             memory=asked.memory, transport=asked.transport, algorithm=asked.algorithm,
                             place=asked.place, rounds=asked.rounds, congestion=asked.congestion,
-                            network=asked.network, real_time=asked.real_time)
+                            network=asked.network, real_time=asked.real_time,
+                            hosts=asked.hosts if hosts.are_shared(asked) else ranks)
     if collective == "broadcast":
         found.place = "in_place"  # MPI knows no other
     if collective == "barrier":

@@ -55,7 +55,8 @@ def prepare(asked):
         choose_control(asked.congestion)
     asked.congestion = control()
     if asked.veth:
-        hosts.make(max(asked.ranks), asked.shape, asked.congestion)
+        count = asked.hosts if hosts.are_shared(asked) else max(asked.ranks)
+        hosts.make(count, asked.shape, asked.congestion)
     return [f"congestion control of every program: {asked.congestion}"]
 
 
@@ -68,7 +69,7 @@ def carried_bytes():
 
 
 def least_bytes(group):
-    """What the network must carry while a program measures the group over TCP."""
-    if group.ranks < 2:
+    """What the network must carry while a program measures the group over TCP: what a host lacks, or a rank."""
+    if group.hosts < 2:
         return 0
-    return CALLS_AT_LEAST * sum(size * (group.ranks - 1) // group.ranks + HEAD_BYTES for size in group.bytes)
+    return CALLS_AT_LEAST * sum(size * (group.hosts - 1) // group.hosts + HEAD_BYTES for size in group.bytes)

@@ -13,6 +13,9 @@ LACKS = {"gloo": lambda group: group.collective == "reduce_scatter"
 # that to UCX.
 OPENMPI_TCP = ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include"]
 MPICH_TCP = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self"}
+# Between hosts; inside one, what each has for that.
+OPENMPI_HOSTS = ["--mca", "pml", "ob1", "--mca", "btl", "self,vader,tcp", "--mca", "btl_tcp_if_include"]
+MPICH_HOSTS = {"UCX_TLS": "tcp,self,posix,cma"}
 RANK_VARIABLES = {"openmpi": "OMPI_COMM_WORLD_RANK", "mpich": "PMI_RANK"}
 # Round robin: a peer may have a second thread on the same core, without which it never connects (UCX).
 # A rank that spins at its launcher's own real-time priority would keep the launcher, and whoever ends
@@ -102,9 +105,15 @@ def collx_launch(built, memory, group):
                "--ranks", str(group.ranks), "--transport", group.transport, "--memory",
                memory, "--algorithm", group.algorithm, "--places", group.place,
                "--state", group.state, "--json", json_path]
+    if hosts.are_shared(group):
+        command += ["--pin", "off"]  # as the others are there
     if group.collective != "barrier":
         command += ["--bytes", sizes(group)]
-    return Launch(f"collx {memory}", "", memory, command, json_path, hosts.environment())
+    return Launch(f"collx {memory}", "", memory, command, json_path, hosts.environment(ranks_per_host(group)))
+
+
+def ranks_per_host(group):
+    return group.ranks // group.hosts
 
 
 def shared_arguments(group):
@@ -116,7 +125,7 @@ def shared_arguments(group):
 
 def plain_launch(name, peer, program, group):
     command = [*ranks_own_priority(group), program, *shared_arguments(group), "--ranks", str(group.ranks)]
-    return Launch(name, peer, "", command, "", hosts.environment())
+    return Launch(name, peer, "", command, "", hosts.environment(ranks_per_host(group)))
 
 
 def peer_launch(program, peer, group):
@@ -124,16 +133,18 @@ def peer_launch(program, peer, group):
         return plain_launch(peer, peer, program, group)
     launcher = [builds.first_found(builds.LAUNCHERS[peer])]
     placed = openmpi_flags(group) if peer == "openmpi" else mpich_flags(group)
-    own_host = hosts.wrapper(RANK_VARIABLES[peer]) if hosts.are_made() else []
+    own_host = hosts.wrapper(RANK_VARIABLES[peer]) if hosts.are_made() and not hosts.are_shared(group) else []
     command = launcher + placed + ["-n", str(group.ranks), *own_host, *ranks_own_priority(group), program,
                                    *shared_arguments(group)]
-    environment = mpich_environment(group) if peer == "mpich" else openmpi_environment()
+    environment = mpich_environment(group) if peer == "mpich" else openmpi_environment(group)
     return Launch(peer, peer, "", command, "", environment)
 
 
 def openmpi_flags(group):
     flags = ["--allow-run-as-root"] if os.geteuid() == 0 else []
-    flags += openmpi_tcp() if group.transport == "tcp" else []
+    flags += openmpi_tcp() if group.transport == "tcp" else openmpi_hosts(group) if hosts.are_shared(group) else []
+    if fits(group) and hosts.are_shared(group):
+        return flags + ["--bind-to", "none"]  # each host's daemon would begin with the same cores
     if fits(group):
         share = ["--use-hwthread-cpus"] if bound_to(group) == "hwthread" else []
         return flags + share + ["--bind-to", bound_to(group)]
@@ -150,7 +161,14 @@ def openmpi_tcp():
     return [*OPENMPI_TCP, interface(), *to_launcher]
 
 
-def openmpi_environment():
+def openmpi_hosts(group):
+    return ["--host", hosts.listed(ranks_per_host(group)), "--mca", "plm_rsh_agent", hosts.ENTER,
+            *OPENMPI_HOSTS, interface(), "--mca", "oob_tcp_if_include", interface()]
+
+
+def openmpi_environment(group):
+    if hosts.are_shared(group):
+        return hosts.environment()
     if not hosts.are_made():
         return {}
     return {"PMIX_MCA_ptl_base_remote_connections": "1", "PMIX_MCA_ptl_tcp_remote_connections": "1",
@@ -158,10 +176,15 @@ def openmpi_environment():
 
 
 def mpich_flags(group):
-    return ["-bind-to", bound_to(group)] if fits(group) else []
+    placed = ["-bind-to", bound_to(group)] if fits(group) and not hosts.are_shared(group) else []
+    if hosts.are_shared(group):
+        placed += ["-launcher", "ssh", "-launcher-exec", hosts.ENTER, "-iface", interface(),
+                   "-hosts", hosts.listed(ranks_per_host(group))]
+    return placed
 
 
 def mpich_environment(group):
     polls = {} if fits(group) else {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
-    over_tcp = {**MPICH_TCP, "UCX_NET_DEVICES": interface()}
-    return {**polls, **(over_tcp if group.transport == "tcp" else {})}
+    over_tcp = {**MPICH_TCP, "UCX_NET_DEVICES": interface()} if group.transport == "tcp" else {}
+    on_hosts = {**MPICH_HOSTS, "UCX_NET_DEVICES": interface(), **hosts.environment()} if hosts.are_shared(group) else {}
+    return {**polls, **over_tcp, **on_hosts}

@@ -4,6 +4,8 @@ import json
 import os
 from statistics import median
 
+from comparing import hosts
+
 
 class Unwritable(Exception):
     """A path given by the user cannot be written."""
@@ -38,7 +40,7 @@ def points(times, asked, is_mixed=False):
                 "rounds": rounds_kept(times, asked, size), "collx_range_us": extremes(samples),
                 "peers_range_us": {peer: extremes(times[peer][size]) for peer in peers},
                 **({"lacks": lacks} if lacks else {}), **({"mixed": True} if is_mixed else {}),
-                **({"congestion": asked.congestion} if asked.transport == "tcp" else {}),
+                **({"congestion": asked.congestion} if hosts.is_networked(asked) else {}),
                 **({"network": asked.network} if asked.network else {})})
     return found
 
@@ -117,7 +119,7 @@ def columns(heads, rows):
 def title(asked):
     not_sums = {"barrier": [], "all_gather": ["float"], "all_to_all": ["float"], "broadcast": ["float"]}
     moved = not_sums.get(asked.collective, ["float sum"])
-    over = f"tcp ({asked.congestion})" if asked.transport == "tcp" else asked.transport
+    over = asked.transport + (f" ({asked.congestion})" if hosts.is_networked(asked) else "")
     if asked.network:
         over += f" over {asked.network}"
     return ", ".join([asked.collective, f"{asked.ranks} ranks", *moved, over,

@@ -10,7 +10,7 @@ import time
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from comparing import distance, groups, network, programs
+from comparing import distance, groups, hosts, network, programs
 
 SECONDS_PER_SIZE = 30  # a program that takes longer hangs
 SECONDS_TO_END = 5     # when it has said all
@@ -37,7 +37,7 @@ def run(launches, group, bar, apart=distance.Distance(None)):
     """What was Measured. A peer that fails is left out of the group."""
     times = defaultdict(lambda: defaultdict(list))
     failed = set()
-    timed = measure_over_tcp if group.transport == "tcp" else measure
+    timed = measure_over_tcp if hosts.is_networked(group) else measure
     for done in range(group.rounds * len(launches)):
         turn, place = divmod(done, len(launches))
         launch = launches[(turn + place) % len(launches)]  # nobody always comes after the same one

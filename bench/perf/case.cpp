@@ -140,7 +140,7 @@ point run_algorithm(collx::communicator<Transport>& world, job const& asked) {
   if (asked.algorithm == "selected")
     return measurement<Contract, collx::selected, Op, T, Transport>(world, asked).run();
   point result;
-  collx::for_each_serving<collx::algo::all, Contract>([&]<class Algorithm, class, class>() {
+  collx::for_each_serving<algorithms_over<Transport>, Contract>([&]<class Algorithm, class, class>() {
     if (asked.algorithm == Algorithm::name)
       result = measurement<Contract, Algorithm, Op, T, Transport>(world, asked).run();
   });

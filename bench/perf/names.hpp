@@ -14,6 +14,9 @@
 #include "collx/collective/contract.hpp"
 #include "collx/op/reduction.hpp"
 #include "collx/schedule/type_list.hpp"
+#if defined(COLLX_PERF_COMPOSITE)
+#include "collx/tune/selector.hpp"
+#endif
 
 namespace perf {
 
@@ -31,6 +34,10 @@ using tcp_types = collx::type_list<COLLX_PERF_TCP_TYPES>;
 using tcp_operators = collx::type_list<COLLX_PERF_TCP_OPERATORS>;
 #endif
 using operators = collx::type_list<COLLX_PERF_OPERATORS>;
+#if defined(COLLX_PERF_COMPOSITE)
+// Of ranks on several hosts.
+using grouped_algorithms = collx::joined<collx::algo::all, collx::tune::two_level_algorithms>;
+#endif
 
 // What a collective is, by its name.
 struct traits {
@@ -80,12 +87,12 @@ struct algorithm_entry {
 };
 
 // The algorithms that offer the collective, in the order of the list.
-[[nodiscard]] inline std::vector<algorithm_entry> algorithms_for(std::string_view collective,
-                                                                 collx::rank_t ranks) {
+template <class List = collx::algo::all>
+[[nodiscard]] std::vector<algorithm_entry> algorithms_for(std::string_view collective, collx::rank_t ranks) {
   std::vector<algorithm_entry> entries;
   collectives::for_each([&]<class Contract>() {
     if (collective != Contract::name) return;
-    collx::for_each_serving<collx::algo::all, Contract>([&]<class Algorithm, class, class Schedule>() {
+    collx::for_each_serving<List, Contract>([&]<class Algorithm, class, class Schedule>() {
       entries.push_back({Algorithm::name, collx::supports<Schedule>(ranks)});
     });
   });

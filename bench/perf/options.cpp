@@ -48,7 +48,12 @@ std::vector<std::string> types_asked(char const* flag, std::string const& text) 
   }
 }
 
-#if defined(COLLX_PERF_TCP_TYPES)
+#if defined(COLLX_PERF_COMPOSITE)
+constexpr char const* transports_help =
+    "shm, tcp: ranks are processes (tcp: over loopback); threads: ranks are threads; composite: ranks of the "
+    "hosts that bench/compare makes (shm)";
+std::vector<std::string> transports() { return {"shm", "threads", "tcp", "composite"}; }
+#elif defined(COLLX_PERF_TCP_TYPES)
 constexpr char const* transports_help =
     "shm, tcp: ranks are processes (tcp: over loopback); threads: ranks are threads (shm)";
 std::vector<std::string> transports() { return {"shm", "threads", "tcp"}; }
@@ -160,7 +165,7 @@ void check_algorithm(options const& o) {
   std::vector<std::string> offered{"auto", "selected", "all"};
   for (std::string const& each : offered)
     if (o.algorithm == each) return;
-  for (algorithm_entry const& entry : algorithms_for(o.collective, o.ranks)) {
+  for (algorithm_entry const& entry : algorithms_for(o)) {
     offered.emplace_back(entry.name);
     if (o.algorithm != entry.name) continue;
     if (entry.supported) return;
@@ -179,7 +184,7 @@ void keep_those(std::vector<std::string>& asked, std::vector<std::string> const&
     return std::find(there.begin(), there.end(), name) == there.end();
   };
   if (asked.size() == 1 && is_missing(asked.front()))
-    throw usage_error(std::string(flag) + " " + asked.front() + " is not measured over tcp; say one of: " +
+    throw usage_error(std::string(flag) + " " + asked.front() + " is not measured over TCP; say one of: " +
                       joined(there) + ", or build with more (cmake -D" + variable + "=...)");
   std::erase_if(asked, is_missing);
 }
@@ -188,7 +193,7 @@ void keep_those(std::vector<std::string>& asked, std::vector<std::string> const&
 // Over tcp fewer types and operators are compiled.
 void check_what_is_compiled([[maybe_unused]] options& o) {
 #if defined(COLLX_PERF_TCP_TYPES)
-  if (o.transport != "tcp") return;
+  if (o.transport != "tcp" && o.transport != "composite") return;
   keep_those(o.types, type_names<tcp_types>(), "--datatype", "COLLX_PERF_TCP_TYPES");
   keep_those(o.operators, names_of<tcp_operators>(), "--op", "COLLX_PERF_TCP_OPERATORS");
 #endif
@@ -228,6 +233,14 @@ void fill_sizes(options& o) {
 }
 
 }  // namespace
+
+std::vector<algorithm_entry> algorithms_for(options const& asked) {
+#if defined(COLLX_PERF_COMPOSITE)
+  if (asked.transport == "composite")
+    return algorithms_for<grouped_algorithms>(asked.collective, asked.ranks);
+#endif
+  return algorithms_for(asked.collective, asked.ranks);
+}
 
 std::int64_t parse_count(char const* flag, std::string const& text, std::int64_t low, std::int64_t high) {
   std::int64_t value = 0;

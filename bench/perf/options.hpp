@@ -9,6 +9,8 @@
 
 namespace perf {
 
+struct algorithm_entry;
+
 // Bad input. The text says what was wrong and what to do instead.
 struct usage_error : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -39,6 +41,9 @@ struct options {
 
 // Throws usage_error. Checks everything that needs no communicator.
 [[nodiscard]] options parse(int argc, char const* const* argv);
+
+// The algorithms that --algorithm may name, for this collective and transport.
+[[nodiscard]] std::vector<algorithm_entry> algorithms_for(options const& asked);
 
 // A whole number from `low` to `high`. Throws usage_error that names `flag`.
 [[nodiscard]] std::int64_t parse_count(char const* flag, std::string const& text, std::int64_t low,

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that are to be on hosts of their own, which are network namespaces: bench/compare --veth makes them
-// and says so in two variables. COLLX_BENCH_HOSTS: the name of each one's file, with %d for the rank;
-// COLLX_BENCH_ADDRESSES: its address there, with %d for the rank + 1. Unset: all are on this host.
+// Ranks that are to be on several hosts, which are network namespaces: bench/compare makes them, and says so
+// in variables. COLLX_BENCH_HOSTS: the name of each one's file, with %d for its number;
+// COLLX_BENCH_ADDRESSES: its address, with %d for the number + 1. Unset: all are on this host.
+// COLLX_BENCH_RANKS_PER_HOST: 1, if it is unset.
 #pragma once
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -37,13 +39,18 @@ inline void enter_namespace(std::string const& path) {
 
 }  // namespace detail
 
+inline int host_of(int rank) {
+  char const* const each = std::getenv("COLLX_BENCH_RANKS_PER_HOST");
+  return each == nullptr ? rank : rank / std::max(1, std::atoi(each));
+}
+
 inline std::string address_of_host(int rank) {
-  return detail::filled_in("COLLX_BENCH_ADDRESSES", rank + 1);
+  return detail::filled_in("COLLX_BENCH_ADDRESSES", host_of(rank) + 1);
 }
 
 // This thread, and those that it starts, make their sockets on a rank's host from now on.
 inline void enter_host(int rank) {
-  if (has_own_hosts()) detail::enter_namespace(detail::filled_in("COLLX_BENCH_HOSTS", rank));
+  if (has_own_hosts()) detail::enter_namespace(detail::filled_in("COLLX_BENCH_HOSTS", host_of(rank)));
 }
 
 // The same as long as the object lives.

@@ -2,7 +2,9 @@
 """Tests of bench/compare over TCP: that it is TCP, between which hosts, and under which congestion control."""
 import io
 import os
+import shutil
 import socket
+import subprocess
 import sys
 import unittest
 from types import SimpleNamespace
@@ -61,6 +63,51 @@ class Network(unittest.TestCase):
             self.assertIn('made-"$PMI_RANK"', " ".join(hosts.wrapper("PMI_RANK")))
         finally:
             hosts._hosts.clear()
+
+    def test_ranks_of_composite_share_hosts_with_all_programs(self):
+        asked = request(transport="composite", ranks=4, hosts=2, network="2 hosts, veth", congestion="bbr", bytes=[8])
+        built = SimpleNamespace(folder="", collx="collx_perf", limit="", peers={"openmpi": "a", "mpich": "b", "gloo": "c"})
+        asked.peers = ["openmpi", "mpich", "gloo"]
+        hosts._hosts.extend(["made-0", "made-1"])
+        try:
+            launches = {launch.name: launch for launch in programs.launches(built, asked)}
+        finally:
+            hosts._hosts.clear()
+        for name in ("collx private", "gloo"):
+            self.assertEqual(launches[name].environment["COLLX_BENCH_RANKS_PER_HOST"], "2")
+        for name in ("openmpi", "mpich"):
+            self.assertIn("10.78.0.1:2,10.78.0.2:2", launches[name].command)
+            self.assertIn(hosts.ENTER, launches[name].command)
+            self.assertEqual(launches[name].environment["COLLX_BENCH_HOSTS"], "/run/netns/made-%d")
+        self.assertIn("self,vader,tcp", launches["openmpi"].command)
+        self.assertNotIn("MPIR_CVAR_NOLOCAL", launches["mpich"].environment)
+        self.assertNotIn("limit", launches)
+        self.assertIn("composite (bbr) over 2 hosts, veth", report.title(asked))
+        # A host sends what the others lack, and not what each rank lacks.
+        self.assertEqual(network.least_bytes(asked), 5 * (4 + 66))
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("ip") and shutil.which("unshare"), "root, ip and unshare")
+    def test_a_launcher_of_mpi_finds_hosts_with_names_and_addresses_of_their_own(self):
+        script = ("import sys; sys.path.insert(0, sys.argv[1])\n"
+                  "import os, subprocess\n"
+                  "from comparing import hosts, network\n"
+                  "try:\n    network.enter_own_namespace(); hosts.make(2, '', network.control())\n"
+                  "except network.Refused as why:\n    print('SKIPPED:', why); sys.exit()\n"
+                  "for number in (1, 2):\n"
+                  "    subprocess.run([hosts.ENTER, '-x', '-l', 'me', f'10.78.0.{number}', 'hostname; ip -br addr show v0; echo $$'],\n"
+                  "                   env={**os.environ, **hosts.environment()}, check=True)\n")
+        if subprocess.run(["unshare", "--uts", "--ipc", "--pid", "--fork", "--mount-proc", "hostname", "other"],
+                          capture_output=True).returncode != 0:
+            self.skipTest("no hosts with names of their own here")
+        done = subprocess.run([sys.executable, "-c", script, BENCH], capture_output=True, text=True)
+        if "SKIPPED:" in done.stdout:
+            self.skipTest(done.stdout.strip())
+        said = done.stdout.split()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([word for word in said if word.startswith("host")], ["host0", "host1"])
+        self.assertIn("10.78.0.1/24", said)
+        self.assertIn("10.78.0.2/24", said)
+        self.assertEqual(said.count("1"), 2)  # who runs there is the first process
 
     def test_points_say_which_congestion_control(self):
         asked = request(transport="tcp", congestion="reno", bytes=[8])

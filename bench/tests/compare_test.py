@@ -22,7 +22,8 @@ def request(**changes):
     usual = dict(collective="all_reduce", ranks=2, transport="shm", memory=["private", "symmetric"],
                  peers=["openmpi", "mpich"], bytes=[0, 8, 1 << 20], algorithm="auto", place="out_of_place",
                  state="rotating", rounds=3, congestion=None, network=None, real_time=False, absent=[])
-    return SimpleNamespace(**{**usual, **changes})
+    asked = {**usual, **changes}
+    return SimpleNamespace(**{"hosts": asked["ranks"], **asked})
 
 
 def times(asked):
@@ -365,6 +366,8 @@ class CommandLine(unittest.TestCase):
         self.refuse(["--congestion", "cubic"], "want --transport tcp")
         self.refuse(["--veth"], "want --transport tcp")
         self.refuse(["--transport", "tcp", "--shape", "netem delay 1ms"], "wants --veth")
+        self.refuse(["--transport", "composite", "--ranks", "3"], "as many ranks on each")
+        self.refuse(["--transport", "composite", "--hosts", "1"], "--hosts 2 or more")
         self.refuse(["--json", "/nowhere/to/be/found.json"], "a folder that exists")
 
     def test_an_earlier_run_is_summed_up_and_drawn_again(self):

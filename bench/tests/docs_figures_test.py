@@ -12,6 +12,7 @@ sys.path.insert(0, BENCH)
 
 from comparing import overview, summary  # noqa: E402
 
+HOSTS = "amd_zen5_two_hosts_composite"
 SECOND, FOURTH, CROWDED = "amd_epyc_two_ranks_shm", "amd_zen5_two_ranks_shm", "amd_zen5_many_ranks_shm"
 COLLECTIVES = ["all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "reduce"]
 
@@ -79,6 +80,19 @@ class Figures(unittest.TestCase):
             for memory in ("private", "symmetric"):
                 some = of(found, ranks=ranks, memory=memory)
                 self.assertIn(row(ranks, memory, *means(some), len(some), len(summary.slower(some))), told)
+
+    def test_of_several_hosts(self):
+        found, told = points(HOSTS), section("Several hosts with shared memory inside")
+        shown = [8, 128, 2 << 10, 32 << 10, 128 << 10, 512 << 10, 2 << 20, 8 << 20]
+        for ranks, sizes in ((4, shown + [64 << 20]), (8, shown)):
+            some = of(found, ranks=ranks)
+            self.assertIn(f"{len(some)}\npoints {mean(some)}" if ranks == 4 else f"{len(some)} points {mean(some)}", told)
+            for name in COLLECTIVES:
+                each = [mean(of(some, collective=name, bytes=size)) for size in sizes]
+                self.assertIn(row(name, *each, mean(of(some, collective=name))), told)
+            self.assertIn(f"| barrier | {mean(of(some, collective='barrier'))} |", told)
+        self.assertEqual(len(summary.slower(of(found, ranks=4))), 2)
+        self.assertEqual(len(summary.slower(of(found, ranks=8))), 0)
 
 
 if __name__ == "__main__":

@@ -55,7 +55,8 @@ std::vector<verdict> judge(results const& measured, tune::settings const& said) 
     tune::memory_kind memory = memory_of(cell.where.memory);
     if (memory == tune::memory_kind::any) memory = tune::memory_kind::symmetric;
     tune::question q{static_cast<std::size_t>(cell.block_bytes), cell.where.ranks, &transport, memory};
-    q.buffers = memory;  // as of a program that says what it has
+    // As of a program that says what it has; threads reach all memory anyway.
+    q.with.symmetric = memory == tune::memory_kind::symmetric || cell.where.transport == "threads";
     tune::decision d;
     if (tune::detail::by_table(*s, q, said.table(), d)) count(table, cell, of, d.named.text);
     if (tune::detail::by_built_in(*s, q, d)) count(built_in, cell, of, d.named.text);
