@@ -107,9 +107,9 @@ class communicator {
   [[nodiscard]] std::uint64_t timeout_us() const noexcept { return engine_->timeout_us(); }
 
   // Says how ranks lie: k * count .. k * count + count - 1 are near each other, on one host, say. What
-  // hierarchical algorithms go by; 1, the default, is no structure: they are flat then. connect() says it
-  // where it knows, split() and along() begin with 1. The same on every rank, and a divisor of size();
-  // throws error (bad_argument) otherwise.
+  // hierarchical algorithms go by, and over composite the library's own choice; 1, the default, is no
+  // structure: they are flat then. connect() says it where it knows, split() and along() begin with 1. The
+  // same on every rank, and a divisor of size(); throws error (bad_argument) otherwise.
   void ranks_per_group(rank_t count) {
     if (count < 1 || size() % count != 0) throw_bad_group(count, size());
     where_.inner = count;

@@ -31,6 +31,8 @@ using combinations =
     type_list<hierarchical<direct_one_shot, ring>, hierarchical<direct_one_shot, direct_one_shot>,
               hierarchical<direct_one_shot, direct_two_shot>, hierarchical<ring, direct_one_shot>,
               hierarchical<ring, ring>, hierarchical<direct_one_shot, algo::recursive_doubling>,
+              hierarchical<direct_one_shot, algo::recursive_halving_doubling>,
+              hierarchical<direct_one_shot, algo::binomial_tree>,
               hierarchical<ring, algo::recursive_halving_doubling>>;
 
 static_assert(proves_hosts<hierarchical<direct_one_shot, ring>::all_reduce, 3, 3>);

@@ -182,11 +182,13 @@ class process {
       chosen.timeout_us = its.timeout_us;
       chosen.protects = its.protects;
       chosen.sockets.ports = its.ports;
+      chosen.told = 100 + static_cast<std::uint64_t>(its.rank);
       auto all = bootstrap::meet_over_network(
           me, chosen,
           its.secret.empty() ? net::secret()
                              : net::secret::of(std::span(its.secret.data(), its.secret.size())));
       require(all.rank == its.rank && all.size == its.size, "another rank or size");
+      require(all.told == 100, "not rank 0's number");
       require(all.dialled <= 2, "too many connections");
       require(all.children.size() <= 4, "too many children");
       // At rank 0 each rank once, and perhaps one that is refused because there is such a rank already.

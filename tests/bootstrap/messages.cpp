@@ -13,7 +13,8 @@ namespace {
 using namespace collx::bootstrap;
 using collx::net::address;
 
-registration const mine{{address::loopback(80), 0x0123456789abcdef}, address::loopback(81, 6)};
+registration const mine{{address::loopback(80), 0x0123456789abcdef, 0x1122334455667788, {2, 0x89abcdef}},
+                        address::loopback(81, 6)};
 
 template <class Message>
 std::array<std::byte, Message::bytes_count> written(Message const& what) {
@@ -42,12 +43,14 @@ TEST_CASE("a registration, a receipt, a direction and news are read as they were
   REQUIRE(registration::decode(written(mine).data(), what));
   CHECK(what == mine);
   receipt answer;
-  REQUIRE(receipt::decode(written(receipt{{news_kind::rank_taken, 7, 3, {}}, 42, 1'000'000}).data(), answer));
+  receipt const said{{news_kind::rank_taken, 7, 3, {}}, 42, 1'000'000, 1 << 20};
+  REQUIRE(receipt::decode(written(said).data(), answer));
   CHECK(answer.what.kind == news_kind::rank_taken);
   CHECK(answer.what.rank == 7);
   CHECK(answer.what.count == 3);
   CHECK(answer.session == 42);
   CHECK(answer.rest_us == 1'000'000);
+  CHECK(answer.told == 1 << 20);
   direction way;
   REQUIRE(direction::decode(written(direction{{}, address::loopback(5)}).data(), way));
   CHECK(way.parent == address::loopback(5));

@@ -29,6 +29,6 @@ TEST_CASE("settings that do not go together are refused before any rank is start
   auto const start = [&] {
     (void)collx::bootstrap::on_tcp_processes(2, [](auto&) { FAIL("started"); }, chosen);  // unwatched
   };
-  CHECK_THROWS_WITH_AS(start(), doctest::Contains("limits.slice_bytes is 1024; set it to at least 8738"),
+  CHECK_THROWS_WITH_AS(start(), doctest::Contains("limits.slice_bytes is 1024; set it to at least 10083"),
                        collx::error);
 }

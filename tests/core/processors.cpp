@@ -70,6 +70,22 @@ TEST_CASE("processors: of a thread that is bound, only those it is bound to") {
   world->drop();
 }
 
+TEST_CASE("processors: a summary counts them, and tells sets from others") {
+  auto const all = collx::processor_set::of_this_thread();
+  CHECK(all.count == usable().size());
+  CHECK(all == collx::processor_set::of_this_thread());
+  std::vector<std::size_t> const numbers = usable();
+  std::vector<std::uint32_t> marks;
+  for (std::size_t const number : {numbers.front(), numbers.back()}) {
+    bound_to const only(number);
+    REQUIRE(only.bound());
+    auto const one = collx::processor_set::of_this_thread();
+    CHECK(one.count == 1);
+    marks.push_back(one.mark);
+  }
+  CHECK((marks[0] == marks[1]) == (numbers.size() == 1));
+}
+
 namespace {
 
 // How often two ranks spin that are bound as given before they join, as launchers bind them.

@@ -42,6 +42,24 @@ struct entry {
   void const* op;
 
   [[nodiscard]] bool supports(rank_t size) const { return of(size, 0).supported; }
+
+  // One rank's call, of blocks of `count` elements.
+  [[nodiscard]] collx::exec::scheduled_call call(collx::problem where, oracle::element* in,
+                                                 oracle::element* out, std::size_t count,
+                                                 bool in_place = false) const {
+    collx::exec::scheduled_call made;
+    made.schedule = schedule;
+    made.contract = contract;
+    made.combine = combine;
+    made.op = op;
+    made.input = reinterpret_cast<std::byte*>(in);
+    made.output = reinterpret_cast<std::byte*>(out);
+    made.count = count;
+    made.element_bytes = sizeof(oracle::element);
+    made.in_place = in_place;
+    made.what.at.where = where;
+    return made;
+  }
 };
 
 template <class Schedule>
@@ -119,16 +137,8 @@ struct traced_rank {
     return [this, &engine, root](int lane) noexcept {
       Endpoint& endpoint = engine.endpoint();
       fragments = map(endpoint, lane, root).fragments();
-      collx::exec::scheduled_call call;
-      call.schedule = called->schedule;
-      call.contract = called->contract;
-      call.combine = called->combine;
-      call.op = called->op;
-      call.input = input();
-      call.output = output();
-      call.count = count_;
-      call.element_bytes = sizeof(oracle::element);
-      call.what.at.where = {endpoint.rank(), endpoint.size(), root};
+      collx::exec::scheduled_call const call =
+          called->call({endpoint.rank(), endpoint.size(), root}, in.data(), out.data(), count_);
       return collx::exec::host_executor<Endpoint, recorder>(endpoint, lane, engine.work(lane), call,
                                                             recorder{&events});
     };

@@ -305,17 +305,7 @@ class short_world {
     auto const stopped = what.perform(at(r), work, where, in, out, how.count, how.in_place);
     if (stopped.step == collx::exec::stopped_at::at_the_end) return true;
     if (!may_stop && !stopped.lent) return false;
-    collx::exec::scheduled_call call;
-    call.schedule = what.called.schedule;
-    call.contract = what.called.contract;
-    call.combine = what.called.combine;
-    call.op = what.called.op;
-    call.input = reinterpret_cast<std::byte*>(in);
-    call.output = reinterpret_cast<std::byte*>(out);
-    call.count = how.count;
-    call.element_bytes = sizeof(oracle::element);
-    call.in_place = how.in_place;
-    call.what.at.where = where;
+    collx::exec::scheduled_call const call = what.called.call(where, in, out, how.count, how.in_place);
     auto& executor = late_[static_cast<std::size_t>(r)];
     executor = std::make_unique<executor_type>(at(r), 0, work, call);
     executor->go_on_from(stopped);

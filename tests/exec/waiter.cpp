@@ -146,8 +146,11 @@ TEST_CASE("waiter: an interruption is asked for between preparing and sleeping")
 }
 
 TEST_CASE("with more ranks than processors nobody spins, nor where waiting is sleeping") {
-  CHECK(collx::exec::wakefulness_of(2, 2, 100).spins > 0);
-  CHECK(collx::exec::wakefulness_of(2, 2, 100).yield_us == 100);
-  CHECK(collx::exec::wakefulness_of(3, 2, 100).spins == 0);
-  CHECK(collx::exec::wakefulness_of(1, 1, 0).spins == 0);
+  using collx::exec::wakefulness_of;
+  CHECK(wakefulness_of(false, 100).spins == collx::exec::looks_at_memory);
+  CHECK(wakefulness_of(false, 100, 32).spins == 32);
+  CHECK(wakefulness_of(false, 100).yield_us == 100);
+  CHECK(wakefulness_of(true, 100).spins == 0);
+  CHECK(wakefulness_of(true, 100).yield_us == 100);
+  CHECK(wakefulness_of(false, 0).spins == 0);
 }

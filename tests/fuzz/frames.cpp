@@ -99,7 +99,7 @@ class scene {
       : who_(all_roles[how & 3]),
         flows_(1 + static_cast<int>(how >> 2 & 3)),
         network_(new played_network(who_.peer)),
-        comm_(transport::tcp::join(who_.rank, who_.size, settings((how & 0x20) != 0), who_.size, network_)) {
+        comm_(transport::tcp::join(who_.rank, who_.size, settings((how & 0x20) != 0), network_)) {
     for (int f = 0; f <= flows_ && (how & 0x10) == 0; ++f) connect(f, false);
   }
 

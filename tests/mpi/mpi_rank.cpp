@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // One rank of a test of transport::mpi: mpi_rank SCENARIO, under mpirun. Ends with 0 if all was as it should
 // be.
+#include <sched.h>
+
+#include <array>
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -85,6 +89,32 @@ void no_memory_to_join(world_type& world) {
   require(allocations > 10, "memory was never scarce");
 }
 
+// Ranks of one host share processors if they are more than those that they may use together, however a
+// launcher has bound them.
+void sharing(world_type& world) {
+  cpu_set_t given;
+  require(sched_getaffinity(0, sizeof given, &given) == 0, "sched_getaffinity");
+  std::array<std::uint64_t, CPU_SETSIZE / 64> all{};
+  for (std::size_t i = 0; i < CPU_SETSIZE; ++i)
+    if (CPU_ISSET(i, &given)) all[i / 64] |= std::uint64_t{1} << (i % 64);
+  collx::all_reduce(world, std::span(all), collx::bit_or);
+  int count = 0;
+  for (std::uint64_t const bits : all) count += std::popcount(bits);
+  auto const found = [] { return mpi::join(MPI_COMM_WORLD).engine().endpoint().space().chosen().sharing; };
+  require(found() == (world.size() > count), "the processors of all ranks are miscounted");
+
+  // All on the first that any may use, where the system lets them.
+  std::size_t first = 0;
+  while ((all[first / 64] >> (first % 64) & 1) == 0) ++first;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(first, &one);
+  int bound = sched_setaffinity(0, sizeof one, &one) == 0 ? 1 : 0;
+  collx::all_reduce(world, std::span(&bound, 1), collx::min);
+  if (bound == 1) require(found(), "ranks on one processor do not share it");
+  (void)sched_setaffinity(0, sizeof given, &given);
+}
+
 // What the environment asks for is refused, not left out.
 void encryption() {
   setenv("COLLX_TLS", "1", 1);
@@ -108,6 +138,7 @@ int run(std::string_view scenario) {
     if (scenario == "matrix") {
       matrix(world);
       if (world.size() == 2) no_memory_to_join(world);  // a processor each: they join some thirty times
+      sharing(world);
     } else if (scenario == "groups") different_settings(), encryption(), groups(world);
     else if (scenario == "mismatch") mismatch(world, join);
     else if (scenario == "aborted") aborted(world, join);

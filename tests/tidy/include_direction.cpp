@@ -44,7 +44,8 @@ bool hands_out_communicators(std::string const& from, std::string_view header) {
 
 // The choice of algorithms names more of them for transports of messages than others should have to compile.
 bool brings_algorithms(std::string const& from, std::string_view header) {
-  return from == "transport" && header == "collx/tune/message_algorithms.hpp";
+  return from == "transport" && (header == "collx/tune/message_algorithms.hpp" ||
+                                 header == "collx/tune/grouped_algorithms.hpp");
 }
 
 // contract.hpp is pure data and stands for "what must hold" everywhere.

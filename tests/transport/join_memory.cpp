@@ -115,7 +115,7 @@ TEST_CASE("tcp: whichever allocation fails as a rank joins, all is given back") 
     int const mine = std::exchange(scarce_memory::until_none_is_left, -1);
     wired::cables all(1);
     scarce_memory::until_none_is_left = mine;
-    (void)tcp::join(0, 1, {}, 1, all[0]);
+    (void)tcp::join(0, 1, {}, all[0]);
   });
   CHECK(needed > 10);
 }
@@ -128,10 +128,10 @@ TEST_CASE("composite: whichever allocation fails as a rank joins, both its world
     segment = segment_of(1);
     wired::cables all(1);
     auto* const near = new collx::transport::shm_world(segment.get(), 0);
-    auto* const far = new collx::transport::tcp_world(0, 1, {}, 1, all[0]);
+    auto* const far = new collx::transport::tcp_world(0, 1, {}, all[0]);
     collx::array<std::uint64_t> const hosts(1);
     scarce_memory::until_none_is_left = mine;
-    (void)pretended::shm_and_tcp::join(near, far, hosts, {});
+    (void)pretended::shm_and_tcp::join(near, far, hosts);
   });
   CHECK(needed > 10);
 }
@@ -195,7 +195,7 @@ TEST_CASE("tcp: the others do not wait for a rank that has no memory to join") {
   collx::bootstrap::detail::loopback_doors doors(2, chosen);
   auto const codes = watched::on_processes(2, [&](collx::communicator<shm>& first) {
     auto* const mine =
-        new collx::transport::tcp_world(first.rank(), 2, chosen, 2, doors.connector_of(first.rank()));
+        new collx::transport::tcp_world(first.rank(), 2, chosen, doors.connector_of(first.rank()));
     int outcome = 2;
     if (first.rank() == 0) {
       auto world = tcp::join(mine);
@@ -221,15 +221,15 @@ TEST_CASE("composite: the others do not wait for a rank that has no memory to jo
   auto const codes = watched::on_processes(2, [&](collx::communicator<shm>& first) {
     rank_t const rank = first.rank();
     auto* const near = new collx::transport::shm_world(second.get(), rank);
-    auto* const far = new collx::transport::tcp_world(rank, 2, chosen, 2, doors.connector_of(rank));
+    auto* const far = new collx::transport::tcp_world(rank, 2, chosen, doors.connector_of(rank));
     collx::array<std::uint64_t> const hosts(2);
     int outcome = 2;
     if (rank == 0) {
-      auto world = shm_and_tcp::join(near, far, hosts, {});
+      auto world = shm_and_tcp::join(near, far, hosts);
       outcome = ends_with_rank_1(world);
     } else {
       try {
-        (void)shm_and_tcp::join<unable<shm_and_tcp>>(near, far, hosts, {});
+        (void)shm_and_tcp::join<unable<shm_and_tcp>>(near, far, hosts);
       } catch (std::bad_alloc const&) {
         outcome = 0;
       }

@@ -19,7 +19,7 @@ struct played_peer {
     settings.common.staging_bytes = 1 << 20;
     settings.limits.flows = flows;
     settings.checks = checks;
-    comm.emplace(collx::transport::tcp::join(0, 2, settings, 2, new held_ends(theirs)));
+    comm.emplace(collx::transport::tcp::join(0, 2, settings, new held_ends(theirs)));
     look();
   }
   ~played_peer() {

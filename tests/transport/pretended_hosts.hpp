@@ -20,9 +20,10 @@ using shm_and_tcp = transport::composite<transport::shm, transport::tcp>;
 // Calls rank_main(communicator&) in every process, under a watchdog.
 template <class Transport = shm_and_tcp, class RankMain>
 collx::bootstrap::exit_codes on_hosts(std::vector<std::uint64_t> const& host_of, RankMain const& rank_main,
-                                      transport::tcp_settings const& chosen) {
+                                      transport::tcp_settings chosen) {
   namespace detail = collx::bootstrap::detail;
   auto const size = static_cast<rank_t>(host_of.size());
+  chosen.common.sharing |= size > static_cast<rank_t>(collx::processor_set::of_this_thread().count);
   auto const on_host_of = [&](rank_t rank, rank_t before) {
     std::uint64_t const host = host_of[static_cast<std::size_t>(rank)];
     return static_cast<rank_t>(std::count(host_of.begin(), host_of.begin() + before, host));
@@ -36,14 +37,12 @@ collx::bootstrap::exit_codes on_hosts(std::vector<std::uint64_t> const& host_of,
   auto const join = [&](rank_t rank) {
     rank_t first = 0;
     while (host_of[static_cast<std::size_t>(first)] != host_of[static_cast<std::size_t>(rank)]) ++first;
-    rank_t const here = on_host_of(rank, size);
     auto* const near =
         new transport::shm_world(memory[static_cast<std::size_t>(first)].get(), on_host_of(rank, rank));
-    auto* const far = new transport::tcp_world(rank, size, chosen, here, doors.connector_of(rank));
+    auto* const far = new transport::tcp_world(rank, size, chosen, doors.connector_of(rank));
     collx::array<std::uint64_t> hosts(host_of.size());
     std::copy(host_of.begin(), host_of.end(), hosts.begin());
-    return shm_and_tcp::join<Transport>(
-        near, far, hosts, collx::exec::wakefulness_of(here, near->processors(), chosen.common.yield_us));
+    return shm_and_tcp::join<Transport>(near, far, hosts);
   };
   watched::limit_of_parent const limit;
   auto main_of_rank = watched::in_process(rank_main);

@@ -96,7 +96,7 @@ TEST_CASE("tcp: slices so small that a receiver could not remember all of them a
   setenv("COLLX_TCP_FLOWS", "3", 1);
   setenv("COLLX_TCP_SLICE_BYTES", "16384", 1);
   std::string const text = refusal();
-  CHECK(text.find("COLLX_TCP_SLICE_BYTES is 16384; set it to at least 34952") != std::string::npos);
+  CHECK(text.find("COLLX_TCP_SLICE_BYTES is 16384; set it to at least 34380") != std::string::npos);
   CHECK(text.find("or COLLX_STAGING_BYTES (4194304) to less") != std::string::npos);
   setenv("COLLX_TCP_FLOWS", "1", 1);
   CHECK(refusal() == "");  // those of one connection come in order
@@ -105,13 +105,32 @@ TEST_CASE("tcp: slices so small that a receiver could not remember all of them a
 
   collx::transport::tcp_settings chosen;
   chosen.common.staging_bytes = std::size_t{1} << 20;
-  chosen.limits = {.flows = 2, .slice_bytes = 8738, .slices_per_flow = 2};
+  chosen.limits = {.flows = 2, .slice_bytes = 10083, .slices_per_flow = 2};
   chosen.require_window(2);
   --chosen.limits.slice_bytes;
   CHECK_THROWS_WITH_AS(chosen.require_window(2),
-                       "collx: tcp_settings::limits.slice_bytes is 8737; set it to at least 8738, or "
+                       "collx: tcp_settings::limits.slice_bytes is 10082; set it to at least 10083, or "
                        "common.staging_bytes (1048576) to less",
                        collx::error);
+  chosen.limits.slice_bytes = 0;
+  CHECK_THROWS_WITH_AS(chosen.require_window(2), doctest::Contains("set it to at least 10083"), collx::error);
+}
+
+TEST_CASE("tcp: staging memory that nobody has chosen is as it is best for so many ranks, paced or not") {
+  collx::transport::tcp_settings chosen;
+  chosen.common.staging_bytes = chosen.by_ranks;
+  auto const of = [&](collx::rank_t ranks, bool paced) {
+    return chosen.for_ranks(ranks, paced).common.staging_bytes;
+  };
+  constexpr std::size_t mebi = std::size_t{1} << 20;
+  CHECK(of(2, true) == mebi);
+  CHECK(of(2, false) == 2 * mebi);
+  CHECK(of(4, true) == 2 * mebi);
+  CHECK(of(3, false) == 3 * mebi / 2);  // measured for two alone
+  CHECK(of(4, false) == 2 * mebi);
+  for (bool const paced : {false, true}) CHECK(of(64, paced) == 4 * mebi);
+  chosen.common.staging_bytes = 3 * mebi;
+  for (bool const paced : {false, true}) CHECK(of(2, paced) == 3 * mebi);
 }
 
 TEST_CASE("what the environment says wrongly is told before any rank is started") {

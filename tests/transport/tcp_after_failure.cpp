@@ -52,7 +52,7 @@ TEST_CASE("tcp: nothing is written to a receiver's memory after a failure") {
   collx::transport::tcp_settings chosen;
   chosen.common.staging_bytes = 64 * 1024;
   {
-    auto comm = collx::transport::tcp::join(0, 2, chosen, 2, new held_ends(theirs));
+    auto comm = collx::transport::tcp::join(0, 2, chosen, new held_ends(theirs));
     auto& endpoint = comm.engine().endpoint();
     std::vector<std::byte> wanted(bytes), payload(bytes, std::byte{7});
     auto const look = [&] {
@@ -87,7 +87,7 @@ TEST_CASE("tcp: nothing is read from a sender's memory after a failure") {
   collx::transport::tcp_settings chosen;
   chosen.common.staging_bytes = 8 << 20;
   {
-    auto comm = collx::transport::tcp::join(0, 2, chosen, 2, new held_ends(theirs));
+    auto comm = collx::transport::tcp::join(0, 2, chosen, new held_ends(theirs));
     auto& endpoint = comm.engine().endpoint();
     for (int i = 0; i < 10; ++i) endpoint.progress();
     std::vector<std::byte> payload(4 << 20, std::byte{7});  // more than a socket holds
@@ -113,7 +113,7 @@ TEST_CASE("tcp: who waits for several peers that have gone, and looks after each
   watchdog dog;
   collx::transport::tcp_settings chosen;
   chosen.common = {.timeout_us = 200'000, .staging_bytes = 64 * 1024};
-  auto const comm = collx::transport::tcp::join(0, 3, chosen, 3, new refused);
+  auto const comm = collx::transport::tcp::join(0, 3, chosen, new refused);
   auto& endpoint = comm.engine().endpoint();
   // First word of why they have gone may come from others.
   for (collx::rank_t const peer : {1, 2}) CHECK(endpoint.interrupted(peer) == collx::status::ok);

@@ -81,8 +81,8 @@ struct scene {
   tcp::endpoint& waiting() { return receiver.engine().endpoint(); }
 
   wired::cables cables{2};
-  collx::communicator<tcp> sender = tcp::join<tcp>(0, 2, patient(), 2, cables[0]);
-  collx::communicator<tcp> receiver = tcp::join<tcp>(1, 2, patient(), 2, cables[1]);
+  collx::communicator<tcp> sender = tcp::join<tcp>(0, 2, patient(), cables[0]);
+  collx::communicator<tcp> receiver = tcp::join<tcp>(1, 2, patient(), cables[1]);
   std::byte sent{7}, wanted{};
   int all = 0;
 };
@@ -156,8 +156,8 @@ TEST_CASE("tcp: connections that the system refuses to watch when they are made 
   watchdog dog;
   wired::cables cables{2};
   auto const chosen = scene::patient();
-  collx::communicator<tcp> zero = tcp::join<tcp>(0, 2, chosen, 2, cables[0]);
-  collx::communicator<tcp> one = tcp::join<tcp>(1, 2, chosen, 2, cables[1]);
+  collx::communicator<tcp> zero = tcp::join<tcp>(0, 2, chosen, cables[0]);
+  collx::communicator<tcp> one = tcp::join<tcp>(1, 2, chosen, cables[1]);
   int const before = count_watched();
   auto &sends = zero.engine().endpoint(), &waits = one.engine().endpoint();
   std::byte const sent{7};
@@ -179,7 +179,7 @@ TEST_CASE("tcp: connections that the system refuses to watch when they are made 
 TEST_CASE("tcp: a rank that cannot watch its gate says so") {
   wired::cables cables{2};
   scarce_watches::shortage const now;
-  CHECK_THROWS_WITH_AS((void)tcp::join<tcp>(0, 2, scene::patient(), 2, cables[0]),
+  CHECK_THROWS_WITH_AS((void)tcp::join<tcp>(0, 2, scene::patient(), cables[0]),
                        doctest::Contains("fs.epoll.max_user_watches"), collx::error);
   delete cables[1];
 }

@@ -17,7 +17,10 @@ namespace {
 using namespace collx::transport::sockets;
 using collx::transport::handover;
 constexpr std::uint32_t most = channel::depth, most_large = channel::large_depth;
-constexpr std::size_t small_bytes = channel::small_bytes_max, large_bytes = small_bytes + 1;
+// With the staging memory of played_peer, half of which is the longest message.
+constexpr std::size_t longest_bytes = std::size_t{1} << 19;
+constexpr std::size_t small_bytes = collx::transport::tcp_settings::small_bytes_max(longest_bytes);
+constexpr std::size_t large_bytes = small_bytes + 1;
 
 struct scene : played_peer<> {
   explicit scene(bool checks = false) : played_peer(checks) {
@@ -240,12 +243,12 @@ TEST_CASE("tcp: what schedules may count on can be on its way, whatever was read
   using collx::transport::tcp;
   watchdog dog;
   collx::transport::tcp_settings chosen;
-  chosen.common.staging_bytes = 64 * 1024;
+  chosen.common.staging_bytes = 2 * longest_bytes;
   std::vector<std::byte> const payload(large_bytes);
   for (std::uint32_t before = 0; before <= most_large; ++before) {
     CAPTURE(before);
     wired::cables all(2);
-    auto zero = tcp::join<tcp>(0, 2, chosen, 2, all[0]), one = tcp::join<tcp>(1, 2, chosen, 2, all[1]);
+    auto zero = tcp::join<tcp>(0, 2, chosen, all[0]), one = tcp::join<tcp>(1, 2, chosen, all[1]);
     auto &from = zero.engine().endpoint(), &to = one.engine().endpoint();
     auto const look = [&] {
       for (int i = 0; i < 10; ++i) from.progress(), to.progress();

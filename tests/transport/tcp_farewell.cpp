@@ -71,7 +71,7 @@ std::optional<bool> ends_data_before_word_is_there() {
   int ours[2];
   collx::transport::tcp_settings chosen;
   chosen.common.staging_bytes = 64 * 1024;
-  std::optional leaves = tcp::join<tcp>(0, 2, chosen, 2, new held_connections(theirs, ours));
+  std::optional leaves = tcp::join<tcp>(0, 2, chosen, new held_connections(theirs, ours));
   frame question;
   question.kind = frame_kind::question;
   std::byte head[frame_bytes];
@@ -105,9 +105,9 @@ TEST_CASE("a rank joined by a pair of sockets does not wait until its peer has r
   collx::transport::tcp_settings chosen;
   chosen.common.timeout_us = 80'000'000;
   wired::cables all(2);
-  std::optional leaves = tcp::join<tcp>(0, 2, chosen, 2, all[0]);
+  std::optional leaves = tcp::join<tcp>(0, 2, chosen, all[0]);
   // Does nothing at all, and is there: nobody closes the connection.
-  collx::communicator<tcp> const stays = tcp::join<tcp>(1, 2, chosen, 2, all[1]);
+  collx::communicator<tcp> const stays = tcp::join<tcp>(1, 2, chosen, all[1]);
   auto const begin = clock_type::now();
   leaves.reset();
   CHECK(clock_type::now() - begin < std::chrono::seconds(40));

@@ -127,7 +127,7 @@ namespace {
 struct scene {
   scene() {
     for (rank_t r = 0; r < 4; ++r)
-      all.push_back(tcp::join<tcp>(r, 4, settings(false, 1'000'000), 4, cables[r]));
+      all.push_back(tcp::join<tcp>(r, 4, settings(false, 1'000'000), cables[r]));
     look();
     dialled = cables[0]->joined();
     high().expect(0, 0, &wanted, 1);

@@ -51,8 +51,8 @@ bool has_come(communicator& comm, rank_t from, int wanted) {
 TEST_CASE("tcp: a message for a communicator that its receiver has left is in no other one's way") {
   watchdog dog;
   wired::cables all(2);
-  communicator zero = tcp::join<tcp>(0, 2, settings(), 2, all[0]);
-  communicator one = tcp::join<tcp>(1, 2, settings(), 2, all[1]);
+  communicator zero = tcp::join<tcp>(0, 2, settings(), all[0]);
+  communicator one = tcp::join<tcp>(1, 2, settings(), all[1]);
   for (int round = 0; round < 3; ++round) {
     auto of_zero = tcp::membership::reserve(zero.engine(), 0, 2),
          of_one = tcp::membership::reserve(one.engine(), 1, 2);
@@ -90,7 +90,7 @@ TEST_CASE("tcp: what is read of a message when its communicator goes is written 
   constexpr std::size_t bytes = 100'000;
   int const wanted = 42;
   {
-    communicator comm = tcp::join<tcp>(0, 2, settings(), 2, new held_ends(theirs));
+    communicator comm = tcp::join<tcp>(0, 2, settings(), new held_ends(theirs));
     auto& endpoint = comm.engine().endpoint();
     auto const tell = [&](frame what, void const* slice, std::size_t of_slice) {
       what.from = 1;

@@ -137,7 +137,7 @@ TEST_CASE("tcp: a question is answered, and an alarm told, while nobody reads th
   collx::transport::tcp_settings chosen;
   chosen.common.staging_bytes = 8 << 20;
   {
-    auto comm = collx::transport::tcp::join(0, 2, chosen, 2, new held_ends(theirs));
+    auto comm = collx::transport::tcp::join(0, 2, chosen, new held_ends(theirs));
     auto& endpoint = comm.engine().endpoint();
     auto const look = [&] {
       for (int i = 0; i < 100; ++i) endpoint.progress();

@@ -15,6 +15,8 @@
 
 #include "collx/algo/all.hpp"
 #include "collx/collx.hpp"
+#include "collx/transport/composite.hpp"
+#include "collx/transport/shm.hpp"
 #include "shared_with_forks.hpp"
 #include "transport/open_connections.hpp"
 #include "watched_tcp.hpp"
@@ -90,21 +92,23 @@ void check_few_links(char const* what, F const& f) {
 // Short and long: of a vector, and of one rank's block.
 constexpr std::size_t vectors[] = {3, 100'000}, blocks[] = {3, 20'000};
 
-// The largest number of others that a rank has to do with, by what is chosen and for control.
-template <class Contract, bool Commutative>
-std::size_t links_of_choice(std::size_t bytes, rank_t size, rank_t root) {
-  using endpoint = collx::transport::tcp::endpoint;
-  return collx::tune::choose<Contract, endpoint, Commutative>(
-      bytes, size, collx::tune::memory_kind::unshared, [&]<class Algorithm>() {
+// The largest number of others that a rank has to do with, by what is chosen and for control; ranks of one
+// group reach each other without.
+template <class Contract, bool Commutative, class Endpoint>
+std::size_t links_of_choice(std::size_t bytes, collx::shape n, rank_t root, collx::tune::situation with) {
+  rank_t const size = n.size;
+  return collx::tune::choose<Contract, Endpoint, Commutative>(
+      bytes, size, with, [&]<class Algorithm>() {
         using schedule = collx::schedule_for<Contract, Algorithm>;
         std::vector<std::set<rank_t>> links(static_cast<std::size_t>(size));
         auto const link = [&](rank_t one, rank_t other) {
+          if (n.inner > 1 && one / n.inner == other / n.inner) return;
           links[static_cast<std::size_t>(one)].insert(other);
           links[static_cast<std::size_t>(other)].insert(one);
         };
         for (rank_t me = 0; me < size; ++me) {
           link(me, (me + 1) % size);
-          collx::problem const p{me, size, root, 1};
+          collx::problem const p{me, size, root, n.inner};
           for (std::int32_t s = 0; s < schedule::step_count(p); ++s) {
             collx::primitive const step = schedule::step(p, s);
             for (collx::peer_set const& peers : {step.from, step.to})
@@ -118,16 +122,39 @@ std::size_t links_of_choice(std::size_t bytes, rank_t size, rank_t root) {
       });
 }
 
+constexpr std::size_t all_bytes[] = {1, 16'384, 65'536, 65'537, 262'144, 262'145, 4'194'305};
+
 template <class Contract, bool Commutative = true>
 void check_choice() {
+  using endpoint = collx::transport::tcp::endpoint;
   INFO(std::string(Contract::name));
-  constexpr std::size_t all_bytes[] = {1, 16'384, 65'536, 65'537, 262'144, 262'145};
   for (rank_t size = 9; size <= 70; ++size)
     for (std::size_t const bytes : all_bytes)
       for (rank_t const root : {0, size / 2}) {
         CAPTURE(size);
         CAPTURE(bytes);
-        REQUIRE(links_of_choice<Contract, Commutative>(bytes, size, root) <= links_max(size));
+        // Today rows for ranks that share processors end at 8 of them.
+        for (collx::tune::situation const with : {collx::tune::situation{}, collx::tune::sharing_only})
+          REQUIRE(links_of_choice<Contract, Commutative, endpoint>(bytes, size, root, with) <=
+                  links_max(size));
+      }
+}
+
+// Of hosts with as many ranks each, which share memory.
+template <class Contract>
+void check_choice_on_hosts() {
+  using endpoint = collx::transport::composite<collx::transport::shm, collx::transport::tcp>::endpoint;
+  INFO(std::string(Contract::name));
+  for (rank_t const each : {2, 3, 8})
+    for (rank_t hosts = 9 / each + 1; hosts <= 70 / each; ++hosts)
+      for (std::size_t const bytes : all_bytes) {
+        collx::shape const n(each * hosts, each);
+        CAPTURE(n.size);
+        CAPTURE(n.inner);
+        CAPTURE(bytes);
+        for (collx::tune::situation const with :
+             {collx::tune::grouped_only, collx::tune::grouped_and_sharing})
+          REQUIRE(links_of_choice<Contract, true, endpoint>(bytes, n, 0, with) <= links_max(n.size));
       }
 }
 
@@ -220,4 +247,13 @@ TEST_CASE("tcp: what the library chooses has few links for any number of ranks a
   check_choice<contract::all_gather>();
   check_choice<contract::all_gather_v>();
   check_choice<contract::barrier>();
+}
+
+TEST_CASE("composite: nor has a rank of several hosts many links to others of them") {
+  check_choice_on_hosts<contract::all_reduce>();
+  check_choice_on_hosts<contract::reduce_scatter>();
+  check_choice_on_hosts<contract::all_gather>();
+  check_choice_on_hosts<contract::barrier>();
+  check_choice_on_hosts<contract::broadcast>();
+  check_choice_on_hosts<contract::reduce>();
 }

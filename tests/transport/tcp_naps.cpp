@@ -21,8 +21,8 @@ TEST_CASE("tcp: who sleeps until the kernel has a message is woken when another 
   chosen.common.timeout_us = 60'000'000;
   chosen.common.staging_bytes = 2 * bytes;
   wired::cables all(2);
-  auto sender = tcp::join<tcp>(0, 2, chosen, 2, all[0]);
-  auto receiver = tcp::join<tcp>(1, 2, chosen, 2, all[1]);
+  auto sender = tcp::join<tcp>(0, 2, chosen, all[0]);
+  auto receiver = tcp::join<tcp>(1, 2, chosen, all[1]);
   // A second communicator of rank 0, as another thread would have it.
   auto& world = sender.world();
   using membership = tcp::membership;

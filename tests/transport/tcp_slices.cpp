@@ -146,7 +146,7 @@ struct jumbled_link {
     post = {};
     post.payload = bytes.data() + next.begin;
     post.bytes = static_cast<std::uint32_t>(next.bytes);
-    c.large_unread += sockets::channel::is_large(next.bytes);
+    c.large_unread += c.is_large(next.bytes);
     ++from.unsent(lane);
     to_peer.wants_to_send(c, false);
   }
@@ -334,8 +334,8 @@ TEST_CASE("tcp: a world whose slices a receiver could not remember is not made, 
   chosen.common.staging_bytes = std::size_t{1} << 20;
   chosen.limits = {.flows = 3, .slice_bytes = 1024, .slices_per_flow = 2};
   wired::cables all(2);
-  CHECK_THROWS_WITH_AS((void)collx::transport::tcp::join(0, 2, chosen, 2, all[0]),
-                       "collx: tcp_settings::limits.slice_bytes is 1024; set it to at least 8738, or "
+  CHECK_THROWS_WITH_AS((void)collx::transport::tcp::join(0, 2, chosen, all[0]),
+                       "collx: tcp_settings::limits.slice_bytes is 1024; set it to at least 10083, or "
                        "common.staging_bytes (1048576) to less",
                        collx::error);
   CHECK(all[0] == nullptr);  // which belonged to the world
@@ -355,5 +355,10 @@ TEST_CASE("tcp: an endpoint hears which collective it is that begins") {
     collx::all_reduce(comm, std::span(sent));
     if (sent[0] != 1) throw std::runtime_error("all_reduce is wrong");
     if (heard != "all_reduce") throw std::runtime_error("heard of " + heard);
+    // Calls without an executor tell as well, and what was called, not whose steps it takes.
+    collx::all_to_all(comm, std::span<int const>(sent).first(4), std::span(got).first(4));
+    if (heard != "all_to_all") throw std::runtime_error("heard of " + heard);
+    collx::barrier(comm);
+    if (heard != "barrier") throw std::runtime_error("heard of " + heard);
   });
 }

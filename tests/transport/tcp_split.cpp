@@ -39,7 +39,7 @@ TEST_CASE("tcp: a rank that lacks a descriptor for its world leaves nothing open
     std::string said;
     try {
       without_descriptors const limit(can_open);
-      (void)collx::transport::tcp::join(0, 2, {}, 2, mine);
+      (void)collx::transport::tcp::join(0, 2, {}, mine);
     } catch (collx::error const& refused) {
       said = refused.what();
     }
@@ -79,9 +79,9 @@ TEST_CASE("tcp: what came before this rank had its part of the group is found, w
   collx::transport::tcp_settings chosen;
   chosen.common = {.timeout_us = 60'000'000, .staging_bytes = 64 * 1024};
   wired::cables all(3);
-  communicator zero = tcp::join<tcp>(0, 3, chosen, 3, all[0]);
-  communicator one = tcp::join<tcp>(1, 3, chosen, 3, all[1]);
-  communicator two = tcp::join<tcp>(2, 3, chosen, 3, all[2]);
+  communicator zero = tcp::join<tcp>(0, 3, chosen, all[0]);
+  communicator one = tcp::join<tcp>(1, 3, chosen, all[1]);
+  communicator two = tcp::join<tcp>(2, 3, chosen, all[2]);
   // The two halves of a split, of rank 0 and rank 2.
   auto of_zero = tcp::membership::reserve(zero.engine(), 0, 3),
        of_two = tcp::membership::reserve(two.engine(), 2, 3);

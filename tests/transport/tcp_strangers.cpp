@@ -237,7 +237,7 @@ collx::bootstrap::exit_codes on_counting_processes(collx::bootstrap::detail::loo
   auto const join = [&](rank_t rank) {
     auto* const links = static_cast<collx::transport::sockets::network_connector*>(doors.connector_of(rank));
     counted = &links->guests();
-    return collx::transport::tcp::join(rank, size, chosen, size, links);
+    return collx::transport::tcp::join(rank, size, chosen, links);
   };
   watched::limit_of_parent const limit;
   auto main_of_rank = watched::in_process(rank_main);

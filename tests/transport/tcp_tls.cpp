@@ -144,7 +144,7 @@ middleman::account with_middleman(tcp_settings const& chosen, middleman::plan co
     ranks[r] = std::thread([&, r] {
       // Only rank 0 dials.
       auto* const links = connector_of(r, std::move(doors[r]), r == 0 ? between.where() : gates[0], chosen);
-      communicator comm = tcp::join(r, 2, chosen, 2, links);
+      communicator comm = tcp::join(r, 2, chosen, links);
       rank_main(comm);
     });
   for (std::thread& rank : ranks) rank.join();
@@ -299,7 +299,7 @@ TEST_CASE("tcp: with TLS what comes with the end of the handshake is heard") {
   net::owned_fd doors[2];
   for (net::owned_fd& door : doors) door = net::listen_at(net::address::loopback(0), {});
   net::address const gates[2] = {net::local_address(doors[0].get()), net::local_address(doors[1].get())};
-  communicator one = tcp::join(1, 2, chosen, 2, connector_of(1, std::move(doors[1]), gates[0], chosen));
+  communicator one = tcp::join(1, 2, chosen, connector_of(1, std::move(doors[1]), gates[0], chosen));
   auto& end = one.engine().endpoint();
   // Rank 0 by hand: its connection for control, and at once, before rank 1 looks again, an alarm.
   std::unique_ptr<collx::transport::sockets::network_connector> const zero(

@@ -112,7 +112,7 @@ void on_wired_threads(rank_t size, collx::transport::tcp_settings const& chosen,
   for (rank_t r = 0; r < size; ++r)
     threads.emplace_back([&, r] {
       try {
-        auto comm = collx::transport::tcp::join<Transport>(r, size, chosen, size, all[r]);
+        auto comm = collx::transport::tcp::join<Transport>(r, size, chosen, all[r]);
         auto const seen = dog.watch(comm);
         try {
           rank_main(comm);

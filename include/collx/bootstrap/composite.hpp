@@ -30,18 +30,17 @@ struct start_of<transport::composite<transport::shm, transport::tcp>> {
       settings const& chosen, launch const& me = launch::from_environment()) {
     network_membership all = start_of<transport::tcp>::meet(chosen, me);
     rank_t const here = ranks_on_host_of(all.hosts, all.rank), each = ranks_per_host(all.hosts);
-    settings const sized = chosen.for_ranks(all.size);
+    settings const sized = start_of<transport::tcp>::agreed(chosen, all);
     auto* const near = join_host(all, here, sized.common);
     transport::tcp_world* far = nullptr;
     try {
-      far = start_of<transport::tcp>::join_far(all, here, sized);
+      far = start_of<transport::tcp>::join_far(all, sized);
     } catch (...) {
       near->abort(status::aborted, all.rank, no_rank);  // ranks of this host must not wait for this one
       near->drop();
       throw;
     }
-    auto world = transport_type::join(
-        near, far, all.hosts, exec::wakefulness_of(here, near->processors(), sized.common.yield_us));
+    auto world = transport_type::join(near, far, all.hosts);
     if (each < all.size) world.ranks_per_group(each);
     return world;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers that two processes have in common if they run on one host, in one network namespace, and if they
-// can share memory besides.
+// Numbers that two processes have in common if they run on one machine, if they are in one network namespace
+// besides, and if they can share memory.
 #pragma once
 
 #include <fcntl.h>
@@ -25,18 +25,27 @@ namespace detail {
   return fnv1a_64(bytes, sizeof bytes, identity);
 }
 
+[[noreturn]] COLLX_COLD inline void throw_no_proc() {
+  throw error(status::system_failure, "this host cannot be told from others: /proc is missing; mount it");
+}
+
 }  // namespace detail
 
-// A hash of what the kernel drew at boot and of this process's network namespace. Containers with a namespace
-// of their own count as hosts of their own: they need not see each other's memory. Throws error
+// A hash of what the kernel drew at boot: the same in all containers of a machine. Throws error
 // (system_failure).
-[[nodiscard]] COLLX_COLD inline std::uint64_t host_identity() {
+[[nodiscard]] COLLX_COLD inline std::uint64_t machine_identity() {
   char boot[64] = {};
-  struct stat space {};
   net::owned_fd const file(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
-  if (!file || read(file.get(), boot, sizeof boot) <= 0 || stat("/proc/self/ns/net", &space) != 0)
-    throw error(status::system_failure, "this host cannot be told from others: /proc is missing; mount it");
-  return detail::mixed(detail::mixed(fnv1a_64(boot, sizeof boot), space.st_dev), space.st_ino);
+  if (!file || read(file.get(), boot, sizeof boot) <= 0) detail::throw_no_proc();
+  return fnv1a_64(boot, sizeof boot);
+}
+
+// The same with this process's network namespace. Containers with a namespace of their own count as hosts of
+// their own: they need not see each other's memory. Throws error (system_failure).
+[[nodiscard]] COLLX_COLD inline std::uint64_t host_identity() {
+  struct stat space {};
+  if (stat("/proc/self/ns/net", &space) != 0) detail::throw_no_proc();
+  return detail::mixed(detail::mixed(machine_identity(), space.st_dev), space.st_ino);
 }
 
 // Where ranks that share memory, and have met over a network, meet once more.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "collx/core/array.hpp"
+#include "collx/core/processors.hpp"
 #include "collx/core/types.hpp"
 
 namespace collx::inline abi_1::bootstrap {
@@ -26,6 +27,27 @@ namespace collx::inline abi_1::bootstrap {
   rank_t count = 0;
   for (std::uint64_t const host : hosts) count += host == hosts[static_cast<std::size_t>(rank)];
   return count;
+}
+
+// Whether the ranks of some machine are more than the processors that they may use together. Sets that
+// overlap and are not equal count twice.
+[[nodiscard]] inline bool share_processors(array<std::uint64_t> const& machines,
+                                           array<processor_set::summary> const& processors) noexcept {
+  for (std::size_t r = 0; r < machines.size(); ++r) {
+    std::size_t ranks = 0;
+    std::uint64_t different = 0;
+    for (std::size_t other = 0; other < machines.size(); ++other) {
+      if (machines[other] != machines[r]) continue;
+      if (other < r) break;  // this machine has been looked at
+      ++ranks;
+      bool known = false;
+      for (std::size_t before = r; before < other && !known; ++before)
+        known = machines[before] == machines[r] && processors[before] == processors[other];
+      if (!known) different += processors[other].count;
+    }
+    if (ranks > different) return true;
+  }
+  return false;
 }
 
 }  // namespace collx::inline abi_1::bootstrap

@@ -22,6 +22,7 @@ class meeting {
         place_(meeting_place::of(me)),
         has_secret_(!shared.empty()),
         keys_(shared, net::job_number(place_.job[0] != '\0' ? place_.job : me.job)),
+        told_(chosen.told),
         deadline_us_(now_us() + chosen.timeout_us),
         where_{me_, place_, chosen_.interfaces, chosen_.sockets, has_secret_, deadline_us_} {
     net::require_secret(chosen.protects, has_secret_);
@@ -32,8 +33,7 @@ class meeting {
   [[nodiscard]] COLLX_COLD network_membership alone() {
     open_gates(net::address::loopback(0));
     network_membership all = membership();
-    all.addresses[0] = mine_.entry.gate;
-    all.hosts[0] = mine_.entry.host;
+    all.put(0, mine_.entry);
     return all;
   }
 
@@ -46,7 +46,7 @@ class meeting {
     std::uint64_t const token = place_.file == nullptr ? 0 : random_number();
     store serves(
         net::gate(std::move(listening), keys_for(token), expect(net::purpose::store), chosen_.sockets),
-        me_.size, mine_, session_, deadline_us_, tls());
+        me_.size, mine_, session_, deadline_us_, tls(), told_);
     tree below(net::gate(std::move(tree_socket_), keys_.for_job(session_), expect(net::purpose::tree),
                          chosen_.sockets),
                0, me_.size, tls());
@@ -123,12 +123,9 @@ class meeting {
  private:
   // Only what was received is believed: the table is of this rank's own size.
   [[nodiscard]] network_membership membership() {
-    network_membership all;
-    all.rank = me_.rank;
-    all.size = me_.size;
-    all.addresses = array<net::address>(static_cast<std::size_t>(me_.size));
-    all.hosts = array<std::uint64_t>(static_cast<std::size_t>(me_.size));
+    network_membership all(me_.rank, me_.size);
     all.credentials = keys_.for_job(session_);
+    all.told = told_;
     net::expectation links = expect(net::purpose::link);
     links.flow_count = chosen_.flow_count;
     all.gate = net::gate(std::move(link_socket_), all.credentials, links, chosen_.sockets);
@@ -146,8 +143,7 @@ class meeting {
       table_entry line;
       if (!around.entry(r, line))
         throw_meeting(status::mismatch, "the table of all ranks is broken; use one version");
-      all.addresses[static_cast<std::size_t>(r)] = line.gate;
-      all.hosts[static_cast<std::size_t>(r)] = line.host;
+      all.put(r, line);
     }
     all.parent = around.take_parent();
     all.children = array<net::owned_fd>(around.child_count());
@@ -160,6 +156,8 @@ class meeting {
     tree_socket_ = net::listen_at(at, chosen_.sockets);
     mine_.entry.gate = net::local_address(link_socket_.get());
     mine_.entry.host = sharing_identity();
+    mine_.entry.machine = machine_identity();
+    mine_.entry.processors = processor_set::of_this_thread();
     mine_.tree_gate = net::local_address(tree_socket_.get());
   }
 
@@ -231,6 +229,7 @@ class meeting {
       throw_meeting(status::mismatch, "rank 0 answers nonsense; use one version");
     if (what.what.kind != news_kind::good) throw_news(what.what);
     session_ = what.session;
+    told_ = what.told;
     messages_ += 2;
     // Rank 0's clock decides, and says who is missing; this rank waits a little longer, to hear that.
     std::uint64_t const rest_us = what.rest_us < chosen_.timeout_us ? what.rest_us : chosen_.timeout_us;
@@ -380,6 +379,7 @@ class meeting {
   meeting_place place_;
   bool has_secret_;
   net::credentials keys_;
+  std::uint64_t told_;  // this rank's, until rank 0's is known
   std::uint64_t deadline_us_;
   whereabouts where_;
   net::owned_fd link_socket_, tree_socket_;

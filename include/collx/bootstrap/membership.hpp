@@ -3,6 +3,7 @@
 #pragma once
 
 #include "collx/bootstrap/launcher.hpp"
+#include "collx/bootstrap/messages.hpp"
 #include "collx/core/array.hpp"
 #include "collx/net/gate.hpp"
 #include "collx/net/protection.hpp"
@@ -14,6 +15,7 @@ struct network_settings {
   char const* interfaces = nullptr;       // COLLX_INTERFACE: "ib0,eth"; null: the one that leads to rank 0
   std::uint32_t flow_count = 1;  // connections of purpose link that a peer may open: 0 .. flow_count-1
   net::protection protects = net::protection::none;  // of those; COLLX_TLS of the meeting's, too
+  std::uint64_t told = 0;  // a number that all ranks get to know: rank 0's
   net::socket_settings sockets;
 
   // Throws error (bad_argument) naming the variable that is wrong.
@@ -29,11 +31,32 @@ struct network_settings {
 
 // What a rank knows and holds when everybody has come. Can be moved.
 struct network_membership {
+  network_membership() = default;
+  // With room for a line of the table for each rank.
+  COLLX_COLD network_membership(rank_t own, rank_t ranks)
+      : rank(own),
+        size(ranks),
+        addresses(static_cast<std::size_t>(ranks)),
+        hosts(addresses.size()),
+        machines(addresses.size()),
+        processors(addresses.size()) {}
+
+  COLLX_COLD void put(rank_t r, table_entry const& line) noexcept {
+    auto const at = static_cast<std::size_t>(r);
+    addresses[at] = line.gate;
+    hosts[at] = line.host;
+    machines[at] = line.machine;
+    processors[at] = line.processors;
+  }
+
   rank_t rank = 0, size = 1;
   array<net::address> addresses;  // where each rank's gate listens
   array<std::uint64_t> hosts;     // equal numbers: one host, and one network namespace
+  array<std::uint64_t> machines;  // equal numbers: one machine
+  array<processor_set::summary> processors;  // that each rank may use there
   net::gate gate;                 // this rank's; lets in purpose link
   net::credentials credentials;   // for callers to other gates
+  std::uint64_t told = 0;         // rank 0's number, see network_settings
   // The connection to the rank above in the tree, none at rank 0; and to those below: ranks
   // first_tree_child(rank) and on. None if they were encrypted: those end with the meeting.
   net::owned_fd parent;

@@ -3,6 +3,7 @@
 // beforehand; numbers are in the order of the network.
 #pragma once
 
+#include "collx/core/processors.hpp"
 #include "collx/net/address.hpp"
 #include "collx/net/bytes.hpp"
 
@@ -44,21 +45,29 @@ struct news {
   }
 };
 
-// A rank's line of the table that everybody gets: where its gate is, and on which host.
+// A rank's line of the table that everybody gets: where its gate is, on which host, and which processors of
+// which machine it may use.
 struct table_entry {
   net::address gate;
-  std::uint64_t host = 0;
+  std::uint64_t host = 0, machine = 0;
+  processor_set::summary processors{};
 
-  static constexpr std::size_t bytes_count = net::address::wire_bytes + 8;
+  static constexpr std::size_t bytes_count = net::address::wire_bytes + 24;
 
   friend bool operator==(table_entry const&, table_entry const&) = default;
 
   void encode(std::byte* out) const noexcept {
     gate.encode(out);
     net::put_u64(out + net::address::wire_bytes, host);
+    net::put_u64(out + net::address::wire_bytes + 8, machine);
+    net::put_u32(out + net::address::wire_bytes + 16, processors.count);
+    net::put_u32(out + net::address::wire_bytes + 20, processors.mark);
   }
   [[nodiscard]] static bool decode(std::byte const* in, table_entry& out) noexcept {
     out.host = net::get_u64(in + net::address::wire_bytes);
+    out.machine = net::get_u64(in + net::address::wire_bytes + 8);
+    out.processors = {net::get_u32(in + net::address::wire_bytes + 16),
+                      net::get_u32(in + net::address::wire_bytes + 20)};
     return net::address::decode(in, out.gate);
   }
 };
@@ -87,17 +96,20 @@ struct receipt {
   news what;
   std::uint64_t session = 0;  // this meeting's number, which rank 0 drew; it tells the gates of jobs apart
   std::uint64_t rest_us = 0;  // how long rank 0 goes on waiting
+  std::uint64_t told = 0;     // by rank 0, for all: network_settings::told
 
-  static constexpr std::size_t bytes_count = news::bytes_count + 16;
+  static constexpr std::size_t bytes_count = news::bytes_count + 24;
 
   void encode(std::byte* out) const noexcept {
     what.encode(out);
     net::put_u64(out + news::bytes_count, session);
     net::put_u64(out + news::bytes_count + 8, rest_us);
+    net::put_u64(out + news::bytes_count + 16, told);
   }
   [[nodiscard]] static bool decode(std::byte const* in, receipt& out) noexcept {
     out.session = net::get_u64(in + news::bytes_count);
     out.rest_us = net::get_u64(in + news::bytes_count + 8);
+    out.told = net::get_u64(in + news::bytes_count + 16);
     return news::decode(in, out.what);
   }
 };

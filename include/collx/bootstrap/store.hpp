@@ -28,16 +28,17 @@ inline constexpr rank_t tree_arity = 4;
 // Serves any number of ranks at once without ever waiting for one of them.
 class store {
  public:
-  // `door` lets in purpose store. `mine`: rank 0's own registration. `session`: what receipts tell. `tls`:
-  // what visitors are talked to with, which must outlive the store; null: nothing.
+  // `door` lets in purpose store. `mine`: rank 0's own registration. `session`, `told`: what receipts tell.
+  // `tls`: what visitors are talked to with, which must outlive the store; null: nothing.
   COLLX_COLD store(net::gate door, rank_t size, registration const& mine, std::uint64_t session,
-                   std::uint64_t deadline_us, net::tls_context const* tls = nullptr)
+                   std::uint64_t deadline_us, net::tls_context const* tls = nullptr, std::uint64_t told = 0)
       : door_(std::move(door)),
         set_(net::poller::create()),
         ranks_(static_cast<std::size_t>(size)),
         visitors_(static_cast<std::size_t>(size) + spare),
         size_(size),
         session_(session),
+        told_(told),
         deadline_us_(deadline_us),
         tls_(tls) {
     ranks_[0].what = mine;
@@ -162,6 +163,7 @@ class store {
     receipt answer;
     answer.what.kind = taken ? news_kind::rank_taken : news_kind::good;
     answer.session = session_;
+    answer.told = told_;
     std::uint64_t const now = now_us();
     answer.rest_us = now < deadline_us_ ? deadline_us_ - now : 0;
     std::byte text[receipt::bytes_count];
@@ -202,7 +204,7 @@ class store {
   std::size_t next_ = 0;
   news failure_;
   rank_t size_, came_ = 1;
-  std::uint64_t session_, deadline_us_, messages_ = 0;
+  std::uint64_t session_, told_, deadline_us_, messages_ = 0;
   net::tls_context const* tls_;
 };
 

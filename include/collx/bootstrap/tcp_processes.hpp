@@ -68,12 +68,15 @@ exit_codes on_tcp_processes(
     transport::tcp_settings const& chosen = transport::tcp_settings::from_environment(),
     std::uint8_t version = 4) {
   transport::require_size("on_tcp_processes", size);
-  chosen.require_window(size);
-  detail::loopback_doors doors(size, chosen, version);
+  auto const sockets = net::socket_settings::from_environment(chosen.common.timeout_us);
+  transport::tcp_settings sized = chosen.for_ranks(size, net::are_paced(sockets));
+  sized.common.sharing |= size > static_cast<rank_t>(processor_set::of_this_thread().count);
+  sized.require_window(size);
+  detail::loopback_doors doors(size, sized, version);
   return detail::fork_ranks(
       size,
       [&](rank_t rank) {
-        return transport::tcp::join<Transport>(rank, size, chosen, size, doors.connector_of(rank));
+        return transport::tcp::join<Transport>(rank, size, sized, doors.connector_of(rank));
       },
       rank_main, [&] { doors.close(); });
 }

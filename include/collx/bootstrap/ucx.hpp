@@ -35,9 +35,11 @@ struct start_of<transport::ucx> {
     rank_t const here = ranks_on_host_of(all.hosts, all.rank), each = ranks_per_host(all.hosts);
     transport::ucx_parts::worker own({all.size, here, chosen.timeout_us, shared.empty()});
     array<transport::ucx_parts::card> cards = exchange(all, own.address(), chosen.staging_bytes, deadline_us);
+    transport::settings sized = chosen;
+    sized.sharing = share_processors(all.machines, all.processors);
     communicator<As> world = transport::ucx::join<As>(static_cast<transport::ucx_parts::worker&&>(own),
                                                       static_cast<array<transport::ucx_parts::card>&&>(cards),
-                                                      all.rank, here, chosen);
+                                                      all.rank, sized);
     if (each < all.size) world.ranks_per_group(each);
     return world;
   }

@@ -45,6 +45,8 @@ template <class Chosen, class Contract, class T, class Op>
 template <schedule S, bool Stages, class Contract, class T, class Op, class Endpoint>
 [[nodiscard]] COLLX_ALWAYS_INLINE exec::stopped_at do_shortly(
     exec::engine<Endpoint>& engine, invocation<Contract, T, Op> const& args) noexcept {
+  if constexpr (requires { engine.endpoint().about(0, Contract::name); })
+    engine.endpoint().about(0, Contract::name);
   exec::short_call<S, T, Op, Endpoint> call(engine.endpoint(), engine.work(0), args.at.where, args.input,
                                             args.output, args.count * sizeof(T), args.op, engine.looks(),
                                             Stages, args.in_place);
@@ -84,8 +86,7 @@ template <class Contract, class T, class Op, class Endpoint>
           shared ? tune::memory_kind::symmetric : tune::memory_kind::unshared,
           endpoint.depth(),
           endpoint.staging_bytes(),
-          tune::are_all_near(endpoint),
-          engine.said().buffers};
+          tune::situation_of(endpoint, engine.said().buffers, args.at.where.shape())};
 }
 
 // Calls f.template operator()<Algorithm>() with the algorithm asked for, or the chosen one; otherwise()
@@ -96,11 +97,13 @@ template <class Algorithm, class Contract, class T, class Op, class Endpoint, cl
                                   [[maybe_unused]] Otherwise const& otherwise) {
   if constexpr (std::is_same_v<Algorithm, automatic>) {
     return tune::choose<Contract, Endpoint, is_commutative<Op>()>(
-        agreed_count(args) * sizeof(T), args.at.where.size, engine.said().buffers, f);
+        agreed_count(args) * sizeof(T), args.at.where.size,
+        tune::situation_of(engine.endpoint(), engine.said().buffers, args.at.where.shape()), f);
   } else if constexpr (is_reproducible<Algorithm>) {
     return tune::choose_reproducible<Contract, Endpoint, is_commutative<Op>(), Algorithm::level,
-                                     is_exact<Op, T>()>(agreed_count(args) * sizeof(T), args.at.where.size,
-                                                        engine.said().buffers, f);
+                                     is_exact<Op, T>()>(
+        agreed_count(args) * sizeof(T), args.at.where.size,
+        tune::situation_of(engine.endpoint(), engine.said().buffers, args.at.where.shape()), f);
   } else if constexpr (chooser<Algorithm>) {
     return Algorithm::template choose<Contract, Endpoint, is_commutative<Op>()>(
         engine.said().tuning, question_of(engine, args), f, otherwise);

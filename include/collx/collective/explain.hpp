@@ -30,11 +30,11 @@ namespace detail {
 // What the built-in table says, in the way of `automatic`.
 template <class Contract, class Endpoint, bool Commutative>
 void explain_automatic(question const& q, explanation& e) {
-  using rows = table_of<Contract, Endpoint>;
   e.from = source::built_in_table;
-  e.row = first_row<Contract, Commutative>(typename rows::type{}, q, all_symmetric<Endpoint>(q.buffers)).row;
+  e.row = with_table<Contract, Endpoint>(
+      q.with, [&](auto rows) { return first_row<Contract, Commutative>(rows, q).row; });
   e.algorithm = choose<Contract, Endpoint, Commutative>(
-      q.bytes, q.ranks.size, q.buffers, []<class Chosen>() -> char const* { return Chosen::name; });
+      q.bytes, q.ranks.size, q.with, []<class Chosen>() -> char const* { return Chosen::name; });
   add_question(e.words, word(Contract::name), q);
   e.words.add("%s, by row %d of the built-in table", e.algorithm, e.row + 1);
 }
@@ -56,9 +56,10 @@ template <class Contract, class Algorithm = default_algorithm, class Transport, 
   using endpoint = typename Transport::endpoint;
   constexpr bool commutative = is_commutative<Op>();
   auto& engine = comm.engine();
-  question const q{bytes, comm.standing().where.shape(), &transport_of<endpoint>, memory,
-                   engine.endpoint().depth(), engine.endpoint().staging_bytes(),
-                   are_all_near(engine.endpoint()), engine.said().buffers};
+  shape const ranks = comm.standing().where.shape();
+  question const q{bytes, ranks, &transport_of<endpoint>, memory, engine.endpoint().depth(),
+                   engine.endpoint().staging_bytes(),
+                   situation_of(engine.endpoint(), engine.said().buffers, ranks)};
   explanation e;
   if constexpr (std::is_same_v<Algorithm, automatic>) {
     detail::explain_automatic<Contract, endpoint, commutative>(q, e);

@@ -166,7 +166,7 @@ void put_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args, 
         Contract::name);
   } else if constexpr (std::is_same_v<Algorithm, automatic>) {
     tune::choose_from<Contract, is_commutative<Op>()>(typename tune::gpu_table<Contract>::type{},
-                                                      agreed_count(args) * sizeof(T), gpu.size(), false,
+                                                      agreed_count(args) * sizeof(T), gpu.size(), {},
                                                       launch);
   } else {
     launch.template operator()<Algorithm>();

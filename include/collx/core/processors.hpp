@@ -11,6 +11,7 @@
 
 #include "collx/core/atomic_word.hpp"
 #include "collx/core/config.hpp"
+#include "collx/core/fnv1a.hpp"
 
 namespace collx::inline abi_1 {
 
@@ -18,6 +19,22 @@ namespace collx::inline abi_1 {
 // there are ranks, so it is the union of their sets that counts. Zeroed memory is the empty set.
 class processor_set {
  public:
+  // How many, and a number by which equal sets of one machine are told from others: what fits into a message.
+  struct summary {
+    std::uint32_t count = 0, mark = 0;
+    friend bool operator==(summary const&, summary const&) = default;
+  };
+  [[nodiscard]] COLLX_COLD static summary of_this_thread() noexcept {
+    processor_set mine;
+    mine.add_those_of_this_thread();
+    summary found{static_cast<std::uint32_t>(mine.count()), fnv1a_32_of_nothing};
+    for (auto const& word : mine.words_) {
+      std::uint64_t const bits = word.load(std::memory_order_relaxed);
+      found.mark = fnv1a_32(reinterpret_cast<unsigned char const*>(&bits), sizeof bits, found.mark);
+    }
+    return found;
+  }
+
   // Relaxed: whoever reads the set learns in another way that it is complete.
   COLLX_COLD void add(int processor) noexcept {
     if (processor >= 0 && processor < numbers_max)
@@ -36,6 +53,12 @@ class processor_set {
     for (int processor = 0; processor < online; ++processor) add(processor);
   }
 
+  // The set as bits, 64 to a word: what MPI unites.
+  static constexpr int word_count = 64;
+  [[nodiscard]] COLLX_COLD std::uint64_t word(int index) const noexcept {
+    return words_[index].load(std::memory_order_relaxed);
+  }
+
   [[nodiscard]] COLLX_COLD int count() const noexcept {
     int total = 0;
     for (auto const& word : words_) total += __builtin_popcountll(word.load(std::memory_order_relaxed));
@@ -43,7 +66,7 @@ class processor_set {
   }
 
  private:
-  static constexpr int numbers_max = 4096;
+  static constexpr int numbers_max = 64 * word_count;
 
   atomic_word<std::uint64_t> words_[numbers_max / 64]{};
 };

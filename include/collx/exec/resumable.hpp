@@ -27,12 +27,14 @@ struct cursor {
 };
 
 // How far a call came before it got an executor: the first `peers` of step `step` are done. `lent`: peers may
-// still read what it sent from where that lies.
+// still read what it sent from where that lies. `announced`: the endpoint knows where the step's messages are
+// wanted, those of its other peers as well.
 struct stopped_at {
   static constexpr std::int32_t at_the_end = -1;
   std::int32_t step = 0;
   std::int32_t peers = 0;
   bool lent = false;
+  bool announced = false;
 };
 
 // Whether a call on such an endpoint ends only when the system has everything it sent. Where bytes move by

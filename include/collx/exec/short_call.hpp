@@ -3,7 +3,7 @@
 // can be done at once: what the step machine would do, without all that such a call does not need (fragments,
 // blocks lent whole, fetching, pushing). The schedule's first steps are evaluated when compiling, as far as
 // they do not depend on the ranks. It keeps no state: where it cannot go on, or does not know how, it says
-// how far it came, and the machine goes on from there.
+// how far it came, and the machine goes on from there. An endpoint that has none has no short_bytes().
 #pragma once
 
 #include "collx/device/copy_few.hpp"
@@ -59,8 +59,11 @@ template <schedule S, std::int32_t Index, bool AtRoot>
 
 // Whether calls with this schedule are compiled as short ones too.
 template <schedule S, class T, class Op, class Endpoint>
-inline constexpr bool may_be_short = Endpoint::is_mapped&& detail::is_short<S>() &&
-                                     !(S::contract::from_all && prepares<Op, T>);
+inline constexpr bool may_be_short = [] {
+  if constexpr (requires(Endpoint const& e) { e.short_bytes(); })
+    return detail::is_short<S>() && !(S::contract::from_all && prepares<Op, T>);
+  else return false;
+}();
 
 // Messages beyond a letter that short calls stage or lend: up to there it shows that an executor takes longer
 // to make.
@@ -113,14 +116,12 @@ class short_call {
     if (stages_) endpoint_.begin(lane, nullptr);
     if (count > 0)
       if (std::int32_t const peers = perform<0>(); COLLX_UNLIKELY(peers != all_peers))
-        return {0, peers, lent_};
+        return {0, peers, lent_, announced_};
     if (count > 1)
       if (std::int32_t const peers = perform<1>(); COLLX_UNLIKELY(peers != all_peers))
-        return {1, peers, lent_};
-    if (stages_) {
-      if (lent_ && COLLX_UNLIKELY(!drained())) return {count, 0, true};
-      endpoint_.end_fragment(lane);
-    }
+        return {1, peers, lent_, announced_};
+    if ((lent_ || finishes_sends<Endpoint>) && COLLX_UNLIKELY(!drained())) return {count, 0, lent_};
+    if (stages_) endpoint_.end_fragment(lane);
     return {stopped_at::at_the_end, 0};
   }
 
@@ -172,6 +173,7 @@ class short_call {
   // reads it (docs/decisions.md). Where others only take, or only send, calls that follow each other overlap,
   // and a root that lends waits for its readers: one copy for all costs less up to 8 KiB.
   [[nodiscard]] static constexpr std::size_t lent_from(primitive const& step) noexcept {
+    if constexpr (requires { Endpoint::lends_at_once; }) return lendable_from<Endpoint>;
     bool const copies_once = contract::rooted && step.operand.per_peer == 0;
     return copies_once ? 8 * lend_bytes_min + 1 : 4 * lend_bytes_min;
   }
@@ -224,15 +226,34 @@ class short_call {
 
   // Whether everybody has read what was lent.
   [[nodiscard]] COLLX_ALWAYS_INLINE bool drained() noexcept {
-    for (std::uint32_t looks = looks_; endpoint_.unread_by(lane) != no_rank;
-         device::cpu::pause_between_looks())
+    for (std::uint32_t looks = looks_; endpoint_.unread_by(lane) != no_rank; before_next_look())
       if (COLLX_UNLIKELY(--looks == 0)) return false;
     return true;
+  }
+
+  // Bytes that come over a connection must be taken from it.
+  COLLX_ALWAYS_INLINE void before_next_look() noexcept {
+    if constexpr (Endpoint::is_mapped) device::cpu::pause_between_looks();
+    else endpoint_.progress();
+  }
+
+  // Where each message of this step is wanted, said once: the machine, if it goes on from here, says nothing.
+  COLLX_ALWAYS_INLINE void announce(primitive const& step) noexcept {
+    if constexpr (!Endpoint::is_mapped) {
+      rank_t peer = step.from.first;
+      for (std::int32_t k = 0; k < step.from.count; ++k, peer = next(step.from, peer)) {
+        if (peer == where_.rank) continue;
+        bool const straight = !step.reduce && step.store;
+        endpoint_.expect(lane, peer, straight ? find_target(step.target, k) : nullptr, block_bytes_);
+      }
+      announced_ = true;
+    }
   }
 
   // Every source in one pass. Nothing is consumed before all are there, so there is nothing to go on from.
   [[nodiscard]] COLLX_ALWAYS_INLINE std::int32_t reduce(primitive const& step) noexcept {
     if (!step.store) return 0;
+    announce(step);
     std::byte const** const sources = work_.sources.data();
     rank_t peer = step.from.first;
     for (std::int32_t k = 0; k < step.from.count; ++k, peer = next(step.from, peer)) {
@@ -245,6 +266,7 @@ class short_call {
     peer = step.from.first;
     for (std::int32_t k = 0; k < step.from.count; ++k, peer = next(step.from, peer))
       if (peer != where_.rank) consume(peer);
+    announced_ = false;
     return all_peers;
   }
 
@@ -264,6 +286,7 @@ class short_call {
 
   // Messages that are results themselves.
   [[nodiscard]] COLLX_ALWAYS_INLINE std::int32_t take(primitive const& step) noexcept {
+    announce(step);
     rank_t peer = step.from.first;
     for (std::int32_t k = 0; k < step.from.count; ++k, peer = next(step.from, peer)) {
       std::byte* const target = find_target(step.target, k);
@@ -276,14 +299,14 @@ class short_call {
       if (step.store) copy(target, message.data);
       consume(peer);
     }
+    announced_ = false;
     return all_peers;
   }
 
   // A message that does not fit is found again, and reported, by the machine, as is one that is the begin of
   // a longer block; one without data is fetched by it.
   [[nodiscard]] COLLX_ALWAYS_INLINE bool arrived(rank_t peer, transport::arrival& message) noexcept {
-    for (std::uint32_t looks = looks_; !endpoint_.arrived(lane, peer, message);
-         device::cpu::pause_between_looks())
+    for (std::uint32_t looks = looks_; !endpoint_.arrived(lane, peer, message); before_next_look())
       if (COLLX_UNLIKELY(--looks == 0)) return false;
     return message.bytes == block_bytes_ &&
            (!stages_ || (message.data != nullptr && !is_begin_of_block(peer)));
@@ -296,7 +319,7 @@ class short_call {
   // Where all send to all, the next call begins with a letter to the same peer.
   COLLX_ALWAYS_INLINE void consume(rank_t peer) noexcept {
     endpoint_.consume(lane, peer);
-    if constexpr (!contract::rooted) endpoint_.prepare_letter(lane, peer);
+    if constexpr (!contract::rooted && Endpoint::is_mapped) endpoint_.prepare_letter(lane, peer);
   }
 
   COLLX_ALWAYS_INLINE void copy(std::byte* to, std::byte const* from) const noexcept {
@@ -353,6 +376,7 @@ class short_call {
   bool stages_;
   bool in_place_;
   bool lent_ = false;
+  bool announced_ = false;  // the step that is being done
   std::byte const* staged_from_ = nullptr;  // what lies at staged_
   std::byte* staged_ = nullptr;
 };

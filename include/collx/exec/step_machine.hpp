@@ -29,6 +29,11 @@ class step_machine : public sending<Endpoint> {
     if (COLLX_UNLIKELY(memory_.lets_post())) pushing<Endpoint>::offer(endpoint, lane, memory_);
   }
 
+  void go_on_from(stopped_at const& at) noexcept {
+    base::go_on_from(at);
+    if (at.announced) phase_ = phase::receive;
+  }
+
  protected:
   [[nodiscard]] memory_map const& memory() const noexcept { return memory_; }
   [[nodiscard]] std::size_t fragment() const noexcept { return fragment_; }

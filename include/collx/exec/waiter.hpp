@@ -21,12 +21,16 @@ struct wakefulness {
   std::uint32_t yield_us = 0;
 };
 
-// With a processor per rank a short spin catches nearly every message. With fewer, spinning only
-// delays the rank that would send it: yield at once. `processors`: those that these ranks may use, all
-// together. `yield_us` 0: sleep at once.
-[[nodiscard]] inline wakefulness wakefulness_of(rank_t ranks_here, int processors,
-                                                std::uint32_t yield_us) noexcept {
-  return {ranks_here <= processors && yield_us != 0 ? 4096u : 0u, yield_us};
+// How often a rank that has a processor looks before the processor goes to whoever wants it: at memory, and
+// where each look is a system call.
+inline constexpr std::uint32_t looks_at_memory = 4096;
+inline constexpr std::uint32_t looks_by_system_call = 32;
+
+// With a processor per rank a few looks catch nearly every message. With fewer (`sharing`), they only delay
+// the rank that would send it: yield at once. `yield_us` 0: sleep at once.
+[[nodiscard]] constexpr wakefulness wakefulness_of(bool sharing, std::uint32_t yield_us,
+                                                   std::uint32_t looks = looks_at_memory) noexcept {
+  return {sharing || yield_us == 0 ? 0 : looks, yield_us};
 }
 
 // Where a rank can sleep: an endpoint whose peers ring.

@@ -84,6 +84,21 @@ struct congestion_name {
   }
 };
 
+// Whether a connection is paced: it sends at a rate that the system finds out, and not as much as there is
+// room for. So it is under bbr.
+[[nodiscard]] COLLX_COLD inline bool is_paced(int fd) noexcept {
+  return std::strncmp(congestion_name(fd).text, "bbr", 3) == 0;
+}
+
+// Whether connections that are set up so will be. True also where the system does not say; what a route
+// chooses (ip route ... congctl) does not show.
+[[nodiscard]] COLLX_COLD inline bool are_paced(socket_settings const& chosen) noexcept {
+  owned_fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd) fd = owned_fd(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd || !prepare(fd.get(), chosen)) return true;
+  return congestion_name(fd.get()).text[0] == '\0' || is_paced(fd.get());
+}
+
 [[nodiscard]] inline address local_address(int fd) noexcept {
   sockaddr_storage at{};
   socklen_t length = sizeof at;

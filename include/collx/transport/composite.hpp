@@ -5,6 +5,7 @@
 
 #include "collx/transport/combined/membership.hpp"
 #include "collx/transport/of_all.hpp"
+#include "collx/tune/grouped_algorithms.hpp"
 
 namespace collx::inline abi_1::transport {
 
@@ -23,9 +24,9 @@ struct composite {
   // itself, or a decorator of it.
   template <class As = composite>
   [[nodiscard]] static communicator<As> join(typename Near::world* near, typename Far::world* far,
-                                             array<std::uint64_t> const& hosts, exec::wakefulness how) {
+                                             array<std::uint64_t> const& hosts) {
     world* const both = world_of(near, far, hosts);
-    return of_all<As>(both, [&] { return As::membership::join_world(*both, how); });
+    return of_all<As>(both, [&] { return As::membership::join_world(*both); });
   }
 
  private:

@@ -48,7 +48,8 @@ enum class copying : std::uint8_t {
 //   lends_at_once              optional, besides: it costs no wait to send a payload from where it lies
 //   inline_bytes               payloads of up to so many bytes are copied by send() itself
 //   timed_copy_bytes_min       of those that fetch: stage_copy() times copies of longer payloads
-//   short_bytes()              of mapped ones: the same in lane 0, at least as much; what short calls send
+//   has_near_peers             optional: those of this host are reached by memory, and others by messages
+//   short_bytes()              optional: the same in lane 0, at least as much; what short calls send
 //   depth()                    messages to one peer on one lane that may be in flight at least
 //   begin(lane, output, n)     a collective starts on this lane; its output buffer of n bytes, or null and 0
 //   expect(lane, peer, p, n)   the next message from peer has n bytes and is wanted at p, or

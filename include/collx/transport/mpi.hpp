@@ -3,6 +3,7 @@
 // point-to-point calls, from one thread. The CMake component collx::mpi; no other header includes this one.
 #pragma once
 
+#include "collx/core/processors.hpp"
 #include "collx/transport/mpi/world.hpp"
 #include "collx/transport/matched/membership.hpp"
 
@@ -14,7 +15,8 @@ struct place {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0, size = 1;
   int ranks_here = 1;
-  bool follow = false;  // the ranks of this host follow each other
+  bool follow = false;   // the ranks of this host follow each other
+  bool sharing = false;  // some host has more ranks than those may use processors
 };
 
 COLLX_COLD inline void require(int code, char const* what) {
@@ -43,6 +45,20 @@ COLLX_COLD inline void require_usable_mpi() {
         "MPI_THREAD_SERIALIZED");
 }
 
+// How many processors the ranks of a communicator of one host may use together: a launcher may have bound
+// each to some of its own. Collective over it.
+[[nodiscard]] COLLX_COLD inline int count_processors(MPI_Comm host) {
+  processor_set mine;
+  mine.add_those_of_this_thread();
+  std::uint64_t words[processor_set::word_count];
+  for (int i = 0; i < processor_set::word_count; ++i) words[i] = mine.word(i);
+  require(MPI_Allreduce(MPI_IN_PLACE, words, processor_set::word_count, MPI_UINT64_T, MPI_BOR, host),
+          "MPI_Allreduce");
+  int count = 0;
+  for (std::uint64_t const word : words) count += __builtin_popcountll(word);
+  return count;
+}
+
 // Collective over `given`.
 [[nodiscard]] COLLX_COLD inline place look_around(MPI_Comm given) {
   place here;
@@ -56,7 +72,10 @@ COLLX_COLD inline void require_usable_mpi() {
   int first_and_last[2] = {-here.rank, here.rank};
   require(MPI_Comm_size(host, &here.ranks_here), "MPI_Comm_size");
   require(MPI_Allreduce(MPI_IN_PLACE, first_and_last, 2, MPI_INT, MPI_MAX, host), "MPI_Allreduce");
+  int sharing = here.ranks_here > count_processors(host);
   require(MPI_Comm_free(&host), "MPI_Comm_free");
+  require(MPI_Allreduce(MPI_IN_PLACE, &sharing, 1, MPI_INT, MPI_MAX, here.comm), "MPI_Allreduce");
+  here.sharing = sharing != 0;
   here.follow = first_and_last[0] + first_and_last[1] + 1 == here.ranks_here;
   return here;
 }
@@ -115,10 +134,12 @@ struct mpi {
     using engine_type = exec::engine<typename As::endpoint>;
     mpi_parts::require_usable_mpi();
     mpi_parts::place here = mpi_parts::look_around(comm);
+    settings sized = chosen;
+    sized.sharing = here.sharing;
     mpi_world* world = nullptr;
     engine_type* engine = nullptr;
     try {
-      world = new mpi_world(here.comm, here.rank, here.size, here.ranks_here, chosen);
+      world = new mpi_world(here.comm, here.rank, here.size, sized);
       engine = As::membership::join_world(*world);
     } catch (std::bad_alloc const&) {  // the others are told below
     } catch (error const&) {           // the same: it is out_of_memory

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sizes and times a world is made with. Those of rank 0 hold for all ranks of shm; elsewhere every rank
-// has its own, of which staging_bytes must be the same.
+// The sizes and times a world is made with. Those of rank 0 hold for all ranks of shm, and its staging_bytes
+// for those of tcp and composite that meet; else every rank has its own, of which staging_bytes and sharing
+// must be the same.
 #pragma once
 
 #include "collx/core/environment.hpp"
@@ -35,6 +36,10 @@ struct settings {
   // COLLX_HUGE_PAGES: 1: large symmetric buffers lie on huge pages where the system has them, and take their
   // memory when allocated; 0: all memory is taken in small pages, when touched (shm).
   std::int32_t huge_pages = 1;
+  // Some machine has more ranks than processors: who waits yields at once, and over tcp and composite other
+  // algorithms are chosen. Found where ranks meet, and the same on all (but for shm, which looks itself);
+  // ranks that a program joins by hand say it here, all alike.
+  bool sharing = false;
   static constexpr std::size_t by_processors = static_cast<std::size_t>(-1);
 
   // Address space, not memory: pages are taken when touched. The thread sanitizer shadows address

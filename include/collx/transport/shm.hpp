@@ -263,7 +263,7 @@ class shm_world {
   // They learn of it by and by, and until then, or where it does not, payloads are staged.
   COLLX_COLD void try_to_read_peers() noexcept {
     single_copy_bytes_ = chosen().single_copy_bytes;
-    bool const crowded = exec::wakefulness_of(size(), processors(), 1).spins == 0;
+    bool const crowded = size() > processors();
     bool const said = single_copy_bytes_ != settings::by_processors;
     if (!said) {
       single_copy_bytes_ = single_copy_default;

@@ -21,9 +21,9 @@ struct tcp {
   // std::bad_alloc.
   template <class As = tcp>
   [[nodiscard]] static communicator<As> join(rank_t rank, rank_t size, tcp_settings const& chosen,
-                                             rank_t ranks_here, sockets::owned_connector connector) {
+                                             sockets::owned_connector connector) {
     return join<As>(
-        new tcp_world(rank, size, chosen, ranks_here, static_cast<sockets::owned_connector&&>(connector)));
+        new tcp_world(rank, size, chosen, static_cast<sockets::owned_connector&&>(connector)));
   }
 
   // The communicator of everybody in a world that nobody else refers to: takes it over, also where this

@@ -24,10 +24,9 @@ struct ucx {
   // refuses, or std::bad_alloc. `As`: the transport itself, or a decorator of it.
   template <class As = ucx>
   [[nodiscard]] COLLX_COLD static communicator<As> join(ucx_parts::worker by, array<ucx_parts::card> cards,
-                                                        rank_t rank, rank_t ranks_here,
-                                                        settings const& chosen) {
+                                                        rank_t rank, settings const& chosen) {
     auto* const world = new ucx_world(static_cast<ucx_parts::worker&&>(by),
-                                      static_cast<array<ucx_parts::card>&&>(cards), rank, ranks_here, chosen);
+                                      static_cast<array<ucx_parts::card>&&>(cards), rank, chosen);
     return of_all<As>(world, [&] { return As::membership::join_world(*world); });
   }
 };

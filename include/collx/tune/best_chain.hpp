@@ -82,7 +82,7 @@ struct best_chain_of {
   // A chain is as fast as its slowest hop.
   template <class Endpoint>
   [[nodiscard]] static log_gp model(settings const* own, question const& q) {
-    return detail::model_for(q.all_near ? near_level<Endpoint>() : far_level<Endpoint>(), q, own);
+    return detail::model_for(q.with.all_near ? near_level<Endpoint>() : far_level<Endpoint>(), q, own);
   }
 };
 

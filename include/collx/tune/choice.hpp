@@ -1,45 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The library's own choice of algorithm, as tables. A row holds while its bounds hold; the last row
-// of a table has none. Measured with collx_tune, for 2 ranks on 2 cores and 4 that share them, and those of
-// message transports with bench/compare over TCP; see docs/choice.md.
+// of a table has none. Measured with collx_tune, for 2 ranks on 2 cores and 4 that share them; see
+// docs/choice.md.
 #pragma once
 
 #include "collx/algo/chain.hpp"
 #include "collx/algo/direct.hpp"
 #include "collx/algo/push_pull.hpp"
-#include "collx/tune/question.hpp"
-
-namespace collx::inline abi_1::algo {
-
-// What only message transports choose is declared here, so that others need not compile it;
-// message_algorithms.hpp, which those transports include, defines it.
-struct binomial_tree;
-template <std::int32_t K>
-struct bruck;
-struct dissemination;
-struct recursive_doubling;
-struct recursive_halving_doubling;
-struct ring;
-
-}  // namespace collx::inline abi_1::algo
+#include "collx/tune/message_tables.hpp"
 
 namespace collx::inline abi_1::tune {
-
-// Bytes (as question::bytes counts them) and ranks up to which a row applies. Rows do not look at the memory
-// of a call, since ranks may call with different kinds; those of `symmetric_only` apply where all of it is
-// within reach of peers: with threads, and where the program said so (communicator::buffers).
-inline constexpr bool symmetric_only = true;
-template <class Algorithm, std::size_t BytesMax = any_bytes, rank_t SizeMax = any_size,
-          bool SymmetricOnly = false>
-struct row {
-  using algorithm = Algorithm;
-  [[nodiscard]] static constexpr bool applies(std::size_t bytes, rank_t size, bool symmetric) {
-    return bytes <= BytesMax && size <= SizeMax && (!SymmetricOnly || symmetric);
-  }
-};
-
-template <class... Rows>
-struct table {};
 
 // Where peers' memory can be read, fan-in beats every chain of messages; but for long vectors that one
 // rank alone would read or write.
@@ -105,57 +75,17 @@ struct gpu_table<contract::reduce> {
 template <>
 struct gpu_table<contract::scan> : gpu_table<contract::all_gather> {};  // a chain was never measured there
 
-// Where every byte is a message: what several ranks send one is received one after the other, and two ranks
-// that exchange messages keep a connection. So with more than a few ranks, steps that are few for short
-// vectors and bytes that are few for long ones, and no rank that has to do with all others. Measured over
-// TCP, for 2 ranks on 2 cores and 4 that share them; beyond, by the number of steps and bytes.
-// Without a table of their own: all_to_all, of everybody with everybody; gather and scatter, where each rank
-// has to do with the root alone and every block travels once.
+// Of peers some of whom, here all, are reached by shared memory: what a step only sends is not pushed there,
+// so to be greeted gains nothing.
 template <class Contract>
-struct message_table { using type = table<row<algo::direct_one_shot>>; };
+struct near_table : mapped_table<Contract> {};
 template <>
-struct message_table<contract::all_reduce> {
-  using type = table<row<algo::direct_one_shot, any_bytes, 2>, row<algo::direct_one_shot, 32768, 4>,
-                     row<algo::direct_two_shot, any_bytes, 4>, row<algo::recursive_doubling, 16384>,
-                     row<algo::recursive_halving_doubling, 262144>, row<algo::ring>,
-                     row<algo::direct_two_shot, any_bytes, 8>, row<algo::recursive_halving_doubling>>;
-};
+struct near_table<contract::all_gather> { using type = table<row<algo::direct_one_shot>>; };
 template <>
-struct message_table<contract::reduce_scatter> {
-  // The last one for operators that need rank order, which no other keeps.
-  using type = table<row<algo::direct_one_shot, any_bytes, 8>, row<algo::ring>, row<algo::direct_one_shot>>;
-};
+struct near_table<contract::broadcast> : near_table<contract::all_gather> {};
 template <>
-struct message_table<contract::reduce_scatter_v> : message_table<contract::reduce_scatter> {};
-template <>
-struct message_table<contract::all_gather> {
-  using type = table<row<algo::direct_one_shot, any_bytes, 8>, row<algo::bruck<2>, 65536>, row<algo::ring>>;
-};
-// By the largest block.
-template <>
-struct message_table<contract::all_gather_v> : message_table<contract::all_gather> {};
-template <>
-struct message_table<contract::broadcast> {
-  using type =
-      table<row<algo::direct_one_shot, any_bytes, 2>, row<algo::binomial_tree, 65536>, row<algo::chain>>;
-};
-template <>
-struct message_table<contract::reduce> {
-  using type =
-      table<row<algo::direct_one_shot, any_bytes, 2>, row<algo::binomial_tree, 65536>, row<algo::chain>>;
-};
-template <>
-struct message_table<contract::scan> {
-  using type =
-      table<row<algo::direct_one_shot, any_bytes, 4>, row<algo::recursive_doubling, 65536>, row<algo::chain>>;
-};
-template <>
-struct message_table<contract::exclusive_scan> {
-  using type = table<row<algo::direct_one_shot, any_bytes, 4>, row<algo::recursive_doubling>>;
-};
-template <>
-struct message_table<contract::barrier> {
-  using type = table<row<algo::direct_one_shot, any_bytes, 4>, row<algo::dissemination>>;
+struct near_table<contract::reduce> {
+  using type = table<row<algo::direct_one_shot, 8191>, row<algo::chain>>;
 };
 
 // Rows whose algorithm does not combine in rank order are passed over for operators that need it.
@@ -165,7 +95,7 @@ template <class Contract, bool Commutative, class Row>
 }
 
 template <class Contract, bool Commutative, class F, class First, class... Rest>
-[[nodiscard]] auto choose_from(table<First, Rest...>, std::size_t bytes, rank_t size, bool symmetric,
+[[nodiscard]] auto choose_from(table<First, Rest...>, std::size_t bytes, rank_t size, situation with,
                                F const& f) {
   if constexpr (sizeof...(Rest) == 0) {
     static_assert(may_choose<Contract, Commutative, First>(),
@@ -173,8 +103,8 @@ template <class Contract, bool Commutative, class F, class First, class... Rest>
     return f.template operator()<typename First::algorithm>();
   } else {
     if constexpr (may_choose<Contract, Commutative, First>())
-      if (First::applies(bytes, size, symmetric)) return f.template operator()<typename First::algorithm>();
-    return choose_from<Contract, Commutative>(table<Rest...>{}, bytes, size, symmetric, f);
+      if (First::applies(bytes, size, with)) return f.template operator()<typename First::algorithm>();
+    return choose_from<Contract, Commutative>(table<Rest...>{}, bytes, size, with, f);
   }
 }
 
@@ -182,6 +112,8 @@ namespace detail {
 template <class Contract, class Endpoint>
 [[nodiscard]] consteval auto find_table() {
   if constexpr (Endpoint::is_mapped) return mapped_table<Contract>{};
+  else if constexpr (has_near_peers<Endpoint>) return combined_table<Contract>{};
+  else if constexpr (tells_sharing<Endpoint>) return sharing_table<Contract>{};
   else return message_table<Contract>{};
 }
 }  // namespace detail
@@ -189,19 +121,19 @@ template <class Contract, class Endpoint>
 template <class Contract, class Endpoint>
 using table_of = decltype(detail::find_table<Contract, Endpoint>());
 
-// Whether all memory that calls are given is within reach of peers, as far as all ranks know it. `buffers`:
-// what the program said of them (communicator::buffers).
-template <class Endpoint>
-[[nodiscard]] constexpr bool all_symmetric(memory_kind buffers) {
-  if constexpr (requires { requires Endpoint::is_open; }) return true;
-  else return buffers == memory_kind::symmetric;
+// Calls f(table) with the one that calls in this situation go by.
+template <class Contract, class Endpoint, class F>
+[[nodiscard]] auto with_table([[maybe_unused]] situation with, F const& f) {
+  if constexpr (has_near_peers<Endpoint>)
+    if (with.all_near) return f(typename near_table<Contract>::type{});
+  return f(typename table_of<Contract, Endpoint>::type{});
 }
 
 // Calls f.template operator()<Algorithm>() with the first row that applies.
 template <class Contract, class Endpoint, bool Commutative, class F>
-[[nodiscard]] auto choose(std::size_t bytes, rank_t size, memory_kind buffers, F const& f) {
-  return choose_from<Contract, Commutative>(typename table_of<Contract, Endpoint>::type{}, bytes, size,
-                                            all_symmetric<Endpoint>(buffers), f);
+[[nodiscard]] auto choose(std::size_t bytes, rank_t size, situation with, F const& f) {
+  return with_table<Contract, Endpoint>(
+      with, [&](auto rows) { return choose_from<Contract, Commutative>(rows, bytes, size, with, f); });
 }
 
 }  // namespace collx::inline abi_1::tune

@@ -131,7 +131,7 @@ namespace detail {
 class estimates {
  public:
   estimates(selection const& s, question const& q, settings const* own) noexcept
-      : estimates(s, q.all_near ? s.near : s.far, q, own) {}
+      : estimates(s, q.with.all_near ? s.near : s.far, q, own) {}
 
   [[nodiscard]] double operator()(int index) const noexcept {
     return models_(counted_[index], bytes_, fragments_);

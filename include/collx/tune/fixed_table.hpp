@@ -85,7 +85,7 @@ struct fixed_table {
 
   template <class Contract, class Endpoint, bool Commutative, class F>
   [[nodiscard]] static auto look(type_list<>, question const& q, F const& f) {
-    return tune::choose<Contract, Endpoint, Commutative>(q.bytes, q.ranks.size, q.buffers, f);
+    return tune::choose<Contract, Endpoint, Commutative>(q.bytes, q.ranks.size, q.with, f);
   }
 };
 

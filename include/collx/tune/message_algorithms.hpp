@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The algorithms that choice.hpp's tables name for message transports, which include this.
+// The algorithms that message_tables.hpp names for message transports, which include this.
 #pragma once
 
 #include "collx/algo/binomial_tree.hpp"

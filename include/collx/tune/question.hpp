@@ -32,6 +32,35 @@ struct word {
 
 using abi_1::memory_kind;
 
+// What all ranks of a communicator know of themselves, besides how many they are.
+struct situation {
+  bool symmetric = false;  // all memory that calls are given is within reach of peers
+  bool sharing = false;    // some machine has more ranks than processors (transport::settings::sharing)
+  bool all_near = false;   // of a transport made of two: all messages take the near one
+  bool grouped = false;    // some peers are near, and there are several groups of as many (ranks_per_group)
+};
+
+template <class Endpoint>
+inline constexpr bool tells_sharing = requires(Endpoint const& endpoint) { endpoint.is_sharing(); };
+template <class Endpoint>
+inline constexpr bool has_near_peers = requires { requires Endpoint::has_near_peers; };
+
+// `buffers`: what the program said of them (communicator::buffers).
+template <class Endpoint>
+[[nodiscard]] constexpr situation situation_of([[maybe_unused]] Endpoint const& endpoint,
+                                               [[maybe_unused]] memory_kind buffers,
+                                               [[maybe_unused]] shape n) noexcept {
+  situation with;
+  if constexpr (requires { requires Endpoint::is_open; }) with.symmetric = true;
+  else with.symmetric = buffers == memory_kind::symmetric;
+  if constexpr (tells_sharing<Endpoint>) with.sharing = endpoint.is_sharing();
+  if constexpr (has_near_peers<Endpoint>) {
+    with.all_near = endpoint.all_near();
+    with.grouped = !with.all_near && n.inner > 1 && n.inner < n.size;
+  }
+  return with;
+}
+
 // One call, as far as a choice looks at it. Everything in it is the same on all ranks, or the ranks
 // would choose differently and wait for each other: see `memory`.
 struct question {
@@ -41,8 +70,7 @@ struct question {
   memory_kind memory = memory_kind::unshared;  // of the buffer that every rank has, see call.hpp
   std::uint64_t credits = any_bytes;           // messages that the transport lets be in flight
   std::size_t staging_bytes = any_bytes;       // of a lane: half of it is a fragment
-  bool all_near = false;                       // of a transport made of two: all messages take the near one
-  memory_kind buffers = memory_kind::any;      // of all calls, as communicator::buffers said
+  situation with{};
 
   // In how many pieces a block moves.
   [[nodiscard]] constexpr double fragments() const {
@@ -73,12 +101,6 @@ template <class Endpoint>
 [[nodiscard]] constexpr word name_of_transport() {
   if constexpr (requires { Endpoint::transport_name; }) return word(Endpoint::transport_name);
   else return word(Endpoint::is_mapped ? "mapped" : "message");
-}
-
-template <class Endpoint>
-[[nodiscard]] bool are_all_near([[maybe_unused]] Endpoint const& endpoint) noexcept {
-  if constexpr (requires { endpoint.all_near(); }) return endpoint.all_near();
-  else return false;
 }
 
 template <class Endpoint>

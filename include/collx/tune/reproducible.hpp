@@ -51,9 +51,9 @@ template <class Contract, reproducibility Level, class... Rows>
 // As choose(), among algorithms of a level. `Exact`: the operator is exact on the element type, so that
 // every algorithm has every level.
 template <class Contract, class Endpoint, bool Commutative, reproducibility Level, bool Exact, class F>
-[[nodiscard]] auto choose_reproducible(std::size_t bytes, rank_t size, memory_kind buffers, F const& f) {
+[[nodiscard]] auto choose_reproducible(std::size_t bytes, rank_t size, situation with, F const& f) {
   if constexpr (Exact || !Contract::from_all) {
-    return choose<Contract, Endpoint, Commutative>(bytes, size, buffers, f);
+    return choose<Contract, Endpoint, Commutative>(bytes, size, with, f);
   } else if constexpr (Level >= reproducibility::any_size) {
     static_assert(Exact,
                   "collx: no algorithm that combines one vector per rank gives the same bits for every "
@@ -64,8 +64,9 @@ template <class Contract, class Endpoint, bool Commutative, reproducibility Leve
     using kept = decltype(detail::keep_rows<Contract, Level>(typename rows::type{}));
     static_assert(!std::is_same_v<kept, table<>>,
                   "collx: no algorithm of the library's table has this level for this collective");
-    bool const symmetric = !anywhere && all_symmetric<Endpoint>(buffers);
-    return choose_from<Contract, Commutative>(kept{}, bytes, size, symmetric, f);
+    // Of the same job, the next run may have other processors.
+    situation const same{.symmetric = !anywhere && with.symmetric};
+    return choose_from<Contract, Commutative>(kept{}, bytes, size, same, f);
   }
 }
 

@@ -19,12 +19,12 @@ namespace tune {
 namespace detail {
 
 template <class Contract, bool Commutative, class... Rows>
-[[nodiscard]] built_in_row first_row(table<Rows...>, question const& q, bool symmetric) noexcept {
+[[nodiscard]] built_in_row first_row(table<Rows...>, question const& q) noexcept {
   built_in_row found;
   int at = 0;
   auto const look = [&]<class Row>() {
     if (found.row < 0 && may_choose<Contract, Commutative, Row>() &&
-        Row::applies(q.bytes, q.ranks.size, symmetric))
+        Row::applies(q.bytes, q.ranks.size, q.with))
       found = {at, word(Row::algorithm::name)};
     ++at;
   };
@@ -36,8 +36,7 @@ template <class Contract, bool Commutative, class... Rows>
 template <class Contract, class Endpoint, bool Commutative>
 [[nodiscard]] built_in_row built_in(question const& q) noexcept {
   if constexpr (Endpoint::is_mapped)
-    return first_row<Contract, Commutative>(typename table_of<Contract, Endpoint>::type{}, q,
-                                            all_symmetric<Endpoint>(q.buffers));
+    return first_row<Contract, Commutative>(typename table_of<Contract, Endpoint>::type{}, q);
   else return {};
 }
 
@@ -117,6 +116,8 @@ namespace tune {
 // For ranks on several hosts, or in other groups (communicator::ranks_per_group).
 using two_level_algorithms = type_list<algo::hierarchical<algo::direct_one_shot, algo::ring>,
                                        algo::hierarchical<algo::direct_one_shot, algo::recursive_doubling>,
+                                       algo::hierarchical<algo::direct_one_shot,
+                                                          algo::recursive_halving_doubling>,
                                        algo::hierarchical<algo::direct_one_shot, algo::binomial_tree>,
                                        algo::hierarchical<algo::direct_one_shot, algo::direct_one_shot>>;
 

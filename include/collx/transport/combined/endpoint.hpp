@@ -20,6 +20,7 @@ class composite_endpoint {
 
   static constexpr int lane_count = far_endpoint::lane_count;
   static constexpr bool is_mapped = false;  // not everybody's memory is
+  static constexpr bool has_near_peers = true;
   static constexpr bool fetches = false;
   static constexpr bool finishes_sends = true;
   static constexpr bool lends_memory = near_endpoint::lends_memory;
@@ -67,6 +68,11 @@ class composite_endpoint {
   }
   // Whether all members are on this host; the same on all of them.
   [[nodiscard]] bool all_near() const noexcept { return near_.size() == far_.size(); }
+  [[nodiscard]] bool is_sharing() const noexcept
+    requires requires(far_endpoint const& far) { far.is_sharing(); }
+  {
+    return far_.is_sharing();
+  }
   [[nodiscard]] world_type& space() const noexcept { return *world_; }
   [[nodiscard]] COLLX_COLD bool is_copy() const noexcept
     requires requires(far_endpoint const& far) { far.is_copy(); }

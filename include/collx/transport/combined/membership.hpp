@@ -5,6 +5,7 @@
 #include "collx/communicator.hpp"
 #include "collx/transport/combined/endpoint.hpp"
 #include "collx/transport/everybody.hpp"
+#include "collx/transport/settings.hpp"
 
 namespace collx::inline abi_1::transport::combined {
 
@@ -16,9 +17,10 @@ struct membership {
   using provision = typename endpoint::far_endpoint::provision;
 
   // The communicator of everybody. Takes no reference on the world.
-  [[nodiscard]] static engine_type* join_world(world_type& world, exec::wakefulness how) {
+  [[nodiscard]] static engine_type* join_world(world_type& world) {
     array<rank_t> members = everybody(world.size());
     array<rank_t> here = those_here(world, members);
+    exec::wakefulness const how = wakefulness_of(world, here.size() == members.size());
     return new engine_type(world.chosen().timeout_us, how, world, world_id,
                            static_cast<array<rank_t>&&>(members), world.rank(),
                            static_cast<array<rank_t>&&>(here), world.near().rank(), world.near().blocks(),
@@ -62,7 +64,8 @@ struct membership {
     mapped::block_layout layout = layout_for(world, count);
     layout.taken_for = world.near().size();
     std::uint64_t const id = static_cast<std::uint64_t>(members[0]) << 32 | (tokens[0] & number_mask);
-    return new engine_type(parent.timeout_us(), parent.wakefulness(), world, id,
+    exec::wakefulness const how = wakefulness_of(world, here.size() == members.size());
+    return new engine_type(parent.timeout_us(), how, world, id,
                            static_cast<array<rank_t>&&>(members), my_rank, static_cast<array<rank_t>&&>(here),
                            near_rank, blocks.data(), layout, static_cast<provision&&>(mine.has));
   }
@@ -73,6 +76,13 @@ struct membership {
   static constexpr int number_bits = 24;
   static constexpr std::uint64_t number_mask = (std::uint64_t{1} << number_bits) - 1;
   static constexpr std::uint64_t counted_mask = 0xffff'ffff;  // what new_id() counts with, below the rank
+
+  // Who has peers elsewhere asks the system for their messages each time that he looks.
+  [[nodiscard]] static exec::wakefulness wakefulness_of(world_type const& world, bool all_here) noexcept {
+    settings const& chosen = world.chosen();
+    return exec::wakefulness_of(chosen.sharing, chosen.yield_us,
+                                all_here ? exec::looks_at_memory : exec::looks_by_system_call);
+  }
 
   [[nodiscard]] static mapped::block_layout layout_for(world_type& world, rank_t count) {
     return {count, world.near().layout().staging_bytes};

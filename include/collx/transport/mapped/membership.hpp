@@ -19,7 +19,7 @@ struct membership {
   // The communicator of everybody. Takes no reference on the world.
   [[nodiscard]] static engine_type* join_world(world_type& world, rank_t rank) {
     exec::wakefulness const how =
-        exec::wakefulness_of(world.size(), world.processors(), world.chosen().yield_us);
+        exec::wakefulness_of(world.size() > world.processors(), world.chosen().yield_us);
     return new engine_type(world.chosen().timeout_us, how, world, rank,
                            everybody(world.size()), world.blocks(), world.layout());
   }

@@ -5,10 +5,10 @@
 #include <bit>
 
 #include "collx/communicator.hpp"
-#include "collx/core/processors.hpp"
 #include "collx/transport/everybody.hpp"
 #include "collx/transport/matched/endpoint.hpp"
 #include "collx/transport/reservation.hpp"
+#include "collx/transport/settings.hpp"
 
 namespace collx::inline abi_1::transport::matched {
 
@@ -20,7 +20,9 @@ struct membership {
 
   // The communicator of everybody. Takes no reference on the world.
   [[nodiscard]] static engine_type* join_world(world_type& world) {
-    return new engine_type(world.chosen().timeout_us, wakefulness_of(world), world, 0,
+    settings const& chosen = world.chosen();
+    return new engine_type(chosen.timeout_us,
+                           exec::wakefulness_of(chosen.sharing, chosen.yield_us, looks_by_library), world, 0,
                            everybody(world.size()), world.rank());
   }
 
@@ -44,16 +46,8 @@ struct membership {
   }
 
  private:
-  // A look goes through the library, which looks at all its networks: some, and then the processor goes to
-  // whoever wants it.
-  [[nodiscard]] static exec::wakefulness wakefulness_of(world_type const& world) {
-    processor_set mine;
-    mine.add_those_of_this_thread();
-    exec::wakefulness how = exec::wakefulness_of(world.ranks_here(), mine.count(), world.chosen().yield_us);
-    if (how.spins != 0) how.spins = looks_before_yield;
-    return how;
-  }
-  static constexpr std::uint32_t looks_before_yield = 256;
+  // A look goes through the library, which looks at all its networks.
+  static constexpr std::uint32_t looks_by_library = 256;
 };
 
 }  // namespace collx::inline abi_1::transport::matched

@@ -35,7 +35,6 @@ class world {
 
   [[nodiscard]] rank_t rank() const noexcept { return rank_; }
   [[nodiscard]] rank_t size() const noexcept { return size_; }
-  [[nodiscard]] rank_t ranks_here() const noexcept { return ranks_here_; }
   [[nodiscard]] settings const& chosen() const noexcept { return chosen_; }
 
   void keep() noexcept { ++references_; }
@@ -117,9 +116,8 @@ class world {
 
  private:
   friend Derived;
-  // `ranks_here`: on this host.
-  COLLX_COLD world(rank_t rank, rank_t size, rank_t ranks_here, settings const& chosen)
-      : rank_(rank), size_(size), ranks_here_(ranks_here), chosen_(chosen), owner_(pthread_self()) {}
+  COLLX_COLD world(rank_t rank, rank_t size, settings const& chosen)
+      : rank_(rank), size_(size), chosen_(chosen), owner_(pthread_self()) {}
   ~world() = default;
 
   [[nodiscard]] Derived& self() noexcept { return static_cast<Derived&>(*this); }
@@ -130,7 +128,6 @@ class world {
 
   rank_t rank_;
   rank_t size_;
-  rank_t ranks_here_;
   settings chosen_;
   pthread_t owner_;
   traffic* groups_ = nullptr;

@@ -16,9 +16,9 @@ class mpi_world : public matched::world<mpi_world, mpi_parts::traffic> {
  public:
   static constexpr char const* transport_name = "mpi";
 
-  // Takes over `comm`, whose errors must be returned. `ranks_here`: on this host.
-  COLLX_COLD mpi_world(MPI_Comm comm, rank_t rank, rank_t size, rank_t ranks_here, settings const& chosen)
-      : base(rank, size, ranks_here, chosen), comm_(comm), spoken_(static_cast<std::size_t>(size)) {
+  // Takes over `comm`, whose errors must be returned.
+  COLLX_COLD mpi_world(MPI_Comm comm, rank_t rank, rank_t size, settings const& chosen)
+      : base(rank, size, chosen), comm_(comm), spoken_(static_cast<std::size_t>(size)) {
     for (MPI_Request& each : spoken_) each = MPI_REQUEST_NULL;
     listen();
   }

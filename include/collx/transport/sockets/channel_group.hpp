@@ -32,10 +32,9 @@ struct channel {
   // What a schedule may rely on, even if all are large: a receiver keeps to itself that it has read less than
   // half of a credit.
   static constexpr std::uint32_t sure_depth = large_depth - large_depth / 2 + 1;
-  static constexpr std::size_t small_bytes_max = 4096;
   static constexpr std::size_t inline_bytes = 64;
 
-  [[nodiscard]] static constexpr bool is_large(std::size_t bytes) noexcept { return bytes > small_bytes_max; }
+  [[nodiscard]] bool is_large(std::size_t bytes) const noexcept { return bytes > small_bytes_max; }
 
   struct posted {
     std::byte const* payload = nullptr;
@@ -59,6 +58,7 @@ struct channel {
 
   channel_group* group = nullptr;
   link* with = nullptr;
+  std::size_t small_bytes_max = 0;
   rank_t peer = no_rank;
   std::uint8_t lane = 0;
   bool waits = false;  // in the link's list of those with something to send
@@ -279,11 +279,17 @@ class channel_group {
   [[nodiscard]] static std::size_t of_peer_bytes(int lanes, std::size_t landing_bytes) noexcept {
     return channels_bytes(lanes) + static_cast<std::size_t>(lanes) * of_lane_bytes(landing_bytes);
   }
-  // A line more than a page: else all of them would fall into the same few places of the first cache.
-  static constexpr std::size_t small_stride_bytes = channel::small_bytes_max + 64;
-  static constexpr std::size_t small_area_bytes = (channel::depth * small_stride_bytes + 4095) / 4096 * 4096;
+  // A line more than whole pages: else all of them would fall into the same few places of the first cache.
+  [[nodiscard]] static std::size_t small_stride_bytes(std::size_t landing_bytes) noexcept {
+    std::size_t const small = tcp_settings::small_bytes_max(landing_bytes);
+    return ((small < landing_bytes ? small : landing_bytes) + 63) / 64 * 64 + 64;
+  }
+  [[nodiscard]] static std::size_t small_area_bytes(std::size_t landing_bytes) noexcept {
+    return (channel::depth * small_stride_bytes(landing_bytes) + 4095) / 4096 * 4096;
+  }
   [[nodiscard]] static std::size_t of_lane_bytes(std::size_t landing_bytes) noexcept {
-    return small_area_bytes + channel::large_depth * landing_bytes;
+    bool const has_large = landing_bytes > tcp_settings::small_bytes_max(landing_bytes);
+    return small_area_bytes(landing_bytes) + (has_large ? channel::large_depth * landing_bytes : 0);
   }
   [[nodiscard]] std::byte* of_peer(std::size_t peer) noexcept {
     return memory_.data() + peer * of_peer_bytes(lanes_, landing_bytes_);
@@ -298,6 +304,7 @@ class channel_group {
     for (int lane = 0; lane < lanes_; ++lane) {
       channel* const c = new (memory + static_cast<std::size_t>(lane) * sizeof(channel)) channel;
       c->group = this;
+      c->small_bytes_max = tcp_settings::small_bytes_max(landing_bytes_);
       c->peer = peer;
       c->lane = static_cast<std::uint8_t>(lane);
     }
@@ -307,7 +314,7 @@ class channel_group {
   // Where a message goes that is not wanted anywhere yet, or is reduced from where it lies. The first place
   // that is free: one that is in the cache. Null: there is none.
   [[nodiscard]] std::byte* land(channel& c, std::size_t bytes, std::int8_t& place) noexcept {
-    bool const large = channel::is_large(bytes);
+    bool const large = c.is_large(bytes);
     std::uint64_t& taken = large ? c.large_taken : c.small_taken;
     int const first = std::countr_one(taken);
     if (first >= static_cast<int>(large ? channel::large_depth : channel::depth)) return nullptr;
@@ -316,7 +323,8 @@ class channel_group {
     std::byte* const base = of_peer(static_cast<std::size_t>(c.peer)) + channels_bytes(lanes_) +
                             c.lane * of_lane_bytes(landing_bytes_);
     auto const index = static_cast<std::size_t>(first);
-    return large ? base + small_area_bytes + index * landing_bytes_ : base + index * small_stride_bytes;
+    return large ? base + small_area_bytes(landing_bytes_) + index * landing_bytes_
+                 : base + index * small_stride_bytes(landing_bytes_);
   }
 
   std::uint64_t id_;

@@ -50,10 +50,12 @@ class tcp_endpoint {
   [[nodiscard]] rank_t size() const noexcept { return group_.size(); }
   [[nodiscard]] rank_t world_rank(rank_t member) const noexcept { return group_.world_rank(member); }
   [[nodiscard]] std::uint64_t depth() const noexcept { return channel::sure_depth; }
+  [[nodiscard]] std::size_t short_bytes() const noexcept { return inline_bytes; }
   [[nodiscard]] std::size_t staging_bytes() const noexcept { return staging_bytes_of(*world_); }
   [[nodiscard]] std::size_t reserved_bytes() const noexcept {
     return memory_.size() + group_.reserved_bytes();
   }
+  [[nodiscard]] bool is_sharing() const noexcept { return world_->chosen().sharing; }
   [[nodiscard]] tcp_world& space() const noexcept { return *world_; }
   [[nodiscard]] COLLX_COLD bool is_copy() const noexcept { return world_->is_copy(); }
   COLLX_COLD void enter() noexcept { world_->enter(group_); }
@@ -126,7 +128,7 @@ class tcp_endpoint {
       post.payload = post.small;
     }
     ++c.sent;
-    c.large_unread += channel::is_large(bytes);
+    c.large_unread += c.is_large(bytes);
     ++group_.unsent(lane);
     world_->send(c, lane == lane_count - 1);
   }

@@ -65,8 +65,8 @@ class link {
 
   // Every connection stands.
   [[nodiscard]] bool is_up() const noexcept { return opened_ == flow_count(); }
-  void open(int index, net::owned_fd fd, net::owned_stream secured) noexcept {
-    at(index).open(static_cast<net::owned_fd&&>(fd), static_cast<net::owned_stream&&>(secured));
+  void open(int index, net::owned_fd fd, net::owned_stream secured, bool is_paced = false) noexcept {
+    at(index).open(static_cast<net::owned_fd&&>(fd), static_cast<net::owned_stream&&>(secured), is_paced);
     ++opened_;
   }
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "collx/communicator.hpp"
-#include "collx/core/processors.hpp"
 #include "collx/transport/everybody.hpp"
+#include "collx/transport/settings.hpp"
 #include "collx/transport/sockets/endpoint.hpp"
 
 namespace collx::inline abi_1::transport::sockets {
@@ -16,8 +16,10 @@ struct membership {
 
   // The communicator of everybody. Takes no reference on the world.
   [[nodiscard]] static engine_type* join_world(tcp_world& world) {
-    return new engine_type(world.chosen().timeout_us, wakefulness_of(world), world, world_id,
-                           everybody(world.size()), world.rank(),
+    settings const& chosen = world.chosen();
+    return new engine_type(chosen.timeout_us,
+                           exec::wakefulness_of(chosen.sharing, chosen.yield_us, exec::looks_by_system_call),
+                           world, world_id, everybody(world.size()), world.rank(),
                            typename endpoint::provision(world, world.size()));
   }
 
@@ -40,16 +42,6 @@ struct membership {
 
  private:
   static constexpr std::uint64_t world_id = 1;
-
-  // Each look is a system call already: a few, and then the processor goes to whoever wants it.
-  [[nodiscard]] static exec::wakefulness wakefulness_of(tcp_world const& world) {
-    processor_set mine;
-    mine.add_those_of_this_thread();
-    exec::wakefulness how = exec::wakefulness_of(world.ranks_here(), mine.count(), world.chosen().yield_us);
-    if (how.spins != 0) how.spins = looks_before_yield;
-    return how;
-  }
-  static constexpr std::uint32_t looks_before_yield = 32;
 };
 
 }  // namespace collx::inline abi_1::transport::sockets

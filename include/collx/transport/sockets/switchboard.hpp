@@ -25,6 +25,7 @@ class switchboard {
       : rank_(rank),
         limits_(chosen.limits),
         checks_(chosen.checks),
+        shortens_queues_(!chosen.common.sharing),
         patience_us_(chosen.common.timeout_us),
         connector_(static_cast<owned_connector&&>(connector)),
         links_(static_cast<std::size_t>(size)),
@@ -256,8 +257,11 @@ class switchboard {
       auto fd = static_cast<net::owned_fd&&>(next.fd);
       auto secured = static_cast<net::owned_stream&&>(next.secured);
       bool const asks = next.is_knock && l.peer() < rank_;
+      bool const is_paced = shortens_queues_ && net::is_paced(fd.get());
       if (asks) l.open_knock(static_cast<net::owned_fd&&>(fd), static_cast<net::owned_stream&&>(secured));
-      else l.open(next.flow, static_cast<net::owned_fd&&>(fd), static_cast<net::owned_stream&&>(secured));
+      else
+        l.open(next.flow, static_cast<net::owned_fd&&>(fd), static_cast<net::owned_stream&&>(secured),
+               is_paced);
       // What is said first tells the higher rank that its connection is taken.
       if (next.is_knock && !asks) l.dialled += l.dialled == 0, l.answer(no_rank);
       if (!watch_all_of(l)) add_unwatched(l);
@@ -312,6 +316,7 @@ class switchboard {
   rank_t rank_;
   flows::flow_limits limits_;
   bool checks_;
+  bool shortens_queues_;  // see send_queue: where ranks share processors, to come back often costs too much
   std::uint64_t patience_us_;  // with a silent connection
   owned_connector connector_;
   array<link*> links_;

@@ -25,12 +25,10 @@ class tcp_world {
   using channel_group = sockets::channel_group;
   using link = sockets::link;
 
-  // Takes over `connector`. `ranks_here`: on this host. Throws error, also for settings that do not go
-  // together, or std::bad_alloc.
-  COLLX_COLD tcp_world(rank_t rank, rank_t size, tcp_settings const& chosen, rank_t ranks_here,
+  // Takes over `connector`. Throws error, also for settings that do not go together, or std::bad_alloc.
+  COLLX_COLD tcp_world(rank_t rank, rank_t size, tcp_settings const& chosen,
                        sockets::owned_connector connector)
       : rank_(rank),
-        ranks_here_(ranks_here),
         chosen_(chosen.for_ranks(size)),
         board_(rank, size, chosen_, static_cast<sockets::owned_connector&&>(connector)),
         left_(chosen_.common.staging_bytes / 2),
@@ -41,7 +39,6 @@ class tcp_world {
 
   [[nodiscard]] rank_t rank() const noexcept { return rank_; }
   [[nodiscard]] rank_t size() const noexcept { return board_.size(); }
-  [[nodiscard]] rank_t ranks_here() const noexcept { return ranks_here_; }
   [[nodiscard]] settings const& chosen() const noexcept { return chosen_.common; }
   [[nodiscard]] tcp_settings const& all_chosen() const noexcept { return chosen_; }
   [[nodiscard]] biased_mutex& mutex() noexcept { return mutex_; }
@@ -382,7 +379,6 @@ class tcp_world {
   }
 
   rank_t rank_;
-  rank_t ranks_here_;
   pid_t process_ = getpid();
   tcp_settings chosen_;
   sockets::switchboard board_;

@@ -14,10 +14,10 @@ class ucx_world : public matched::world<ucx_world, ucx_parts::traffic> {
  public:
   static constexpr char const* transport_name = "ucx";
 
-  // `cards[r]`: of rank r. `ranks_here`: on this host.
-  COLLX_COLD ucx_world(ucx_parts::worker by, array<ucx_parts::card> cards, rank_t rank, rank_t ranks_here,
+  // `cards[r]`: of rank r.
+  COLLX_COLD ucx_world(ucx_parts::worker by, array<ucx_parts::card> cards, rank_t rank,
                        settings const& chosen)
-      : base(rank, static_cast<rank_t>(cards.size()), ranks_here, chosen),
+      : base(rank, static_cast<rank_t>(cards.size()), chosen),
         links_(static_cast<ucx_parts::worker&&>(by), static_cast<array<ucx_parts::card>&&>(cards), rank) {}
 
   [[nodiscard]] ucx_parts::wire wire(int number) noexcept { return {&links_, number}; }

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much of what a connection sends waits in the system's queue.
+#pragma once
+
+#include "collx/net/socket.hpp"
+
+namespace collx::inline abi_1::transport::sockets {
+
+// A connection that is paced, as by bbr, gets on slowly where long slices go both ways at once and all of one
+// lies in the queue of the system, which must send it between the answers to what arrives. So little may wait
+// there as long as slices do so; one that goes alone is written at once, which is faster (docs/decisions.md).
+class send_queue {
+ public:
+  static constexpr std::size_t long_bytes_min = 384 * 1024;  // of 256 KiB nothing is gained
+
+  // Of a connection that is open now.
+  void reset(bool is_paced) noexcept {
+    is_paced_ = is_paced;
+    is_short_ = false;
+    alone_ = alone_max;
+  }
+
+  // The first of a slice of so many bytes is about to be written.
+  void begins_to_write(int fd, std::size_t bytes) noexcept {
+    if (COLLX_LIKELY(bytes < long_bytes_min || !is_paced_)) return;
+    bool const meets = alone_ < alone_max;
+    alone_ += meets;
+    if (meets != is_short_) shorten(fd, meets);
+  }
+  // The first of one has been read.
+  void begins_to_read(std::size_t bytes) noexcept {
+    if (COLLX_UNLIKELY(bytes >= long_bytes_min)) alone_ = 0;
+  }
+
+ private:
+  static constexpr int short_bytes = 64 * 1024;
+  // So many in a row may go before one comes: as many as a lane has under way each way, and one.
+  static constexpr std::uint8_t alone_max = 3;
+
+  COLLX_NEVER_INLINE void shorten(int fd, bool is_short) noexcept {
+    is_short_ = is_short;
+    // 0: what the system has for all. Where it refuses, it only takes longer.
+    (void)net::set_option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, is_short ? short_bytes : 0);
+  }
+
+  bool is_paced_ = false;
+  bool is_short_ = false;
+  std::uint8_t alone_ = alone_max;  // written since the last one came
+};
+
+}  // namespace collx::inline abi_1::transport::sockets
