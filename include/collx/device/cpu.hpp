@@ -74,23 +74,26 @@ COLLX_COLD inline void require_named_vectors() {
 // Chosen when the program starts. Tests change it, while nothing is combined.
 inline vector_kind vectors_in_use = chosen_vectors();
 
-// Whether streams want help with what they read next: several pages walked at a time, or lines asked for by
-// instructions. Intel's Xeons (fourth generation) take 0.8 of the time with it, AMD's Zen 5 (family 26),
-// which fetches ahead across pages by itself, up to 1.6 times as long; others were not timed with and
-// without (docs/decisions.md).
-inline bool const wants_help_fetching = [] {
+// The family of a processor of AMD's (25: Zen 3 and 4, 26: Zen 5), of others 0.
+[[nodiscard]] inline unsigned amd_family() noexcept {
   unsigned a = 0, b = 0, c = 0, d = 0;
-  if (!__builtin_cpu_is("amd") || __get_cpuid(1, &a, &b, &c, &d) == 0) return true;
-  unsigned const base_family = a >> 8 & 0xf, extended_family = a >> 20 & 0xff;
-  return base_family + extended_family < 26;
-}();
+  if (!__builtin_cpu_is("amd") || __get_cpuid(1, &a, &b, &c, &d) == 0) return 0;
+  unsigned const base = a >> 8 & 0xf, extended = a >> 20 & 0xff;
+  return base + extended;
+}
+
+// Whether streams want help with what they read next: several pages walked at a time, or lines asked for by
+// instructions. Intel's Xeons (fourth generation) take 0.8 of the time with it, AMD's Zen 4 and 5, which
+// fetch ahead across pages by themselves, up to 2 times as long; others were not timed with and without
+// (docs/decisions.md).
+inline bool const wants_help_fetching = amd_family() == 0;
 
 // The cache that processors share, where results are better stored to it than past it; else nothing. So it is
-// on AMD's Zen 5, with a third-level cache of 32 MiB for each eight cores, and not on Intel's Xeons (fourth
-// generation); others were not timed (docs/decisions.md).
+// on AMD's Zen 5, with a third-level cache of 32 MiB for each eight cores, and neither on Zen 4, which has
+// as much, nor on Intel's Xeons (fourth generation); others were not timed (docs/decisions.md).
 [[nodiscard]] inline shared_cache find_shared_cache() noexcept {
   unsigned a = 0, b = 0, c = 0, d = 0;
-  if (wants_help_fetching || __get_cpuid_count(0x8000001d, 3, &a, &b, &c, &d) == 0 || (a & 0x1f) == 0)
+  if (amd_family() < 26 || __get_cpuid_count(0x8000001d, 3, &a, &b, &c, &d) == 0 || (a & 0x1f) == 0)
     return {};
   // AMD64 Architecture Programmer's Manual, volume 3, appendix E: each field is one less than it says.
   std::size_t const line_bytes = (b & 0xfff) + 1, partitions = (b >> 12 & 0x3ff) + 1, ways = (b >> 22) + 1;
@@ -98,10 +101,10 @@ inline bool const wants_help_fetching = [] {
 }
 
 // Whether who looks for a line that another processor is about to write does better to pause between looks:
-// each takes the line away from its writer, who must ask for it again. So it is on Zen 5, where a pause takes
-// 23 ns, as long as a line; on Intel's Xeons (fourth generation) it takes 50 to 70, and gained nothing
+// each takes the line away from its writer, who must ask for it again. So it is on Zen 4 and 5, where a pause
+// takes as long as a line, 27 and 23 ns; on Intel's Xeons (fourth generation) it takes 50 to 70, and gained nothing
 // (docs/decisions.md).
-inline bool const wants_pause_between_looks = !wants_help_fetching;
+inline bool const wants_pause_between_looks = amd_family() != 0;
 
 #if defined(COLLX_AVX512)
 // Whether a C library's memcpy has the processor copy strings (rep movsb) where vectors would be quicker:
