@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 
 #include "collx/core/random.hpp"
+#include "collx/device/cpu.hpp"
 
 namespace {
 
@@ -102,11 +103,43 @@ class model {
 }  // namespace
 
 TEST_CASE("staging ring: what is unread is never handed out again, and what is read is") {
+  bool const before = collx::device::cpu::takes_lines_slowly;
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
     CAPTURE(seed);
+    // Both ways to place small ones, on whatever processor.
+    collx::device::cpu::takes_lines_slowly = seed % 2 == 0;
     model ring(seed, 1 + static_cast<rank_t>(seed % 4));
     for (int fragment = 0; fragment < 100; ++fragment) ring.send_fragment();
   }
+  collx::device::cpu::takes_lines_slowly = before;
+}
+
+TEST_CASE("staging ring: small payloads stay close, but where lines are slow to come the smallest alone") {
+  bool const before = collx::device::cpu::takes_lines_slowly;
+  constexpr std::size_t all = 512 * 1024, near = staging_ring::mark_count * 4096;
+  std::vector<std::byte> memory(all + 64);
+  std::byte* const base = memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64) % 64;
+  for (bool const slowly : {false, true}) {
+    collx::device::cpu::takes_lines_slowly = slowly;
+    for (std::size_t const bytes : {512, 1024, 1088, 4096, 4160}) {
+      CAPTURE(slowly);
+      CAPTURE(bytes);
+      std::vector<std::uint64_t> snapshots(staging_ring::mark_count);
+      staging_ring ring;
+      ring.attach(base, all, snapshots.data(), 1);
+      std::size_t farthest = 0;
+      for (std::uint64_t sent = 1; sent <= 2 * all / bytes; ++sent) {
+        auto const all_but_last = [&](rank_t, std::uint64_t count) { return count < sent; };
+        std::byte* const place = ring.allocate(bytes, all_but_last);
+        REQUIRE(place != nullptr);
+        farthest = std::max(farthest, static_cast<std::size_t>(place - base));
+        ring.mark([&](rank_t) { return sent; });
+      }
+      if (bytes <= (slowly ? 1024 : 4096)) CHECK(farthest < near);
+      else CHECK(farthest > all - 2 * near);
+    }
+  }
+  collx::device::cpu::takes_lines_slowly = before;
 }
 
 TEST_CASE("staging ring: a payload as large as a fragment may stage, again and again") {

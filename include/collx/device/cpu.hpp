@@ -102,9 +102,14 @@ inline bool const wants_help_fetching = amd_family() == 0;
 
 // Whether who looks for a line that another processor is about to write does better to pause between looks:
 // each takes the line away from its writer, who must ask for it again. So it is on Zen 4 and 5, where a pause
-// takes as long as a line, 27 and 23 ns; on Intel's Xeons (fourth generation) it takes 50 to 70, and gained nothing
-// (docs/decisions.md).
+// takes as long as a line, 27 and 23 ns; on Intel's Xeons (fourth generation) it takes 50 to 70, and gained
+// nothing (docs/decisions.md).
 inline bool const wants_pause_between_looks = amd_family() != 0;
+
+// Whether lines are slow to come from another processor's own caches, as on Zen 4 (family 25): then what is
+// staged had better not lie where others have read lately, and is sooner lent. On Zen 5 they come three times
+// as quickly; others were not timed both ways (docs/decisions.md). Tests change it.
+inline bool takes_lines_slowly = amd_family() == 25;
 
 #if defined(COLLX_AVX512)
 // Whether a C library's memcpy has the processor copy strings (rep movsb) where vectors would be quicker:
@@ -113,6 +118,7 @@ inline bool const copies_strings_slowly = vectors_in_use == vector_kind::avx512 
 #endif
 #else
 inline constexpr bool wants_help_fetching = true, wants_pause_between_looks = false;
+inline bool takes_lines_slowly = false;
 [[nodiscard]] inline shared_cache find_shared_cache() noexcept { return {}; }
 #endif
 

@@ -171,11 +171,13 @@ class short_call {
 
   // How large a payload must be to be lent, if it can be: a copy of 2 KiB takes less than to wait for who
   // reads it (docs/decisions.md). Where others only take, or only send, calls that follow each other overlap,
-  // and a root that lends waits for its readers: one copy for all costs less up to 8 KiB.
-  [[nodiscard]] static constexpr std::size_t lent_from(primitive const& step) noexcept {
+  // and a root that lends waits for its readers: one copy for all costs less up to 8 KiB, or to half of that
+  // where readers are slow to take it.
+  [[nodiscard]] static std::size_t lent_from(primitive const& step) noexcept {
     if constexpr (requires { Endpoint::lends_at_once; }) return lendable_from<Endpoint>;
     bool const copies_once = contract::rooted && step.operand.per_peer == 0;
-    return copies_once ? 8 * lend_bytes_min + 1 : 4 * lend_bytes_min;
+    if (!copies_once) return 4 * lend_bytes_min;
+    return (device::cpu::takes_lines_slowly ? 4 : 8) * lend_bytes_min + 1;
   }
 
   [[nodiscard]] COLLX_ALWAYS_INLINE bool may_be_lent(std::byte const* payload,

@@ -7,6 +7,7 @@
 
 #include "collx/core/array.hpp"
 #include "collx/core/types.hpp"
+#include "collx/device/cpu.hpp"
 
 namespace collx::inline abi_1::transport {
 
@@ -72,13 +73,19 @@ class staging_ring {
   static constexpr std::size_t distance_bytes = 1536;
   static constexpr std::size_t alignment_bytes = 512;
 
+  // Up to here a stream stays in the first-level cache. Of longer ones the next would lie where its readers
+  // have the lines, unless those come quickly.
+  [[nodiscard]] static std::size_t kept_close_bytes_max() noexcept {
+    return device::cpu::takes_lines_slowly ? 1024 : small_bytes;
+  }
+
   struct place_in_ring {
     std::uint64_t position, offset;  // offset: from the begin of the memory
   };
 
   // Payloads are contiguous: skip the end of the ring if one does not fit. Where a fragment begins
   // (and only there: one that was made to fit has no memory to skip) it keeps its distance from the
-  // last, and small ones turn round early, so that a stream of them stays in the first-level cache.
+  // last, and those that are kept close turn round early.
   [[nodiscard]] place_in_ring find_place(std::size_t rounded, bool begins_fragment) const noexcept {
     bool const is_small = begins_fragment && rounded <= small_bytes;
     std::uint64_t begin = tail_ + (is_small ? distance_bytes : 0);
@@ -86,7 +93,8 @@ class staging_ring {
     // A division would cost more than the rest. The tail lies in the turn, or just behind its end.
     std::uint64_t offset = begin - turn_;
     if (offset >= capacity_) offset -= capacity_;
-    bool const turn_early = is_small && offset >= mark_count * small_bytes;
+    bool const turn_early =
+        is_small && rounded <= kept_close_bytes_max() && offset >= mark_count * small_bytes;
     if (offset + rounded > capacity_ || turn_early) return {begin + capacity_ - offset, 0};
     return {begin, offset};
   }
