@@ -180,9 +180,9 @@ require_secret_unprinted() {
 export COLLX_TIMEOUT_US=60000000
 # For deadlines that are to pass. All must have come before, and who gives no answer for an eighth of it, held up by the
 # machine, would be blamed as well.
-brief_us=8000000
+brief_us=12000000
 # Then they are over, with as much again for a busy machine, and for the second in which who leaves tells others why.
-brief_s=16
+brief_s=24
 (umask 077 && head -c 32 /dev/urandom | od -A n -t x1 | tr -d ' \n' >"$scratch/secret")
 export COLLX_SECRET_FILE=$scratch/secret
 master=10.77.0.1

@@ -19,11 +19,7 @@ namespace {
 using collx::rank_t;
 using communicator = collx::communicator<pretended::shm_and_tcp>;
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr std::uint64_t slower = 10;
-#else
-constexpr std::uint64_t slower = 1;
-#endif
+constexpr std::uint64_t slower = COLLX_SANITIZED ? 10 : 1;
 
 std::uint64_t own_processor_us() {
   rusage used{};

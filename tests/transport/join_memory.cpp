@@ -21,6 +21,7 @@
 #include "collx/collective/split.hpp"
 #include "require.hpp"
 #include "scarce_memory.hpp"
+#include "shared_with_forks.hpp"
 #include "transport/pretended_hosts.hpp"
 #include "transport/unable.hpp"
 #include "transport/wired.hpp"
@@ -193,14 +194,17 @@ TEST_CASE("shm: the others do not wait for a rank that has no memory to join") {
 TEST_CASE("tcp: the others do not wait for a rank that has no memory to join") {
   collx::transport::tcp_settings const chosen;
   collx::bootstrap::detail::loopback_doors doors(2, chosen);
+  shared_with_forks<arrivals> joined;  // who fails waits a second only for the other to be told
   auto const codes = watched::on_processes(2, [&](collx::communicator<shm>& first) {
     auto* const mine =
         new collx::transport::tcp_world(first.rank(), 2, chosen, doors.connector_of(first.rank()));
     int outcome = 2;
     if (first.rank() == 0) {
       auto world = tcp::join(mine);
+      joined->come();
       outcome = ends_with_rank_1(world);
     } else {
+      joined->wait_for(1);
       try {
         (void)tcp::join<unable<tcp>>(mine);
       } catch (std::bad_alloc const&) {
@@ -218,6 +222,7 @@ TEST_CASE("composite: the others do not wait for a rank that has no memory to jo
   collx::transport::tcp_settings const chosen;
   collx::bootstrap::detail::loopback_doors doors(2, chosen);
   collx::net::owned_fd const second = segment_of(2);
+  shared_with_forks<arrivals> joined;
   auto const codes = watched::on_processes(2, [&](collx::communicator<shm>& first) {
     rank_t const rank = first.rank();
     auto* const near = new collx::transport::shm_world(second.get(), rank);
@@ -226,8 +231,10 @@ TEST_CASE("composite: the others do not wait for a rank that has no memory to jo
     int outcome = 2;
     if (rank == 0) {
       auto world = shm_and_tcp::join(near, far, hosts);
+      joined->come();
       outcome = ends_with_rank_1(world);
     } else {
+      joined->wait_for(1);
       try {
         (void)shm_and_tcp::join<unable<shm_and_tcp>>(near, far, hosts);
       } catch (std::bad_alloc const&) {

@@ -88,8 +88,11 @@ TEST_CASE("single copy: by default only where the system is quick at it") {
   double const limit = collx::transport::settings{}.system_copy_cost_max;
   MESSAGE("a page more takes the system as long as ", cost, " copies of it");
   CHECK(cost > 0);
-  if (cost > 1.5 * limit) CHECK(ranks_that_fetch({}) == 0);
-  if (cost < limit / 1.5) CHECK(ranks_that_fetch({}) == where_asked_to);
+  int const found = ranks_that_fetch({});
+  // What others do on the machine changes it: it counts where it was so before and after.
+  double const again = collx::transport::shared_memory::time_page_copy().cost;
+  if (std::min(cost, again) > 1.5 * limit) CHECK(found == 0);
+  if (std::max(cost, again) < limit / 1.5) CHECK(found == where_asked_to);
 }
 
 TEST_CASE("single copy: ranks that come out on either side of the limit do as one") {

@@ -23,9 +23,14 @@ collx::bootstrap::exit_codes abort_at_once(rank_t size, rank_t who, bool tls) {
   collx::transport::tcp_settings chosen;
   chosen.common.timeout_us = 20'000'000;
   chosen.tls = tls;
+  // Who gives up waits a second only for others to be told: all are there before it does, and have met by a
+  // way of their own.
+  shared_with_forks<arrivals> here;
   return watched::on_tcp_processes(
       size,
       [&](communicator& comm) {
+        here->come();
+        here->wait_for(size);
         if (comm.rank() == who) return comm.abort(), 0;
         std::vector<int> values(1000);
         try {

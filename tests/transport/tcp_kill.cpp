@@ -76,7 +76,7 @@ TEST_CASE("tcp: a rank killed at any of its sends, or before any of its receipts
 
 TEST_CASE("tcp: a rank that is stopped is named when the deadline has passed, by all the others") {
   // Who gives no answer for an eighth of it, held up by the machine, would be blamed as well.
-  constexpr std::uint64_t patience_us = 6'000'000;
+  constexpr std::uint64_t patience_us = 12'000'000;
   static shared_records records;
   records.clear();
   struct shared_pid {

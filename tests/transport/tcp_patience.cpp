@@ -304,14 +304,15 @@ TEST_CASE("tcp: a rank that computes for longer than the time-out, while others 
   for (bool const tls : {false, true}) {
     CAPTURE(tls);
     collx::transport::tcp_settings chosen;
-    chosen.common.timeout_us = 1'000'000;
+    // Longer than a machine with other work holds a process up.
+    chosen.common.timeout_us = 3'000'000;
     chosen.tls = tls;
     auto const codes = watched::on_tcp_processes(
         3,
         [](communicator& comm) {
           int word = comm.rank(), go = 1;
-          if (comm.rank() == 1) poll(nullptr, 0, 3'000);
-          std::uint64_t const until_us = collx::now_us() + 3'000'000;
+          if (comm.rank() == 1) poll(nullptr, 0, 6'000);
+          std::uint64_t const until_us = collx::now_us() + 6'000'000;
           while (comm.rank() != 1 && go != 0) {
             int const peer = 2 - comm.rank();
             int const said = comm.rank() == 0 ? collx::now_us() < until_us : 1;
