@@ -14,6 +14,7 @@
 #include "collx/collective/broadcast.hpp"
 #include "collx/collective/reduce.hpp"
 #include "collx/transport/threads.hpp"
+#include "require.hpp"
 #include "transport/counting.hpp"
 #include "watched.hpp"
 
@@ -61,8 +62,8 @@ TEST_CASE("short calls: what a root sends is lent above 8 KiB, or 4 where lines 
   bool const before = collx::device::cpu::takes_lines_slowly;
   for (bool const slowly : {false, true}) {
     collx::device::cpu::takes_lines_slowly = slowly;
-    std::size_t const most_staged = slowly ? 4096 : 8192;
-    for (std::size_t const bytes : {2048, 4095, 4096, 4097, 8192, 8193}) {
+    unsigned const most_staged = slowly ? 4096 : 8192;
+    for (unsigned const bytes : {2048u, 4095u, 4096u, 4097u, 8192u, 8193u}) {
       CAPTURE(slowly);
       CAPTURE(bytes);
       CHECK(lent_by(bytes, broadcasts) == (bytes > most_staged ? calls : 0));

@@ -121,7 +121,7 @@ TEST_CASE("staging ring: small payloads stay close, but where lines are slow to 
   std::byte* const base = memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64) % 64;
   for (bool const slowly : {false, true}) {
     collx::device::cpu::takes_lines_slowly = slowly;
-    for (std::size_t const bytes : {512, 1024, 1088, 4096, 4160}) {
+    for (unsigned const bytes : {512u, 1024u, 1088u, 4096u, 4160u}) {
       CAPTURE(slowly);
       CAPTURE(bytes);
       std::vector<std::uint64_t> snapshots(staging_ring::mark_count);
@@ -135,7 +135,7 @@ TEST_CASE("staging ring: small payloads stay close, but where lines are slow to 
         farthest = std::max(farthest, static_cast<std::size_t>(place - base));
         ring.mark([&](rank_t) { return sent; });
       }
-      if (bytes <= (slowly ? 1024 : 4096)) CHECK(farthest < near);
+      if (bytes <= (slowly ? 1024u : 4096u)) CHECK(farthest < near);
       else CHECK(farthest > all - 2 * near);
     }
   }
