@@ -193,7 +193,7 @@ TEST_CASE("a rank that waits a second for a late one uses hardly any processor t
         collx::all_reduce(comm, std::span(&value, 1));
         std::uint64_t const used_us = own_processor_us() - used, waited_us = collx::now_us() - began;
         require(waited_us >= 1'000'000, "it did not wait");
-        require(used_us < waited_us / 20 * slower, "more than 5 % of a processor");
+        require(used_us < waited_us / 20 * slower, "more than 5 % of a processor (of a sanitizer, half)");
       },
       settings{});
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decorates a transport: counts what every rank sends, and of it what it, or the system, has stored already,
-// and what it lends.
+// Decorates a transport: counts what every rank sends, and of it what it, or the system, has stored already.
 #pragma once
 
 #include "collx/transport/concept.hpp"
@@ -18,7 +17,6 @@ class counting_endpoint : public Endpoint {
     bytes_ += bytes;
     pushed_ += how == collx::transport::handover::pushed;
     posted_ += how == collx::transport::handover::posted;
-    lent_ += how == collx::transport::handover::in_place && bytes > Endpoint::inline_bytes;
     Endpoint::send(lane, peer, payload, bytes, how);
   }
 
@@ -26,10 +24,9 @@ class counting_endpoint : public Endpoint {
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::uint64_t pushed() const noexcept { return pushed_; }
   [[nodiscard]] std::uint64_t posted() const noexcept { return posted_; }
-  [[nodiscard]] std::uint64_t lent() const noexcept { return lent_; }
 
  private:
-  std::uint64_t messages_ = 0, bytes_ = 0, pushed_ = 0, posted_ = 0, lent_ = 0;
+  std::uint64_t messages_ = 0, bytes_ = 0, pushed_ = 0, posted_ = 0;
 };
 
 }  // namespace counting_detail

@@ -10,7 +10,7 @@
 #include <doctest/doctest.h>
 
 #include "collx/core/random.hpp"
-#include "collx/device/cpu.hpp"
+#include "device/line_speed.hpp"
 
 namespace {
 
@@ -18,6 +18,8 @@ using collx::rank_t;
 using collx::transport::staging_ring;
 
 constexpr std::size_t capacity = 16 * 1024;
+// What small payloads that are kept close turn round after, whatever the capacity.
+constexpr std::size_t close_bytes = staging_ring::mark_count * 4096;
 
 struct payload {
   std::size_t begin, bytes;
@@ -28,19 +30,20 @@ struct payload {
 // One sender, some readers that acknowledge when they like.
 class model {
  public:
-  model(std::uint64_t seed, rank_t readers)
+  model(std::uint64_t seed, rank_t readers, std::size_t capacity_bytes)
       : random_(seed),
-        memory_(capacity + 64),
+        capacity_(capacity_bytes),
+        memory_(capacity_ + 64),
         sent_(static_cast<std::size_t>(readers)),
         acknowledged_(static_cast<std::size_t>(readers)),
         snapshots_(staging_ring::mark_count * static_cast<std::size_t>(readers)) {
     base_ = memory_.data() + (64 - reinterpret_cast<std::uintptr_t>(memory_.data()) % 64) % 64;
-    ring_.attach(base_, capacity, snapshots_.data(), readers);
+    ring_.attach(base_, capacity_, snapshots_.data(), readers);
   }
 
   // A fragment of payloads that together, rounded to lines, fit half of the ring: the geometry's rule.
   void send_fragment() {
-    std::size_t budget = capacity / 2;
+    std::size_t budget = capacity_ / 2;
     for (std::uint32_t i = 0, count = 1 + random_.below(6); i < count; ++i) {
       std::size_t const most = random_.below(3) == 0 ? budget : std::min<std::size_t>(budget, 700);
       if (most < 64) break;
@@ -62,7 +65,7 @@ class model {
       read_one();
     }
     REQUIRE(place >= base_);
-    REQUIRE(place + bytes <= base_ + capacity);
+    REQUIRE(place + bytes <= base_ + capacity_);
     REQUIRE(reinterpret_cast<std::uintptr_t>(place) % 64 == 0);
     auto const begin = static_cast<std::size_t>(place - base_);
     for (payload const& unread : unread_)
@@ -93,6 +96,7 @@ class model {
   }
 
   collx::replayable_random random_;
+  std::size_t capacity_;
   std::vector<std::byte> memory_;
   std::vector<std::uint64_t> sent_, acknowledged_, snapshots_;
   std::byte* base_ = nullptr;
@@ -103,43 +107,39 @@ class model {
 }  // namespace
 
 TEST_CASE("staging ring: what is unread is never handed out again, and what is read is") {
-  bool const before = collx::device::cpu::takes_lines_slowly;
-  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
-    CAPTURE(seed);
-    // Both ways to place small ones, on whatever processor.
-    collx::device::cpu::takes_lines_slowly = seed % 2 == 0;
-    model ring(seed, 1 + static_cast<rank_t>(seed % 4));
-    for (int fragment = 0; fragment < 100; ++fragment) ring.send_fragment();
-  }
-  collx::device::cpu::takes_lines_slowly = before;
+  device_test::on_slow_and_quick_lines([](bool) {
+    for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+      CAPTURE(seed);
+      // Only in the larger one do some turn round early.
+      model ring(seed, 1 + static_cast<rank_t>(seed % 4), seed % 8 < 4 ? capacity : 2 * close_bytes);
+      for (int fragment = 0; fragment < 100; ++fragment) ring.send_fragment();
+    }
+  });
 }
 
 TEST_CASE("staging ring: small payloads stay close, but where lines are slow to come the smallest alone") {
-  bool const before = collx::device::cpu::takes_lines_slowly;
-  constexpr std::size_t all = 512 * 1024, near = staging_ring::mark_count * 4096;
+  constexpr std::size_t all = 512 * 1024;
   std::vector<std::byte> memory(all + 64);
   std::byte* const base = memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64) % 64;
-  for (bool const slowly : {false, true}) {
-    collx::device::cpu::takes_lines_slowly = slowly;
+  device_test::on_slow_and_quick_lines([&](bool slowly) {
     for (unsigned const bytes : {512u, 1024u, 1088u, 4096u, 4160u}) {
-      CAPTURE(slowly);
       CAPTURE(bytes);
       std::vector<std::uint64_t> snapshots(staging_ring::mark_count);
       staging_ring ring;
       ring.attach(base, all, snapshots.data(), 1);
       std::size_t farthest = 0;
       for (std::uint64_t sent = 1; sent <= 2 * all / bytes; ++sent) {
-        auto const all_but_last = [&](rank_t, std::uint64_t count) { return count < sent; };
+        // The reader is one behind.
+        auto const all_but_last = [&](rank_t, std::uint64_t count) { return count + 1 < sent; };
         std::byte* const place = ring.allocate(bytes, all_but_last);
         REQUIRE(place != nullptr);
         farthest = std::max(farthest, static_cast<std::size_t>(place - base));
         ring.mark([&](rank_t) { return sent; });
       }
-      if (bytes <= (slowly ? 1024u : 4096u)) CHECK(farthest < near);
-      else CHECK(farthest > all - 2 * near);
+      if (bytes <= (slowly ? 1024u : 4096u)) CHECK(farthest < close_bytes);
+      else CHECK(farthest > all - 2 * close_bytes);
     }
-  }
-  collx::device::cpu::takes_lines_slowly = before;
+  });
 }
 
 TEST_CASE("staging ring: a payload as large as a fragment may stage, again and again") {

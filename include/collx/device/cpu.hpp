@@ -84,8 +84,8 @@ inline vector_kind vectors_in_use = chosen_vectors();
 
 // Whether streams want help with what they read next: several pages walked at a time, or lines asked for by
 // instructions. Intel's Xeons (fourth generation) take 0.8 of the time with it, AMD's Zen 4 and 5, which
-// fetch ahead across pages by themselves, up to 2 times as long; others were not timed with and without
-// (docs/decisions.md).
+// fetch ahead across pages by themselves, up to 2 times as long; others were not timed with and without, and
+// AMD's do as those (docs/decisions.md).
 inline bool const wants_help_fetching = amd_family() == 0;
 
 // The cache that processors share, where results are better stored to it than past it; else nothing. So it is
@@ -102,13 +102,14 @@ inline bool const wants_help_fetching = amd_family() == 0;
 
 // Whether who looks for a line that another processor is about to write does better to pause between looks:
 // each takes the line away from its writer, who must ask for it again. So it is on Zen 4 and 5, where a pause
-// takes as long as a line, 27 and 23 ns; on Intel's Xeons (fourth generation) it takes 50 to 70, and gained
-// nothing (docs/decisions.md).
+// takes as long as a line, 27 and 23 ns; AMD's older ones do as those, untimed. On Intel's Xeons (fourth
+// generation) it takes 50 to 70, and gained nothing (docs/decisions.md).
 inline bool const wants_pause_between_looks = amd_family() != 0;
 
-// Whether lines are slow to come from another processor's own caches, as on Zen 4 (family 25): then what is
-// staged had better not lie where others have read lately, and is sooner lent. On Zen 5 they come three times
-// as quickly; others were not timed both ways (docs/decisions.md). Tests change it.
+// Whether lines are slow to come from another processor's own caches, as on Zen 4 (of one family with Zen 3,
+// which was not timed): then what is staged had better not lie where others have read lately, and is sooner
+// lent. On Zen 5 they come three times as quickly; others were not timed both ways (docs/decisions.md). Tests
+// change it.
 inline bool takes_lines_slowly = amd_family() == 25;
 
 #if defined(COLLX_AVX512)
