@@ -75,25 +75,25 @@ COLLX_COLD inline void require_named_vectors() {
 inline vector_kind vectors_in_use = chosen_vectors();
 
 // The family of a processor of AMD's (25: Zen 3 and 4, 26: Zen 5), of others 0.
-[[nodiscard]] inline unsigned amd_family() noexcept {
+inline unsigned const amd_family = [] {
   unsigned a = 0, b = 0, c = 0, d = 0;
-  if (!__builtin_cpu_is("amd") || __get_cpuid(1, &a, &b, &c, &d) == 0) return 0;
+  if (!__builtin_cpu_is("amd") || __get_cpuid(1, &a, &b, &c, &d) == 0) return 0u;
   unsigned const base = a >> 8 & 0xf, extended = a >> 20 & 0xff;
   return base + extended;
-}
+}();
 
 // Whether streams want help with what they read next: several pages walked at a time, or lines asked for by
 // instructions. Intel's Xeons (fourth generation) take 0.8 of the time with it, AMD's Zen 4 and 5, which
 // fetch ahead across pages by themselves, up to 2 times as long; others were not timed with and without, and
 // AMD's do as those (docs/decisions.md).
-inline bool const wants_help_fetching = amd_family() == 0;
+inline bool const wants_help_fetching = amd_family == 0;
 
 // The cache that processors share, where results are better stored to it than past it; else nothing. So it is
 // on AMD's Zen 5, with a third-level cache of 32 MiB for each eight cores, and neither on Zen 4, which has
 // as much, nor on Intel's Xeons (fourth generation); others were not timed (docs/decisions.md).
 [[nodiscard]] inline shared_cache find_shared_cache() noexcept {
   unsigned a = 0, b = 0, c = 0, d = 0;
-  if (amd_family() < 26 || __get_cpuid_count(0x8000001d, 3, &a, &b, &c, &d) == 0 || (a & 0x1f) == 0)
+  if (amd_family < 26 || __get_cpuid_count(0x8000001d, 3, &a, &b, &c, &d) == 0 || (a & 0x1f) == 0)
     return {};
   // AMD64 Architecture Programmer's Manual, volume 3, appendix E: each field is one less than it says.
   std::size_t const line_bytes = (b & 0xfff) + 1, partitions = (b >> 12 & 0x3ff) + 1, ways = (b >> 22) + 1;
@@ -104,13 +104,13 @@ inline bool const wants_help_fetching = amd_family() == 0;
 // each takes the line away from its writer, who must ask for it again. So it is on Zen 4 and 5, where a pause
 // takes as long as a line, 27 and 23 ns; AMD's older ones do as those, untimed. On Intel's Xeons (fourth
 // generation) it takes 50 to 70, and gained nothing (docs/decisions.md).
-inline bool const wants_pause_between_looks = amd_family() != 0;
+inline bool const wants_pause_between_looks = amd_family != 0;
 
 // Whether lines are slow to come from another processor's own caches, as on Zen 4 (of one family with Zen 3,
 // which was not timed): then what is staged had better not lie where others have read lately, and is sooner
 // lent. On Zen 5 they come three times as quickly; others were not timed both ways (docs/decisions.md). Tests
 // change it.
-inline bool takes_lines_slowly = amd_family() == 25;
+inline bool takes_lines_slowly = amd_family == 25;
 
 #if defined(COLLX_AVX512)
 // Whether a C library's memcpy has the processor copy strings (rep movsb) where vectors would be quicker:
