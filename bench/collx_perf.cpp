@@ -46,8 +46,6 @@ std::vector<std::string> algorithms_asked(options const& o) {
   return names;
 }
 
-bool is_networked(options const& o) { return o.transport == "tcp" || o.transport == "composite"; }
-
 // Every job in the order of the table: f(type name, job without its place).
 template <class F>
 void for_each_job(options const& o, F&& f) {

@@ -193,7 +193,7 @@ void keep_those(std::vector<std::string>& asked, std::vector<std::string> const&
 // Over tcp fewer types and operators are compiled.
 void check_what_is_compiled([[maybe_unused]] options& o) {
 #if defined(COLLX_PERF_TCP_TYPES)
-  if (o.transport != "tcp" && o.transport != "composite") return;
+  if (!is_networked(o)) return;
   keep_those(o.types, type_names<tcp_types>(), "--datatype", "COLLX_PERF_TCP_TYPES");
   keep_those(o.operators, names_of<tcp_operators>(), "--op", "COLLX_PERF_TCP_OPERATORS");
 #endif
@@ -233,6 +233,10 @@ void fill_sizes(options& o) {
 }
 
 }  // namespace
+
+bool is_networked(options const& asked) {
+  return asked.transport == "tcp" || asked.transport == "composite";
+}
 
 std::vector<algorithm_entry> algorithms_for(options const& asked) {
 #if defined(COLLX_PERF_COMPOSITE)

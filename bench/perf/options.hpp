@@ -42,6 +42,9 @@ struct options {
 // Throws usage_error. Checks everything that needs no communicator.
 [[nodiscard]] options parse(int argc, char const* const* argv);
 
+// Whether ranks, or some of them, talk over TCP.
+[[nodiscard]] bool is_networked(options const& asked);
+
 // The algorithms that --algorithm may name, for this collective and transport.
 [[nodiscard]] std::vector<algorithm_entry> algorithms_for(options const& asked);
 
