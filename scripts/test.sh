@@ -65,9 +65,18 @@ say "testing (preset $preset); what waits is shown at the end"
 "${run[@]}" ctest --preset "$preset" --test-dir "$waits" -L '^waits$' -j "$((4 * $(jobs_count)))" >"$waits/log" 2>&1 &
 waiting=$!
 trap 'kill "$waiting" 2>/dev/null || true' EXIT
-failed=0
-"${run[@]}" ctest --preset "$preset" -LE '^waits$' -j "$(jobs_count)" || failed=1
-wait "$waiting" || failed=1
+failed=()
+"${run[@]}" ctest --preset "$preset" -LE '^waits$' -j "$(jobs_count)" || failed+=("build/$preset")
+wait "$waiting" || failed+=("$waits")
 say "testing (preset $preset): what waits"
 cat "$waits/log"
-exit $failed
+
+# What failed comes last, in short: for those who see but the end of all this.
+for folder in "${failed[@]}"; do
+  while IFS=: read -r _ name; do
+    say "$name failed (preset $preset); the end of what it said:"
+    awk -v name="$name" '/^[0-9]+\/[0-9]+ Testing: / { is_it = $3 == name } /^<end of output>/ { is_it = 0 } is_it' \
+      "$folder/Testing/Temporary/LastTest.log" | grep -v '^-*$' | tail -n 20 | cut -c 1-300
+  done <"$folder/Testing/Temporary/LastTestsFailed.log"
+done
+[ ${#failed[@]} = 0 ]

@@ -27,9 +27,14 @@ skip() {
   echo "SKIPPED: $1"
   exit 0
 }
+# fail REASON [NAME]: what check NAME printed comes last but for the reason, where those look who see but the end.
 fail() {
+  local log
+  for log in "$scratch"/*.log "$scratch"/{munged,slurmctld,slurmd}.out ${2:+"$scratch/$2.out"}; do
+    echo "== ${log##*/}"
+    tail -n 20 "$log"
+  done 2>/dev/null
   echo "FAILED: $1"
-  tail -n 20 "$scratch"/*.log "$scratch"/*.out 2>/dev/null
   exit 1
 }
 # until_true SECONDS command...
@@ -57,15 +62,17 @@ ls /usr/lib/*/slurm*/proctrack_linuxproc.so >/dev/null 2>&1 || skip "this Slurm 
 scratch=$(mktemp -d)
 trap cleanup EXIT
 
-# Ports that nothing listens at, below those that the system hands out.
+# Ports that nothing listens at: below those that the system hands out, above those at which ranks of other tests meet
+# (10000 to 29999). Those of this test meet above them.
 free_port() {
   local port
   for _ in $(seq 100); do
-    port=$((20000 + RANDOM % 10000))
+    port=$((30000 + $1 + RANDOM % 500))
     (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
   done
   echo $port
 }
+export COLLX_PORTS=31000:32767
 
 mkdir -m 755 "$scratch/munge" "$scratch/state" "$scratch/spool"
 chmod 711 "$scratch"
@@ -73,8 +80,8 @@ chmod 711 "$scratch"
 cat >"$scratch/slurm.conf" <<CONF
 ClusterName=collx$$
 SlurmctldHost=$host(127.0.0.1)
-SlurmctldPort=$(free_port)
-SlurmdPort=$(free_port)
+SlurmctldPort=$(free_port 0)
+SlurmdPort=$(free_port 500)
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
@@ -117,17 +124,28 @@ if ! until_true 30 is_idle; then
   skip "slurmctld or slurmd does not start here"
 fi
 
+# A step that Slurm has not started says nothing of the ranks.
+require_launched() {
+  local why
+  why=$(grep -m 1 -E '^srun: error: .*(launch failed|[Uu]nable to (allocate|confirm|create)|[Ss]ocket timed out|Zero Bytes)' \
+    "$scratch/$1.out") || return 0
+  cat "$scratch"/{slurmctld,slurmd}.log "$scratch/$1.out"
+  skip "$1: Slurm did not start the step ($why)"
+}
 # check NAME PATTERN command...
 check() {
-  local name=$1 pattern=$2
+  local name=$1 pattern=$2 ended=0
   shift 2
-  timeout -k 5 120 "$@" >"$scratch/$name.out" 2>&1 || fail "$name: it ended with $?"
-  grep -qE -- "$pattern" "$scratch/$name.out" || fail "$name: no line matches: $pattern"
+  timeout -k 5 120 "$@" >"$scratch/$name.out" 2>&1 || ended=$?
+  require_launched "$name"
+  [ $ended = 0 ] || fail "$name: it ended with $ended" "$name"
+  grep -qE -- "$pattern" "$scratch/$name.out" || fail "$name: no line matches: $pattern" "$name"
   echo "$name: fine"
 }
 check train_digits "same model as 1 rank: yes \(bit for bit\)" \
   srun -n $ranks "$train_digits" --transport tcp --reproducible --epochs 3 --require-accuracy 0
-grep -qF "$ranks processes over TCP" "$scratch/train_digits.out" || fail "not $ranks processes over TCP"
+grep -qF "$ranks processes over TCP" "$scratch/train_digits.out" ||
+  fail "not $ranks processes over TCP" train_digits
 check shared_memory "^.*$ranks processes over shared memory" \
   srun -n $ranks "$train_digits" --reproducible --epochs 3 --require-accuracy 0
 if grep -qw pmi2 <<<"$(srun --mpi=list 2>&1)"; then  # whose tasks look like ranks of MPICH's launcher
@@ -145,6 +163,8 @@ fi
 # come yet, it is that which is named.
 COLLX_TIMEOUT_US=5000000 timeout -k 5 120 srun -n $ranks bash -c \
   '[ "$SLURM_PROCID" != 1 ] || exit 7; exec "$@"' rank "$train_digits" --transport tcp --epochs 1 \
-  >"$scratch/missing.out" 2>&1 && fail "a step with a rank that ended was fine"
-grep -qE "rank 1 (never came|was lost)" "$scratch/missing.out" || fail "missing: nobody names rank 1"
+  >"$scratch/missing.out" 2>&1 && fail "a step with a rank that ended was fine" missing
+require_launched missing
+grep -qE "rank 1 (never came|was lost)" "$scratch/missing.out" ||
+  fail "missing: nobody names rank 1" missing
 echo "all right"
