@@ -70,8 +70,9 @@ int sizes_are_right(communicator& comm) {
   auto shared_input = comm.allocate<number>(largest * ranks),
        shared_output = comm.allocate<number>(largest * ranks);
   std::size_t round = 0;
-  constexpr std::size_t all_bytes[] = {4,   28,   32,   36,   84,   88,   92,   140,   128,   132,  272,
-                                       276, 1020, 1024, 2048, 4092, 4096, 8192, 16380, 16384, 16388};
+  constexpr std::size_t all_bytes[] = {4,    28,   32,   36,   60,   64,    68,    128,
+                                       132,  252,  256,  260,  508,  512,   516,   1020,
+                                       1024, 2048, 4092, 4096, 8192, 16380, 16384, 16388};
   for (std::size_t const bytes : all_bytes)
     for (int memories = 0; memories < 4; ++memories, ++round) {
       // Of every rank, of none, of one, of all others.
@@ -108,7 +109,7 @@ TEST_CASE("short calls: staging in which not even letters stay whole") {
   collx::transport::settings const tiny{.staging_bytes = 4096, .single_copy_bytes = 0};
   auto const exchange = [](communicator& comm) {
     std::size_t const ranks = static_cast<std::size_t>(comm.size()),
-                      count = collx::transport::mapped::short_bytes_max / sizeof(number);
+                      count = collx::transport::mapped::inbox_for(0, 12).enclosed_bytes_max / sizeof(number);
     std::vector<number> input(count * ranks), output(count * ranks);
     for (std::size_t round = 0; round < 4; ++round) {
       for (std::size_t i = 0; i < input.size(); ++i) input[i] = element(comm.rank(), i, round);

@@ -40,10 +40,11 @@ void run_on_threads(traced::entry const& called) {
   }
 }
 
-// Nothing, letters of one line, the longest ones, the shortest blocks that are staged, the longest that are
-// not lent where they could be, the shortest that are, and the longest.
-constexpr std::size_t short_counts[] = {0, 1, 4, 5, 34, 35, 511, 512, 2048};
-static_assert(34 * sizeof(oracle::element) == collx::transport::mapped::short_bytes_max);
+// Nothing, letters of one line, the longest ones of up to eight and of up to four ranks, the shortest blocks
+// that are staged, the longest that are not lent where they could be, the shortest that are, and the longest.
+constexpr std::size_t short_counts[] = {0, 1, 4, 5, 32, 33, 64, 65, 511, 512, 2048};
+static_assert(32 * sizeof(oracle::element) == collx::transport::mapped::inbox_for(0, 8).enclosed_bytes_max);
+static_assert(64 * sizeof(oracle::element) == collx::transport::mapped::inbox_for(0, 4).enclosed_bytes_max);
 static_assert(2048 * sizeof(oracle::element) == collx::exec::short_staged_bytes);
 
 void run_shortly(traced::short_world& world, traced::short_entry const& what, rank_t size) {
@@ -58,7 +59,7 @@ void run_shortly(traced::short_world& world, traced::short_entry const& what, ra
 }
 
 // Of which blocks fit a letter, are staged, and can be lent.
-constexpr std::size_t one = 1, staged = 35, lent = 512;
+constexpr std::size_t one = 1, staged = 65, lent = 512;
 
 // Refused whatever a rank asks for, one after the other.
 void run_partly(traced::short_world& world, traced::short_entry const& what, rank_t size, std::size_t count) {

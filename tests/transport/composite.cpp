@@ -99,7 +99,7 @@ TEST_CASE("composite: nobody dials a rank of his own host to ask whether it stil
 TEST_CASE(
     "composite: a split that one rank has no descriptor or number for fails on all, and takes nothing") {
   collx::transport::tcp_settings chosen;
-  chosen.common = {.timeout_us = 60'000'000, .staging_bytes = 4096, .heap_bytes = std::size_t{1} << 18};
+  chosen.common = {.timeout_us = 60'000'000, .staging_bytes = 4096, .heap_bytes = std::size_t{640} << 10};
   auto const codes = pretended::on_hosts(
       {1, 1, 2, 2},
       [](communicator& comm) {

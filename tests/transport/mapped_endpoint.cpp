@@ -43,9 +43,9 @@ struct two_ends {
   std::vector<endpoint*> ends;
 };
 
-// Lines of an inbox in lane 0, and letters of one line that may be in flight.
-constexpr std::uint64_t inbox_lines = mapped::lines_in(0, 2);
-std::uint64_t letters_max(int lane) { return mapped::lines_taken_max(lane, mapped::lines_in(lane, 2)) + 1; }
+// Of lane 0.
+constexpr mapped::inbox_shape inbox = mapped::inbox_for(0, 2);
+constexpr std::size_t enclosed_bytes_max = inbox.enclosed_bytes_max;
 
 std::vector<std::byte> bytes_of(std::uint64_t seed, std::size_t count) {
   collx::replayable_random random(seed);
@@ -65,7 +65,7 @@ TEST_CASE("mapped: letters arrive in order, of every size, many times around the
   std::vector<std::vector<std::byte>> payloads(4096);
   while (received < payloads.size()) {
     if (random.below(2) == 0 && sent < payloads.size() && from.can_send(0, 1)) {
-      payloads[sent] = bytes_of(sent, random.below(200));
+      payloads[sent] = bytes_of(sent, random.below(600));
       from.send(0, 1, payloads[sent].data(), payloads[sent].size(), handover::in_place);
       ++sent;
     }
@@ -74,25 +74,22 @@ TEST_CASE("mapped: letters arrive in order, of every size, many times around the
       REQUIRE(received < sent);
       REQUIRE(what.bytes == payloads[received].size());
       // Of small payloads elements are read where they lie, long double among them.
-      if (what.bytes <= mapped::short_bytes_max)
+      if (what.bytes <= enclosed_bytes_max)
         REQUIRE(reinterpret_cast<std::uintptr_t>(what.data) % endpoint::inline_bytes == 0);
       if (what.bytes != 0) REQUIRE(std::memcmp(what.data, payloads[received].data(), what.bytes) == 0);
       REQUIRE(to.arrived(0, 0, what));  // repeatable
       to.consume(0, 0);
       ++received;
     } else {
-      REQUIRE(sent - received <= letters_max(0));
+      REQUIRE(sent - received <= inbox.letters);
     }
   }
 }
 
 TEST_CASE("mapped: a letter says what its sender has consumed, read or not") {
-  // Not of zeros: a further line that is taken for a letter would tell of more than was sent.
-  std::vector<std::byte> const payload(mapped::short_bytes_max, std::byte{0x7f});
+  std::vector<std::byte> const payload(enclosed_bytes_max, std::byte{0x7f});
   for (std::size_t const bytes : {std::size_t{8}, payload.size()}) {
-    std::uint64_t const letters = bytes <= endpoint::inline_bytes
-                                      ? letters_max(0)
-                                      : inbox_lines / mapped::longest_letter(0, inbox_lines);
+    std::uint64_t const letters = inbox.letters;
     two_ends pair;
     endpoint &busy = *pair.ends[0], &peer = *pair.ends[1];
     arrival what;
@@ -132,7 +129,7 @@ TEST_CASE("mapped: credits run out when nobody reads, and come back") {
       from.send(0, 1, reinterpret_cast<std::byte const*>(&value), sizeof value, handover::staged);
     // A schedule may count on this many, whatever came before.
     CHECK(sent >= mapped::depth);
-    CHECK(sent <= letters_max(0));
+    CHECK(sent <= inbox.letters);
     CHECK_FALSE(from.can_send(0, 1));
     arrival what;
     for (; sent > 0; --sent) {
@@ -147,9 +144,8 @@ TEST_CASE("mapped: credits run out when nobody reads, and come back") {
   }
 }
 
-TEST_CASE(
-    "mapped: a sender of small payloads is far ahead, one of long letters as far as schedules may rely on") {
-  std::byte const payload[mapped::short_bytes_max] = {};
+TEST_CASE("mapped: a sender of what fits letters is far ahead") {
+  std::byte const payload[enclosed_bytes_max] = {};
   for (std::size_t const bytes :
        {std::size_t{1}, endpoint::inline_bytes, endpoint::inline_bytes + 1, sizeof payload}) {
     two_ends pair;
@@ -157,15 +153,15 @@ TEST_CASE(
     std::uint64_t ahead = 0, least = ~std::uint64_t{0};
     arrival what;
     // Whatever the place in the ring, and whatever was told of what has been read.
-    for (std::uint64_t i = 0; i < 3 * inbox_lines; ++i) {
+    for (std::uint64_t i = 0; i < 3 * inbox.letters; ++i) {
       for (; from.can_send(0, 1); ++ahead) from.send(0, 1, payload, bytes, handover::in_place);
       if (ahead < least) least = ahead;
       REQUIRE(to.arrived(0, 0, what));
       to.consume(0, 0);
       --ahead;
     }
-    CHECK(least >= mapped::depth);
-    if (bytes <= endpoint::inline_bytes) CHECK(least >= 24);
+    CHECK(least >= inbox.depth());
+    CHECK(least >= 24);
   }
 }
 
@@ -197,14 +193,14 @@ TEST_CASE("mapped: payloads of every size that letters hold, whatever lay in the
   endpoint &from = *pair.ends[0], &to = *pair.ends[1];
   collx::replayable_random random(2);
   arrival what;
-  for (std::size_t round = 0; round < 3 * inbox_lines; ++round)
-    for (std::size_t bytes = 0; bytes <= mapped::short_bytes_max + 1; ++bytes) {
+  for (std::size_t round = 0; round < 3 * inbox.letters; ++round)
+    for (std::size_t bytes = 0; bytes <= enclosed_bytes_max + 1; ++bytes) {
       std::vector<std::byte> const sent = bytes_of(random.next(), bytes);
       std::vector<std::byte> passing = sent;
       CHECK_FALSE(to.arrived(0, 0, what));
       REQUIRE(from.can_send(0, 1));
       from.send(0, 1, passing.data(), bytes, handover::in_place);
-      if (bytes <= mapped::short_bytes_max) passing.assign(bytes, std::byte{0});
+      if (bytes <= enclosed_bytes_max) passing.assign(bytes, std::byte{0});
       REQUIRE(to.arrived(0, 0, what));
       REQUIRE(what.bytes == bytes);
       if (bytes != 0) REQUIRE(std::memcmp(what.data, sent.data(), bytes) == 0);
@@ -212,37 +208,41 @@ TEST_CASE("mapped: payloads of every size that letters hold, whatever lay in the
     }
 }
 
-// Lines may become visible in any order, and their sender may end between two of them.
-TEST_CASE("mapped: a letter is not there before all of its lines are") {
+TEST_CASE(
+    "mapped: as many letters as an inbox holds keep what is enclosed, and no enclosure lies in another") {
   two_ends pair;
   endpoint &from = *pair.ends[0], &to = *pair.ends[1];
-  auto* const lines =
-      reinterpret_cast<mapped::further_line*>(pair.world.blocks()[1] + pair.world.layout().inbox(0, 0));
-  std::byte const small{7};
   arrival what;
-  for (std::uint64_t number = 0; number < 4 * inbox_lines;) {
-    // In every place of the ring, also where the letter goes on at its begin.
-    if (number % inbox_lines == 0 && number != 0) {
-      from.send(0, 1, &small, 1, handover::in_place);
+  std::uint64_t number = 0;
+  for (int round = 0; round < 3; ++round) {
+    for (std::uint64_t i = 0; i < inbox.letters; ++i) {
+      REQUIRE(from.can_send(0, 1));
+      from.send(0, 1, bytes_of(number + i, enclosed_bytes_max).data(), enclosed_bytes_max,
+                handover::in_place);
+    }
+    CHECK_FALSE(from.can_send(0, 1));
+    for (std::uint64_t i = 0; i < inbox.letters; ++i, ++number) {
       REQUIRE(to.arrived(0, 0, what));
+      REQUIRE(std::memcmp(what.data, bytes_of(number, enclosed_bytes_max).data(), enclosed_bytes_max) == 0);
       to.consume(0, 0);
-      ++number;
     }
-    std::vector<std::byte> const sent = bytes_of(number, mapped::short_bytes_max);
-    from.send(0, 1, sent.data(), sent.size(), handover::in_place);
-    ++number;
-    for (std::size_t late = 0; late < mapped::further_lines; ++late, ++number) {
-      // What an earlier letter has left there.
-      std::uint64_t const before = number + 1 > inbox_lines ? number + 1 - inbox_lines : 0;
-      mapped::further_line& line = lines[number % inbox_lines];
-      REQUIRE(line.sequence.load() == number + 1);
-      line.sequence.store(before);
-      CHECK_FALSE(to.arrived(0, 0, what));
-      line.sequence.store(number + 1);
+  }
+  for (collx::rank_t const size : {1, 2, 4, 8, 16, 32, 64, 4096}) {
+    CAPTURE(size);
+    mapped::inbox_shape const of_size = mapped::inbox_for(0, size);
+    std::size_t const places = of_size.letters;
+    REQUIRE(of_size.stride_bytes >= of_size.enclosed_bytes_max);
+    REQUIRE(of_size.bytes() == places * (mapped::line_bytes + of_size.stride_bytes));
+    std::vector<bool> taken(places);
+    for (std::size_t index = 0; index < places; ++index) {
+      std::size_t const at = of_size.enclosure(index);
+      REQUIRE(at % of_size.stride_bytes == 0);
+      REQUIRE(at / of_size.stride_bytes < places);
+      REQUIRE_FALSE(taken[at / of_size.stride_bytes]);
+      taken[at / of_size.stride_bytes] = true;
+      // Never right behind the one before.
+      if (index > 0) REQUIRE(at != of_size.enclosure(index - 1) + of_size.stride_bytes);
     }
-    REQUIRE(to.arrived(0, 0, what));
-    CHECK(std::memcmp(what.data, sent.data(), sent.size()) == 0);
-    to.consume(0, 0);
   }
 }
 
@@ -250,7 +250,7 @@ TEST_CASE("mapped: a small payload is copied at once, a large one is read where 
   for (int const lane : {0, 1}) {
     two_ends pair;
     endpoint &from = *pair.ends[0], &to = *pair.ends[1];
-    std::size_t const most = lane == 0 ? mapped::short_bytes_max : endpoint::inline_bytes;
+    std::size_t const most = lane == 0 ? enclosed_bytes_max : endpoint::inline_bytes;
     std::vector<std::byte> small = bytes_of(1, most), large = bytes_of(2, most + 1);
     std::vector<std::byte> const small_before = small;
     from.send(lane, 1, small.data(), small.size(), handover::in_place);
@@ -298,7 +298,7 @@ TEST_CASE("mapped: staging is given back once its readers are done with a fragme
 TEST_CASE("mapped: a peer's output can be stored to once a payload of this collective has come from it") {
   two_ends pair;
   endpoint &from = *pair.ends[0], &to = *pair.ends[1];
-  std::vector<std::byte> output(mapped::short_bytes_max + 1), payload(mapped::short_bytes_max + 1);
+  std::vector<std::byte> output(enclosed_bytes_max + 1), payload(enclosed_bytes_max + 1);
   to.begin(0, nullptr);
   CHECK(to.push_target(0, 0) == nullptr);
   from.begin(0, output.data(), output.size());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which cache lines of the shared memory a call writes to: every line of the segment is compared before and
-// after it, while no rank is in one. A small message is one line of its receiver's inbox, one a little larger
-// so many, and a receipt is one line, where there is one (docs/transports.md). What is stored once more, as
-// it was, is not seen.
+// after it, while no rank is in one. A small message is one line of its receiver's inbox, a larger one
+// besides so many of an enclosure, and a receipt is one line, where there is one (docs/transports.md). What
+// is stored once more, as it was, is not seen.
 // thread sanitizer: no, each rank is a process of one thread
 #include <algorithm>
 #include <cstring>
@@ -35,8 +35,8 @@ constexpr collx::transport::settings awake{.timeout_us = 60'000'000,
 
 // Once round an inbox, and a little further.
 constexpr std::size_t rounds = 200, lines_noted = 32;
-constexpr std::uint64_t inbox_lines = mapped::lines_in(0, 2);
-static_assert(rounds > inbox_lines);
+constexpr mapped::inbox_shape inbox_shape = mapped::inbox_for(0, 2);
+static_assert(rounds > inbox_shape.letters);
 
 // What rank 0 has seen, for the test: lines by their distance from where rank 0's block begins.
 struct notes {
@@ -124,20 +124,32 @@ class places {
     return text(std::move(names));
   }
 
-  static std::string letter(rank_t of, std::uint64_t line) {
-    return "inbox of " + std::to_string(of) + ", line " + std::to_string(line % inbox_lines);
+  // The number-th letter to a rank, and what is enclosed.
+  static void append(std::vector<std::string>& names, rank_t to, std::uint64_t number, std::size_t bytes) {
+    std::uint64_t const index = number % inbox_shape.letters;
+    names.push_back(letter(to, index));
+    if (bytes > mapped::inline_bytes)
+      for (std::size_t at = 0; at < bytes; at += mapped::line_bytes)
+        names.push_back(enclosed(to, inbox_shape.enclosure(index) + at));
   }
   static std::string receipt(rank_t by) { return "receipt by " + std::to_string(by); }
   static std::string staging(rank_t of) { return "staging of " + std::to_string(of); }
 
  private:
+  static std::string letter(rank_t of, std::uint64_t index) {
+    return "inbox of " + std::to_string(of) + ", letter " + std::to_string(index);
+  }
+  static std::string enclosed(rank_t of, std::size_t at) {
+    return "inbox of " + std::to_string(of) + ", enclosed at " + std::to_string(at);
+  }
   [[nodiscard]] std::string name(std::ptrdiff_t line_at) const {
     if (line_at < 0) return "header";
     auto const rank = static_cast<rank_t>(line_at / region_bytes_);
     auto const at = static_cast<std::size_t>(line_at % region_bytes_);
     std::size_t const inbox = block_.inbox(0, 1 - rank), staged = block_.staging(0);
-    if (at >= inbox && at < inbox + inbox_lines * mapped::line_bytes)
-      return letter(rank, (at - inbox) / mapped::line_bytes);
+    std::size_t const enclosures = inbox + inbox_shape.letters * mapped::line_bytes;
+    if (at >= inbox && at < enclosures) return letter(rank, (at - inbox) / mapped::line_bytes);
+    if (at >= enclosures && at < inbox + inbox_shape.bytes()) return enclosed(rank, at - enclosures);
     if (at == block_.acknowledgement_of(0, 1 - rank)) return receipt(rank);
     if (at >= staged && at < staged + block_.ring_bytes(0)) return staging(rank);
     return "byte " + std::to_string(at) + " of rank " + std::to_string(rank);
@@ -155,16 +167,13 @@ constexpr auto broadcast = [](communicator& comm, std::span<int> in, std::span<i
   collx::broadcast<direct>(comm, in, 0);
 };
 
-struct size_in_lines {
-  std::size_t bytes;
-  std::uint64_t lines;
-};
-constexpr size_in_lines sizes[] = {{4, 1}, {8, 1}, {16, 1}, {32, 1}, {48, 2}, {80, 2}, {84, 3}, {272, 6}};
+constexpr std::size_t sizes[] = {4, 8, 16, 32, 48, 64, 68, 256, 512};
+static_assert(inbox_shape.enclosed_bytes_max == 512);
 
 }  // namespace
 
 TEST_CASE("shm: where letters go both ways, each rank writes to its peer's inbox, and nowhere else") {
-  for (auto const [bytes, lines] : sizes) {
+  for (std::size_t const bytes : sizes) {
     CAPTURE(bytes);
     shared_with_forks<notes> all;
     watch_calls(*all, bytes, all_reduce);
@@ -172,45 +181,37 @@ TEST_CASE("shm: where letters go both ways, each rank writes to its peer's inbox
     for (std::uint64_t round = 0; round < rounds; ++round) {
       CAPTURE(round);
       std::vector<std::string> expected;
-      for (rank_t const r : {0, 1})
-        for (std::uint64_t line = 0; line < lines; ++line)
-          expected.push_back(places::letter(r, round * lines + line));
+      for (rank_t const r : {0, 1}) places::append(expected, r, round, bytes);
       REQUIRE(where.of(all->of[round]) == text(expected));
     }
   }
 }
 
-TEST_CASE("shm: of letters that go one way, a receipt is one line, after half an inbox less five lines") {
-  for (auto const [bytes, lines] : sizes) {
+TEST_CASE("shm: of letters that go one way, a receipt is one line, after half an inbox") {
+  for (std::size_t const bytes : sizes) {
     CAPTURE(bytes);
     shared_with_forks<notes> all;
     watch_calls(*all, bytes, broadcast);
     places const where(*all);
-    std::uint64_t unsaid = 0;
     for (std::uint64_t round = 0; round < rounds; ++round) {
       CAPTURE(round);
       std::vector<std::string> expected;
-      for (std::uint64_t line = 0; line < lines; ++line)
-        expected.push_back(places::letter(1, round * lines + line));
-      unsaid += lines;
-      if (unsaid >= inbox_lines / 2 - 5) {
-        expected.push_back(places::receipt(1));
-        unsaid = 0;
-      }
+      places::append(expected, 1, round, bytes);
+      if ((round + 1) % (inbox_shape.letters / 2) == 0) expected.push_back(places::receipt(1));
       REQUIRE(where.of(all->of[round]) == text(expected));
     }
   }
 }
 
 TEST_CASE("shm: of what is staged a letter is one line, and its receipt, at once, another") {
-  constexpr std::size_t bytes = 512;
+  constexpr std::size_t bytes = 1024;
   shared_with_forks<notes> all;
   watch_calls(*all, bytes, broadcast);
   places const where(*all);
   for (std::uint64_t round = 0; round < rounds; ++round) {
     CAPTURE(round);
     std::vector<std::string> expected(bytes / mapped::line_bytes, places::staging(0));
-    expected.push_back(places::letter(1, round));
+    places::append(expected, 1, round, 0);
     expected.push_back(places::receipt(1));
     REQUIRE(where.of(all->of[round]) == text(expected));
   }

@@ -128,6 +128,8 @@ class short_call {
  private:
   static constexpr int lane = 0;
   static constexpr std::int32_t all_peers = -1;
+  // Beyond, it pays to find out which vectors there are.
+  static constexpr std::size_t few_bytes_max = 256;
 
   // This and what it calls return how many peers of the step are done.
   template <std::int32_t Index>
@@ -275,7 +277,7 @@ class short_call {
   COLLX_ALWAYS_INLINE void combine(std::byte* target, std::byte const* const* sources, std::int32_t count,
                                    bool complete) const noexcept {
     if constexpr (contract::from_all && !erased<Op>)
-      if (!stages_ && COLLX_LIKELY(count == 2))
+      if (!stages_ && COLLX_LIKELY(count == 2 && block_bytes_ <= few_bytes_max))
         if (device::combine_few(reinterpret_cast<T*>(target), reinterpret_cast<T const*>(sources[0]),
                                 reinterpret_cast<T const*>(sources[1]), block_bytes_ / sizeof(T), op_,
                                 complete, where_.size))
@@ -326,7 +328,7 @@ class short_call {
 
   COLLX_ALWAYS_INLINE void copy(std::byte* to, std::byte const* from) const noexcept {
     if (to == from) return;
-    if (stages_) device::copy(to, from, block_bytes_, false);
+    if (stages_ || block_bytes_ > few_bytes_max) device::copy(to, from, block_bytes_, false);
     else device::copy_few(to, from, block_bytes_);
   }
 
@@ -378,7 +380,7 @@ class short_call {
   bool stages_;
   bool in_place_;
   bool lent_ = false;
-  bool announced_ = false;  // the step that is being done
+  bool announced_ = false;                  // the step that is being done
   std::byte const* staged_from_ = nullptr;  // what lies at staged_
   std::byte* staged_ = nullptr;
 };

@@ -63,8 +63,7 @@ class endpoint {
         layout_(layout),
         members_(static_cast<array<rank_t>&&>(members)),
         peers_(static_cast<std::size_t>(lane_count) * static_cast<std::size_t>(layout.size)),
-        wholes_(static_cast<std::size_t>(layout.size)),
-        short_bytes_(layout.short_bytes()),
+        short_bytes_(layout.inbox_of(0).enclosed_bytes_max),
         own_block_(blocks[rank]),
         sleeper_(space.bell(members_[static_cast<std::size_t>(rank)]), space.fenced()),
         rings_(layout.size) {
@@ -154,8 +153,8 @@ class endpoint {
     what.bytes = next.bytes;
     with.owes_receipt = next.payload != 0;
     if (next.payload == 0) {
-      what.data = next.inlined;
-      return COLLX_LIKELY(what.bytes <= inline_bytes) || further_arrived(with, what);
+      what.data = COLLX_LIKELY(what.bytes <= inline_bytes) ? next.inlined : with.inbox.enclosure();
+      return true;
     }
     what.data = fetches && COLLX_UNLIKELY(next.payload >= in_receiver) ? in_private(next.payload)
                                                                        : space_->at(next.payload);
@@ -167,30 +166,27 @@ class endpoint {
 
   COLLX_ALWAYS_INLINE void consume(int lane, rank_t peer) noexcept {
     pair& with = at(lane, peer);
-    learn(with, *with.inbox);
-    std::uint64_t const lines = with.inbox->lines();
-    with.received += lines;
-    with.inbox.advance(lines);
+    letter const& here = *with.inbox;
+    learn(with, here);
+    with.enclosed_bytes = here.payload == 0 && here.bytes > inline_bytes ? here.bytes : 0;
+    ++with.received;
+    with.inbox.advance();
     // The sender waits for its staging or its user's memory to be free. Of small letters it only
     // needs to know often enough never to run out of credit.
     std::uint64_t const unsaid = with.received - with.acknowledged;
-    if (!with.owes_receipt && unsaid < with.lines_per_receipt) return;
+    if (!with.owes_receipt && unsaid < with.per_receipt) return;
     with.acknowledged = with.received;
     // Release: everything read from the payload is read before the sender may overwrite it.
     with.receipts->consumed.store(with.received, std::memory_order_release);
     with.bell->ring_if_asleep();
   }
 
-  // For who will answer the letter just consumed: the line of that answer is fetched for writing while the
-  // rest of the call, and what the program does before its next one, goes on. The peer read it a round ago.
-  COLLX_ALWAYS_INLINE void prepare_letter(int lane, rank_t peer) noexcept {
-    device::prefetch_exclusive(at(lane, peer).outbox->inlined, 1);
-  }
+  COLLX_ALWAYS_INLINE void prepare_letter(int lane, rank_t peer) noexcept { prepare_answer(at(lane, peer)); }
 
   [[nodiscard]] COLLX_ALWAYS_INLINE bool can_send(int lane, rank_t peer) noexcept {
     pair& to = at(lane, peer);
-    return COLLX_LIKELY(to.sent - to.known_consumed <= to.lines_taken_max) ||
-           acknowledged(to, to.sent - to.lines_taken_max);
+    return COLLX_LIKELY(to.sent - to.known_consumed <= to.taken_max) ||
+           acknowledged(to, to.sent - to.taken_max);
   }
 
   [[nodiscard]] bool reachable(std::byte const* payload, std::size_t bytes) const noexcept {
@@ -255,12 +251,13 @@ class endpoint {
     bool const unanswered = to.acknowledged == to.received;
     if (COLLX_LIKELY(bytes <= inline_bytes && how < handover::pushed))
       write_letter(to, payload, bytes, bytes);
-    else if (lane == 0 && bytes <= short_bytes_ && how < handover::pushed) write_lines(to, payload, bytes);
+    else if (lane == 0 && bytes <= short_bytes_ && how < handover::pushed)
+      write_enclosing(to, payload, bytes);
     else return send_where_it_lies(lane, peer, payload, bytes, how);
     to.bell->ring_if_asleep();
     // One of a stream: the next follows before this one has arrived, and need not wait for its line. Where
     // letters alternate with the peer's, its line is fetched when the peer's is consumed.
-    if (unanswered) prepare_letter(lane, peer);
+    if (unanswered) prepare_answer(to);
   }
 
   COLLX_NEVER_INLINE void send_where_it_lies(int lane, rank_t peer, std::byte const* payload,
@@ -350,12 +347,11 @@ class endpoint {
     pair& with = at(lane, peer);
     std::byte* const theirs = blocks[peer];
     with.block = theirs;
-    if (lane == 0) with.whole = wholes_[static_cast<std::size_t>(peer)].bytes;
-    std::uint64_t const lines = layout_.lines(lane);
-    with.inbox = ring_place(own_block_ + layout_.inbox(lane, peer), lines);
-    with.outbox = ring_place(theirs + layout_.inbox(lane, rank_), lines);
-    with.lines_taken_max = lines_taken_max(lane, lines);
-    with.lines_per_receipt = lines_per_receipt(lane, lines);
+    inbox_shape const inbox = layout_.inbox_of(lane);
+    with.inbox = ring_place(own_block_ + layout_.inbox(lane, peer), inbox);
+    with.outbox = ring_place(theirs + layout_.inbox(lane, rank_), inbox);
+    with.taken_max = inbox.taken_max();
+    with.per_receipt = inbox.per_receipt();
     with.bell = &space_->bell(world_rank(peer));
     with.receipts = reinterpret_cast<acknowledgement*>(own_block_ + layout_.acknowledgement_of(lane, peer));
     with.returned =
@@ -382,7 +378,6 @@ class endpoint {
   block_layout layout_;
   array<rank_t> members_;
   array<pair> peers_;
-  array<letter_payload<short_bytes_max>> wholes_;
   std::size_t short_bytes_;
   std::byte* own_block_;
   sleeper sleeper_;

@@ -15,44 +15,52 @@ inline constexpr std::size_t line_bytes = 64;
 // Independent streams per pair of ranks: lane 0 for blocking calls, the others for started requests.
 inline constexpr int lane_count = 4;
 inline constexpr std::size_t inline_bytes = 32;
-// Letters of blocking calls go on in further lines, which hold so much each: 40 to 256 bytes take 0.6 to 0.8
-// of the time that they take by way of staging, where a receiver waits for a letter, and then for what it
-// refers to. 512 bytes would take 1.1 to 1.5.
-inline constexpr std::size_t further_bytes = 48;
-inline constexpr std::size_t further_lines = 5;
-inline constexpr std::size_t short_bytes_max = inline_bytes + further_lines * further_bytes;
 
-// An inbox is a ring of lines, in which letters lie one behind the other. Schedules declare how many letters
-// they need in flight; the rest pays for acknowledging small letters in batches (an acknowledgement costs
-// both sides a cache miss). In lane 0 there is room for 16 of the longest letters and more, as long as those
-// of all ranks take some 200 KiB: a root is that far ahead, and ranks that share processors change places
-// less often.
-[[nodiscard]] constexpr std::uint64_t lines_in(int lane, rank_t size) {
-  return lane != 0 ? 16 : size <= 16 ? 192 : size <= 32 ? 96 : 48;
-}
-// In lines, of an inbox of so many.
-[[nodiscard]] constexpr std::uint64_t longest_letter(int lane, std::uint64_t lines) {
-  return lane != 0 ? 1 : lines >= 96 ? 1 + further_lines : 3;
-}
-// Of an inbox of so many lines: those in flight with which one more letter may be sent, however long it is,
-[[nodiscard]] constexpr std::uint64_t lines_taken_max(int lane, std::uint64_t lines) {
-  return lines - longest_letter(lane, lines);
-}
-// and those that are consumed before a receipt says so.
-[[nodiscard]] constexpr std::uint64_t lines_per_receipt(int lane, std::uint64_t lines) {
-  return lines / 2 - (longest_letter(lane, lines) - 1);
-}
-// Letters of the longest kind that may be in flight before the first is acknowledged: as many lines as make
-// no receipt are perhaps read, and taken all the same.
-[[nodiscard]] constexpr std::uint64_t depth_of(int lane, std::uint64_t lines) {
-  std::uint64_t const unread = lines_taken_max(lane, lines) - (lines_per_receipt(lane, lines) - 1);
-  return unread / longest_letter(lane, lines) + 1;
+// Letters that one rank has room for from one other on one lane, in a ring. Schedules declare how many they
+// need in flight; the rest pays for acknowledging small letters in batches (an acknowledgement costs both
+// sides a cache miss). In lane 0, of blocking calls, there are more where ranks are few: a root is that far
+// ahead, and ranks that share processors change places less often. There, a payload that does not fit its
+// letter's line lies in the letter's enclosure, which costs what staging does, less the receipt of each: 64
+// to 512 bytes take 0.6 to 0.9 of the time, and 1 KiB up to 1.5 times as long (docs/decisions.md).
+struct inbox_shape {
+  std::uint64_t letters;
+  std::size_t enclosed_bytes_max;
+  std::size_t stride_bytes;  // of enclosures
+
+  // In flight, with which one more may be sent,
+  [[nodiscard]] constexpr std::uint64_t taken_max() const { return letters - 1; }
+  // and consumed, before a receipt says so.
+  [[nodiscard]] constexpr std::uint64_t per_receipt() const { return letters / 2; }
+  // In flight before the first is acknowledged: as many as make no receipt are perhaps read, and taken all
+  // the same.
+  [[nodiscard]] constexpr std::uint64_t depth() const { return taken_max() - (per_receipt() - 1) + 1; }
+  [[nodiscard]] constexpr std::size_t bytes() const { return letters * (line_bytes + stride_bytes); }
+  // Where the enclosure of a letter begins, behind all letters. Whoever reads one makes its processor fetch
+  // lines behind it too: those of the next letter's would be taken from its writer, which costs 1.1 to 1.6
+  // times the time. So there are 13 lines between them, or where that takes too much memory, one lies five
+  // places ahead or three back.
+  [[nodiscard]] constexpr std::size_t enclosure(std::uint64_t index) const {
+    return enclosure_place(index) * stride_bytes;
+  }
+  [[nodiscard]] static constexpr std::uint64_t enclosure_place(std::uint64_t index) {
+    return index / 8 * 8 + index * 5 % 8;
+  }
+};
+
+// As large as a block of 4 MiB for 64 ranks allows (see block_layout).
+[[nodiscard]] constexpr inbox_shape inbox_for(int lane, rank_t size) {
+  if (lane != 0) return {16, 0, 0};
+  if (size <= 2) return {144, 512, 512 + 13 * line_bytes};
+  if (size <= 4) return {176, 512, 512};
+  if (size <= 8) return {144, 256, 256};
+  if (size <= 16) return {72, 256, 256};
+  if (size <= 32) return {48, 128, 128};
+  return {24, 64, 64};
 }
 // What a schedule may rely on.
-inline constexpr std::uint64_t depth = depth_of(1, lines_in(1, 1));
+inline constexpr std::uint64_t depth = inbox_for(1, 1).depth();
 static_assert(depth == 9);
-static_assert(depth_of(0, lines_in(0, 16)) >= depth && depth_of(0, lines_in(0, 32)) >= depth &&
-              depth_of(0, lines_in(0, 33)) >= depth);
+static_assert(inbox_for(0, 33).depth() >= depth && inbox_for(0, 33).letters % 8 == 0);
 
 // What is to be combined with other data is fetched piece by piece: as much of each of that many ranks'
 // data as stays in a second-level cache together.
@@ -64,29 +72,19 @@ inline constexpr rank_t fetched_ranks_max = 32;
 inline constexpr std::uint64_t in_sender = std::uint64_t{1} << 63;
 inline constexpr std::uint64_t in_receiver = std::uint64_t{1} << 62;
 
-// What a letter takes of a ring, if its payload is in it.
-[[nodiscard]] constexpr std::uint64_t lines_for(std::size_t bytes) {
-  return bytes <= inline_bytes ? 1 : 1 + (bytes - inline_bytes + further_bytes - 1) / further_bytes;
-}
-static_assert(lines_for(short_bytes_max) == longest_letter(0, lines_in(0, 2)));
-
 // One message from one rank to another: a single cache line, written by the sender, read by the
-// receiver, who owns the memory. Small payloads travel in the line itself.
+// receiver, who owns the memory. Small payloads travel in the line itself, larger ones of lane 0 in its
+// enclosure.
 struct alignas(line_bytes) letter {
-  // The number of the line that lies here, counted from 1 per pair and lane; stored last.
+  // The number of the letter that lies here, counted from 1 per pair and lane; stored last.
   atomic_word<std::uint64_t> sequence;
-  std::uint64_t payload;  // shared address, or a mark and an address there; 0: the payload is `inlined`
+  std::uint64_t payload;  // shared address, or a mark and an address there; 0: `inlined` or enclosed
   std::uint64_t target;   // with a payload: the sender's output, shared or marked in_sender; 0: not reachable
   std::uint32_t bytes;
-  std::uint32_t consumed;  // lines of the receiver that the sender has consumed, modulo 2^32
+  std::uint32_t consumed;  // letters of the receiver that the sender has consumed, modulo 2^32
   // Of a payload elsewhere two std::size_t: the bytes at `target`, and those of the block that begins with
   // the payload and is lent whole, or 0.
   std::byte inlined[inline_bytes];
-
-  // What it takes of its ring.
-  [[nodiscard]] COLLX_ALWAYS_INLINE std::uint64_t lines() const noexcept {
-    return COLLX_LIKELY(bytes <= inline_bytes || payload != 0) ? 1 : lines_for(bytes);
-  }
 
   void say_bytes(std::size_t at_target, std::size_t of_block) noexcept {
     std::size_t const both[] = {at_target, of_block};
@@ -100,18 +98,7 @@ struct alignas(line_bytes) letter {
 };
 static_assert(sizeof(letter) == line_bytes);
 
-// What of a small payload does not fit its letter: the lines behind it. Each tells by itself that it is
-// there: all of them travel at once, and none is waited for before the next is written. Its bytes begin where
-// those of vectors do: what is put together of them is read again at once, by loads that must not wait for
-// two stores.
-struct alignas(line_bytes) further_line {
-  atomic_word<std::uint64_t> sequence;  // as of a letter
-  std::uint64_t unused;
-  std::byte inlined[further_bytes];
-};
-static_assert(sizeof(further_line) == line_bytes);
-
-// Lines that were consumed. Written by the receiver only, after it has read a payload; polled by the sender
+// Letters that were consumed. Written by the receiver only, after it has read a payload; polled by the sender
 // when it runs out of credit. On its own line: it must not share one with letters, which the sender writes.
 struct alignas(line_bytes) acknowledgement {
   atomic_word<std::uint64_t> consumed;
@@ -131,7 +118,7 @@ struct alignas(line_bytes) farewell {
 // 4 MiB for 64 ranks with the settings' default.
 //
 //   block_bytes = 7 staging_bytes + landing_bytes + m size, and less than two pages
-//   m = 15616 up to 16 ranks, 9472 up to 32, then 6400
+//   m = 206080 up to 2 ranks, 104704 up to 4, 49408 up to 8, 26368 up to 16, 12544 up to 32, then 6400
 struct block_layout {
   rank_t size = 1;
   std::size_t staging_bytes = 0;  // what vectors are cut by; a multiple of the page
@@ -143,7 +130,7 @@ struct block_layout {
     return before * static_cast<std::size_t>(size) + static_cast<std::size_t>(sender) * mail_bytes(lane);
   }
   [[nodiscard]] constexpr std::size_t acknowledgement_of(int lane, rank_t sender) const {
-    return inbox(lane, sender) + lines(lane) * line_bytes;
+    return inbox(lane, sender) + inbox_of(lane).bytes();
   }
   [[nodiscard]] constexpr std::size_t end_of_use() const { return inbox(lane_count, 0); }
   [[nodiscard]] constexpr std::size_t presence() const { return end_of_use() + sizeof(farewell); }
@@ -164,15 +151,11 @@ struct block_layout {
   [[nodiscard]] constexpr std::size_t block_bytes() const { return landing() + landing_bytes; }
   // Letters from one rank, and the receipts of letters to it.
   [[nodiscard]] constexpr std::size_t mail_bytes(int lane) const {
-    return (lines(lane) + 1) * line_bytes;
+    return inbox_of(lane).bytes() + line_bytes;
   }
-  // Of an inbox. Those of all ranks that a block was taken for fit it; for fewer they could be longer.
-  [[nodiscard]] constexpr std::uint64_t lines(int lane) const {
-    return lines_in(lane, taken_for != 0 ? taken_for : size);
-  }
-  // The longest payload of a letter of lane 0.
-  [[nodiscard]] constexpr std::size_t short_bytes() const {
-    return inline_bytes + (longest_letter(0, lines(0)) - 1) * further_bytes;
+  // Those of all ranks that a block was taken for fit it; for fewer they could be larger.
+  [[nodiscard]] constexpr inbox_shape inbox_of(int lane) const {
+    return inbox_for(lane, taken_for != 0 ? taken_for : size);
   }
   // What is given back.
   [[nodiscard]] constexpr std::size_t bytes_taken() const {
