@@ -239,7 +239,7 @@ class endpoint {
 
   // Payloads that fit a letter need no memory that peers can read: any line of ours will do.
   [[nodiscard]] std::byte* stage(int lane, std::size_t bytes) noexcept {
-    if (bytes <= inline_bytes) return small_[lane].bytes;
+    if (bytes <= inline_bytes) return small_[lane];
     return rings_[lane].allocate(
         bytes, [&](rank_t peer, std::uint64_t count) { return acknowledged(at(lane, peer), count); });
   }
@@ -383,7 +383,8 @@ class endpoint {
   sleeper sleeper_;
   staging_rings<lane_count> rings_;
   staging_paces paces_;
-  letter_payload<line_bytes> small_[lane_count];
+  // What is staged and fits a letter; read as elements.
+  alignas(line_bytes) std::byte small_[lane_count][line_bytes];
   std::byte const* hinted_[lane_count] = {};
   std::byte const* target_[lane_count] = {};
   std::size_t target_bytes_[lane_count] = {};

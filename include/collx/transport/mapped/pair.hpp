@@ -39,12 +39,6 @@ class ring_place {
   std::uint32_t letters_ = 0, stride_bytes_ = 0;
 };
 
-// Where a payload lies while a letter refers to it; read as elements.
-template <std::size_t Bytes>
-struct alignas(line_bytes) letter_payload {
-  std::byte bytes[Bytes];
-};
-
 // One lane between this rank and one peer, both directions. Used by this rank only. What is counted is
 // letters.
 struct alignas(line_bytes) pair {
