@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks that share processors let the system copy once, where nobody has said what is worth it, and the
-// system is quick at it.
+// What ranks that share processors let the system copy once, where nobody has said what is worth it: where
+// the system is quick at it, and where staging is found to be slow.
 // thread sanitizer: no, each rank is a process of one thread
 #include <stdexcept>
 #include <string>
@@ -103,5 +103,30 @@ TEST_CASE("single copy: ranks that share processors copy once what is not combin
         return 0;
       },
       {.system_copy_cost_max = 1e9});
+  for (int const code : codes) CHECK(code == 0);
+}
+
+TEST_CASE("single copy: where staging is found to be slow, they copy once whatever is not combined") {
+  system_copies::say_if_refused();
+  one_processor const shared;
+  auto const codes = watched::on_processes<fetching>(2, [](communicator& comm) {
+    std::size_t const huge = 2 * collx::device::fetched_bytes_max();
+    (void)transpose(comm, 1024);
+    if (!permitted(comm)) return 0;
+    std::vector<int> in(huge / 2), out(huge / 4);
+    auto& endpoint = comm.engine().endpoint();
+    // How long the system is said to take for a page.
+    for (double const page_ns : {1e-6, 1e9}) {
+      endpoint.paces() = {};
+      endpoint.paces().start({page_ns}, 128 * 1024);
+      fetched_twice counted;
+      // Staging is tried again, after a while.
+      for (int i = 0; i < 10 && counted.again == 0; ++i) counted = transpose(comm, huge);
+      require((counted.again > 0) == (page_ns < 1), "all_to_all of huge blocks, staged slowly", counted);
+      counted = calls(comm, [&] { collx::reduce_scatter<direct_one_shot>(comm, in, out, collx::sum); });
+      require(counted.first == 0 && counted.again == 0, "reduce_scatter, staged slowly", counted);
+    }
+    return 0;
+  });
   for (int const code : codes) CHECK(code == 0);
 }

@@ -31,10 +31,11 @@ class memory_map : public chunk_map {
   // Whether payloads that receivers cannot reach may be left to them all the same.
   [[nodiscard]] bool lets_fetch() const noexcept { return block_bytes_ <= user_.fetched_block_bytes_max; }
   // The same where staging is found to be slow: then one copy by the system, by whomever and however long, is
-  // less than two.
-  [[nodiscard]] bool lets_fetch_if_slow() const noexcept { return !crowded_; }
+  // less than two; but not where ranks that share processors combine, who would copy a second time.
+  [[nodiscard]] bool lets_fetch_if_slow() const noexcept { return !crowded_ || !user_.combines; }
   // For ranks that share processors, who wait for each other's work anyway: one copy by the system is less
-  // of it than two by ranks, unless something is combined on the way, or vectors exceed the caches.
+  // of it than two by ranks, unless something is combined on the way, or vectors exceed the caches of
+  // processors that lie near each other.
   void fetch_as_crowded() noexcept {
     crowded_ = true;
     std::size_t const cold_bytes_max = problem_.size <= 4 ? device::fetched_bytes_max() / 2 : 0;

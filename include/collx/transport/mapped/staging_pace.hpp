@@ -29,8 +29,12 @@ class staging_pace {
   static constexpr std::size_t noted_bytes_min = 8 * 1024;
   // Of others one in so many, until one is slow: the clock is asked twice for each.
   static constexpr std::uint32_t noted_one_in = 4;
-  // So many slow ones in a row are no accident.
-  static constexpr int streak_max = 4;
+  // Slow and quick ones weigh against each other, so that it adds up where more than a quarter are slow: of
+  // ranks that share processors, some peers are on this one's, where staging is always quick. So many slow
+  // ones in a row, or thrice as many of which half are slow, are no accident; a quarter of that is, with
+  // eight ranks on two processors.
+  static constexpr int slow_weight = 3, quick_weight = 1;
+  static constexpr int slow_in_a_row_max = 16;
   // Lent for so long, and so many questions, at least, before staging is tried again; longer each time that
   // it is found slow at once, so that trying costs a small share.
   static constexpr std::uint64_t patience_us_min = 50'000, patience_us_max = 6'400'000;
@@ -73,8 +77,9 @@ class staging_pace {
     staged_bytes_ += bytes;
     if (lends_ || staged_bytes_ < warm_bytes_) return;
     bool const slow = static_cast<double>(took_ns) * page_bytes > page_ns_max_ * static_cast<double>(bytes);
-    streak_ = slow ? streak_ + 1 : 0;
-    if (streak_ == streak_max) begin_to_lend(now_us);
+    slowness_ += slow ? slow_weight : -quick_weight;
+    if (slowness_ < 0) slowness_ = 0;
+    if (slowness_ >= slow_in_a_row_max * slow_weight) begin_to_lend(now_us);
   }
   [[nodiscard]] bool still_lends(std::uint64_t now_us) noexcept {
     if (now_us < until_us_) return true;
@@ -93,7 +98,7 @@ class staging_pace {
   static constexpr double by_both_max = 0.75;
 
   [[nodiscard]] bool is_noted(std::size_t bytes) noexcept {
-    if (streak_ != 0 || ++copies_ % noted_one_in == 0) return true;
+    if (slowness_ != 0 || ++copies_ % noted_one_in == 0) return true;
     staged_bytes_ += bytes;
     return false;
   }
@@ -105,14 +110,14 @@ class staging_pace {
     until_us_ = now_us + patience_us_;
     tried_ = lends_ = true;
     questions_ = 0;
-    streak_ = 0;
+    slowness_ = 0;
   }
 
   double page_ns_max_ = 0;
   std::size_t warm_bytes_ = 0, staged_bytes_ = 0;  // since staging was begun with
   std::uint64_t until_us_ = 0, patience_us_ = patience_us_min;
   std::uint32_t questions_ = 0, copies_ = 0;
-  int streak_ = 0;
+  int slowness_ = 0;
   bool lends_ = false, tried_ = false, is_doubtful_ = false;
 };
 
