@@ -16,18 +16,23 @@ SECONDS_TO_SETTLE = 20
 SECONDS_TO_ANSWER = 30
 
 
+def processors_of(group):
+    """How many a group's ranks are on: on all, where they share them."""
+    return min(group.ranks, programs.processors())
+
+
 class Distance:
     """Measures with `program` (limit/apart.cpp), in ns; without one nothing is far."""
 
     def __init__(self, program, sleep=time.sleep):
         self.program, self.sleep = program, sleep
-        self.least = {}    # ranks -> ns
+        self.least = {}    # processors -> ns
         self.moved = 0     # programs
         self.far = 0       # of these, those taken as they were
         self.problem = ""
 
     def ask(self, group):
-        command = [*programs.ranks_own_priority(group), self.program, "--ranks", str(group.ranks)]
+        command = [*programs.ranks_own_priority(group), self.program, "--ranks", str(processors_of(group))]
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SECONDS_TO_ANSWER)
         return float(done.stdout)
 
@@ -40,11 +45,11 @@ class Distance:
         except (OSError, ValueError, subprocess.SubprocessError) as problem:
             self.program, self.problem = None, str(problem)
             return None
-        self.least[group.ranks] = min(found, self.least.get(group.ranks, found))
+        self.least[processors_of(group)] = min(found, self.least.get(processors_of(group), found))
         return found
 
     def is_far(self, group, ns):
-        return ns is not None and ns > FAR * self.least[group.ranks]
+        return ns is not None and ns > FAR * self.least[processors_of(group)]
 
     def settled(self, group):
         """ns, as soon as the processors are near. Where they stay far, that is near from now on."""
@@ -53,12 +58,12 @@ class Distance:
             if not self.is_far(group, ns):
                 return ns
             self.sleep(1)
-        self.least[group.ranks] = ns
+        self.least[processors_of(group)] = ns
         return ns
 
     def steadily(self, measure, group):
         """What measure() returned with near processors before and after it, and how far they were, in ns."""
-        if group.ranks < 2 or not programs.fits(group):
+        if processors_of(group) < 2:
             return measure(), None
         for attempt in range(TRIES):
             before = self.settled(group)

@@ -73,8 +73,12 @@ def can(peer, group):
     return not (peer in LACKS and LACKS[peer](group))
 
 
+def processors():
+    return len(os.sched_getaffinity(0))
+
+
 def fits(group):
-    return group.ranks <= len(os.sched_getaffinity(0))
+    return group.ranks <= processors()
 
 
 def cores(folder="/sys/devices/system/cpu"):

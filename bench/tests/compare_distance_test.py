@@ -30,8 +30,8 @@ class Apart(unittest.TestCase):
     three_rounds = SimpleNamespace(collective="barrier", ranks=2, transport="shm", bytes=[8], rounds=3)
 
     def setUp(self):
-        usual, programs.fits = programs.fits, lambda group: True
-        self.addCleanup(setattr, programs, "fits", usual)
+        usual, programs.processors = programs.processors, lambda: 2
+        self.addCleanup(setattr, programs, "processors", usual)
 
     def measured(self, apart):
         """How often a program ran, and what counts."""
@@ -70,8 +70,13 @@ class Apart(unittest.TestCase):
         self.assertEqual(apart.note(), "processors moved apart during 1 programs, which were run again; "
                                        "1 of them were taken as they were in the end")
 
-    def test_nobody_asks_where_ranks_share_processors(self):
-        programs.fits = lambda group: False
+    def test_ranks_that_share_processors_are_on_all_of_them(self):
+        asked = distance.Distance("/bin/false")
+        asked.steadily(lambda: None, SimpleNamespace(ranks=4, real_time=False))
+        self.assertIn("'/bin/false', '--ranks', '2'", asked.note())
+
+    def test_nobody_asks_where_there_is_one_processor(self):
+        programs.processors = lambda: 1
         self.assertEqual(self.measured(Moved(160)), (1, 1, None))
 
     def test_near_samples_are_compared_with_near_ones(self):
