@@ -7,6 +7,9 @@
 option(COLLX_UNITE_TESTS "Compile several tests as one unit: half the time when all are built" OFF)
 set(collx_tests_in_a_unit 16)
 
+# Where clang's sanitizers are run, clang has compiled and run what they do not leave out.
+option(COLLX_TEST_REST "Of the tests that are found by glob, only those that the sanitizers' presets leave out" OFF)
+
 # What lines of a test's source ask for:
 #   // ctest: PROPERTY VALUE        sets a property of the test (RUN_SERIAL ON for one that measures time, say; a
 #                                   TIMEOUT below COLLX_TEST_TIMEOUT_S, which is long for sanitizers, does not count)
@@ -29,6 +32,9 @@ function(collx_add_test_directory directory)
     endif()
     file(STRINGS ${source} not_for_any REGEX "^// sanitizers: no")
     if(not_for_any AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
+      continue()
+    endif()
+    if(COLLX_TEST_REST AND NOT not_for_any AND NOT group IN_LIST no_sanitizer_needed)
       continue()
     endif()
     file(STRINGS ${source} component REGEX "^// component: ")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // compiled: as users do, since there is one kind of vectors where nothing is optimised
-// combine() gives the same bits with every kind of vectors: all types, all operators, counts around the
-// vectors of each kind, any alignment, past the caches and not.
+// combine() gives the same bits with every kind of vectors: all types (sample.hpp: one of each width), all
+// operators, counts around the vectors of each kind, any alignment, past the caches and not.
 // thread sanitizer: no, there is one thread
 #include <complex>
 #include <cstring>
@@ -15,6 +15,7 @@
 #include "device/operators.hpp"
 #include "device/strip.hpp"
 #include "device/vector_kinds.hpp"
+#include "sample.hpp"
 
 namespace {
 
@@ -116,18 +117,25 @@ void check(Op const& op) {
   CHECK(wrong == 0);
 }
 
-template <class... Ts>
+template <class Types>
 void check_all() {
-  auto const with_all = []<class T>(T const*) {
-    device_test::for_each_operator<T>([](auto const& op) { check<T>(op); });
-  };
-  (with_all(static_cast<Ts const*>(nullptr)), ...);
+  Types::for_each([]<class T> { device_test::for_each_operator<T>([](auto const& op) { check<T>(op); }); });
 }
+
+#if defined(COLLX_TEST_SAMPLE)
+using floating_types = collx::type_list<double, collx::bfloat16, collx::float8_e4m3>;
+using integers = collx::type_list<unsigned char, short, int, unsigned long>;
+#else
+using floating_types =
+    collx::type_list<float, double, collx::float16, collx::bfloat16, collx::float8_e4m3, collx::float8_e5m2>;
+using integers =
+    collx::type_list<signed char, unsigned char, short, unsigned short, int, unsigned, long, unsigned long>;
+#endif
 
 }  // namespace
 
 TEST_CASE("combine: the same bits with every kind of vectors, floating types") {
-  check_all<float, double, collx::float16, collx::bfloat16, collx::float8_e4m3, collx::float8_e5m2>();
+  check_all<floating_types>();
   check<long double>(collx::sum);
   check<float>(collx::accumulate_in<double>(collx::sum));
   check<std::complex<float>>(collx::sum);
@@ -142,7 +150,7 @@ TEST_CASE("combine: the same bits with every kind of vectors, accumulated in a t
 }
 
 TEST_CASE("combine: the same bits with every kind of vectors, integers") {
-  check_all<signed char, unsigned char, short, unsigned short, int, unsigned, long, unsigned long>();
+  check_all<integers>();
   check<bool>(collx::logical_or);
 }
 
