@@ -64,3 +64,8 @@ def without(points, group):
     """The earlier points that the group does not measure anew."""
     return [p for p in points if key(p) != key_of(group) or p["bytes"] not in group.bytes
             or p["memory"] not in (group.memory or [None])]
+
+
+def narrowed(points, named):
+    """Those that have, of each name, one of the values given for it; where none are given, any will do."""
+    return [p for p in points if all(p[name] in values for name, values in named.items() if values)]

@@ -17,6 +17,8 @@ class Unreadable(Exception):
 
 def require_writable(path):
     folder = os.path.dirname(os.path.abspath(path))
+    if os.path.isdir(path):
+        raise Unwritable(f"cannot write {path}: it is a folder; give a file in it")
     if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
         raise Unwritable(f"cannot write {path}: give a file in a folder that exists and is yours")
 
@@ -126,13 +128,21 @@ def title(asked):
                       asked.place.replace("_", " ")])
 
 
+# What every point has said since there are files of them.
+NAMES = {"collective", "bytes", "ranks", "memory", "transport", "collx_us", "peers_us", "ratio", "buffers", "limit_us"}
+
+
 def read_json(path):
     """The points of an earlier run."""
     try:
         with open(path, encoding="utf-8") as file:
-            return json.load(file)
+            found = json.load(file)
     except (OSError, ValueError) as problem:
         raise Unreadable(f"cannot read the points in {path}: {problem}") from None
+    if not isinstance(found, list) or not all(isinstance(point, dict) and NAMES <= point.keys() for point in found):
+        raise Unreadable(f"{path} holds something else than points of bench/compare: an array, each with "
+                         f"{', '.join(sorted(NAMES))}")
+    return found
 
 
 def write_json(found, path):

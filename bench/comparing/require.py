@@ -4,6 +4,7 @@ import argparse
 from dataclasses import dataclass
 
 from comparing import summary
+from comparing.groups import COLLECTIVES
 
 MEMORIES = ["private", "symmetric"]
 DEFAULT = "slower=0"
@@ -39,21 +40,34 @@ KINDS = {
 
 @dataclass
 class Wish:
-    memory: str  # "" for all
+    memory: str      # "" for all
+    collective: str  # "" for all
     kind: str
     number: float
+
+    def judges(self, point):
+        return self.memory in ("", point["memory"]) and self.collective in ("", point["collective"])
+
+    def of(self):
+        where = " ".join(filter(None, [self.collective, self.memory and f"{self.memory} memory"]))
+        return f"{where}: " if where else ""
 
 
 def wish(text):
     name, equals, number = text.partition("=")
-    memory, dot, kind = name.rpartition(".")
+    *narrows, kind = name.split(".")
+    memories = [each for each in narrows if each in MEMORIES]
+    collectives = [each for each in narrows if each in COLLECTIVES]
     try:
-        if kind not in KINDS or not equals or (dot and memory not in MEMORIES):
+        if kind not in KINDS or not equals or len(memories) > 1 or len(collectives) > 1:
             raise ValueError
-        return Wish(memory, kind, float(number))
+        if len(memories) + len(collectives) != len(narrows):
+            raise ValueError
+        return Wish("".join(memories), "".join(collectives), kind, float(number))
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"wants such as mean=2,slower=0,small=2,limit=0.85,symmetric.mean=3 and got '{text}'") from None
+            f"wants such as mean=2,slower=0,small=2,limit=0.85,symmetric.mean=3,symmetric.all_gather.limit=0.85 and "
+            f"got '{text}'") from None
 
 
 def wishes(text):
@@ -67,15 +81,14 @@ def unmet(points, wanted):
 
 def judged(points, each):
     kind = KINDS[each.kind]
-    of = [p for p in points if each.memory in ("", p["memory"])]
+    of = [p for p in points if each.judges(p)]
     value = kind.value(of)
-    memory = f"{each.memory} memory: " if each.memory else ""
     if value is None:
-        return f"{memory}{each.kind}={each.number:g} is required, and there is nothing to judge by"
+        return f"{each.of()}{each.kind}={each.number:g} is required, and there is nothing to judge by"
     mixed = sum(1 for p in of if p.get("mixed"))
     if mixed:
-        return f"{memory}{each.kind}={each.number:g} is required, and {mixed} points are mixed (--resume)"
+        return f"{each.of()}{each.kind}={each.number:g} is required, and {mixed} points are mixed (--resume)"
     if value <= each.number if kind.at_most else value >= each.number:
         return ""
     bound = "at most" if kind.at_most else "at least"
-    return f"{memory}{value:.4g} {kind.described}; required: {bound} {each.number:g}"
+    return f"{each.of()}{value:.4g} {kind.described}; required: {bound} {each.number:g}"

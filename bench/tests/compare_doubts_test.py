@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of what bench/compare says against its own figures, and of what it is required to reach."""
+import argparse
 import contextlib
 import importlib.machinery
 import io
@@ -149,6 +150,15 @@ class Require(unittest.TestCase):
         points = [point(0.25, memory="symmetric"), point(1.0)]
         self.assertEqual(self.unmet("symmetric.mean=4", *points), [])
         self.assertEqual(len(self.unmet("private.mean=4,mean=4", *points)), 2)
+
+    def test_a_wish_can_be_of_one_collective(self):
+        points = [point(), point(0.25, memory="symmetric", collective="all_gather", collx_us=1.1)]
+        self.assertEqual(self.unmet("symmetric.all_gather.limit=0.9,all_gather.mean=4", *points), [])
+        self.assertEqual(self.unmet("reduce.private.mean=4", *points),
+                         ["reduce private memory: 2 times faster in the geometric mean; required: at least 4"])
+        for wrong in ("all_gather.reduce.mean=4", "nothing.mean=4", "private.symmetric.mean=4"):
+            with self.assertRaises(argparse.ArgumentTypeError):
+                require.wishes(wrong)
 
     def test_what_cannot_be_judged_is_not_reached(self):
         self.assertIn("nothing to judge by", self.unmet("small=1", point())[0])

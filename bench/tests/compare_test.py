@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of bench/compare that need no peer: its groups, points, tables, means, plots, and refusals."""
+"""Tests of bench/compare that need no peer: its groups, points, tables, means, and plots."""
 import io
-import json
 import os
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -346,40 +344,6 @@ class Rounds(unittest.TestCase):
     def test_a_program_that_hangs_is_ended(self):
         with self.assertRaisesRegex(rounds.Failed, "did not end within 0.5 s"):
             rounds.start(self.launch("import time; time.sleep(100)"), 0.5)
-
-
-class CommandLine(unittest.TestCase):
-    def refuse(self, arguments, words):
-        command = [sys.executable, os.path.join(BENCH, "compare"), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True)
-        self.assertEqual(done.returncode, 2)
-        self.assertIn(words, done.stderr)
-
-    def test_bad_input_is_refused_with_advice(self):
-        self.refuse(["--bytes", "8,12Q"], "wants sizes such as 8,32K,1M and got '12Q'")
-        self.refuse(["--ranks", "0"], "wants a whole number, 1 or more")
-        self.refuse(["--memory", "borrowed"], "say some of private,symmetric")
-        self.refuse(["--collective", "all_to_none"], "all_reduce")
-        for flag in ("--buffers", "--state"):
-            self.refuse([flag, "hot,cold"], "does not know 'cold'; say some of rotating,hot,fresh")
-        self.refuse(["--resume"], "want --json FILE")
-        self.refuse(["--congestion", "cubic"], "want --transport tcp")
-        self.refuse(["--veth"], "want --transport tcp")
-        self.refuse(["--transport", "tcp", "--shape", "netem delay 1ms"], "wants --veth")
-        self.refuse(["--transport", "composite", "--ranks", "3"], "as many ranks on each")
-        self.refuse(["--transport", "composite", "--hosts", "1"], "--hosts 2 or more")
-        self.refuse(["--json", "/nowhere/to/be/found.json"], "a folder that exists")
-
-    def test_an_earlier_run_is_summed_up_and_drawn_again(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "points.json")
-            report.write_json([point(0.5), point(0.125, ranks=4)], path)
-            command = [sys.executable, os.path.join(BENCH, "compare"), "--redraw", "--json", path]
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
-            self.assertIn("4.00x", done.stdout)
-            ElementTree.parse(os.path.join(folder, "points.svg"))
-            with open(path, encoding="utf-8") as file:
-                self.assertEqual(len(json.load(file)), 2)
 
 
 if __name__ == "__main__":
