@@ -94,6 +94,19 @@ class Figures(unittest.TestCase):
         self.assertEqual(len(summary.slower(of(found, ranks=4))), 2)
         self.assertEqual(len(summary.slower(of(found, ranks=8))), 0)
 
+    def test_of_tcp(self):
+        shown = [8, 128, 2 << 10, 32 << 10, 128 << 10, 512 << 10, 2 << 20, 8 << 20, 64 << 20]
+        for heading, machine, ranks in (("Two ranks on the second machine", "amd_epyc", "two"),
+                                        ("Two ranks on the fourth machine", "amd_zen5", "two"),
+                                        ("Four ranks on two cores", "amd_epyc", "four"),
+                                        ("Four ranks on two cores", "amd_zen5", "four")):
+            for network in ("tcp", "veth"):
+                found, told = points(f"{machine}_{ranks}_ranks_{network}"), section(heading)
+                for name in ("all_reduce", "all_to_all", "broadcast"):
+                    some = of(found, collective=name)
+                    each = [mean(of(some, bytes=size)) for size in shown]
+                    self.assertIn(row(name, *each, mean(some)), told)
+
     def test_of_instructions(self):
         lines = [line.split() for line in read("tests", "instructions", "counts.txt").splitlines()]
         counts = {line[0]: f"{float(line[1]):.0f}" for line in lines if line[0] != "#"}
