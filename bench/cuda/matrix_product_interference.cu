@@ -24,7 +24,8 @@ int order = 4096;  // of the matrices
 int repetitions = 11;
 // A GPU that was idle takes some 100 ms to reach its clocks.
 int warm_ups = 50;
-constexpr int calls_max = 30;  // that may wait for the host at a time
+// That may wait at a time: for the host's thread; in a stream, of which CUDA takes some 1000.
+constexpr int host_calls_max = 30, kernel_calls_max = 600;
 
 void require(cudaError_t error, char const* what) {
   if (error == cudaSuccess) return;
@@ -127,7 +128,7 @@ struct shared {
 // One product, alone and beside all_to_alls that last longer; rank 0 prints, and returns by how many percent
 // the product was slowed down.
 template <class Gpu>
-double interfere(char const* driver, Gpu& gpu, rank_state const& mine, shared& both) {
+double interfere(char const* driver, Gpu& gpu, rank_state const& mine, shared& both, int calls_max) {
   std::span<float> const in(mine.in, mine.count * ranks), out(mine.out, mine.count * ranks);
   auto const call = [&] { all_to_all(gpu, in, out, on(mine.calls.id)); };
   bool const multiplies = gpu.rank() == 0;
@@ -186,13 +187,13 @@ int main(int argc, char** argv) {
       rank_state const mine(bytes);
       {
         gpu_communicator gpu(host);
-        (void)interfere("by kernels", gpu, mine, both);
+        (void)interfere("by kernels", gpu, mine, both, kernel_calls_max);
       }
       transport::cuda_parts::copy_engine copies;
       both.meeting.arrive_and_wait();  // from here on streams wait for the other rank
       {
         gpu_driven_by_host<Transport> gpu(host, copies);
-        double const slowed = interfere("by the host", gpu, mine, both);
+        double const slowed = interfere("by the host", gpu, mine, both, host_calls_max);
         if (gpu.rank() == 0) verdict::tell("product_slowed_by_host_driven_%", slowed, "<=", 2);
       }
       both.meeting.arrive_and_wait();

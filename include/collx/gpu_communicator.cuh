@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One rank's membership in a group of GPUs of one host: made from any communicator of the same ranks, it runs
-// collectives on memory of the GPU, in stream order, driven by kernels. See docs/device.md.
+// collectives on memory of the GPU, in stream order, driven by kernels. See docs/gpu_collectives.md.
 #pragma once
 
 #include <optional>
@@ -69,7 +69,8 @@ class gpu_communicator {
     // waits for them; to unmap that of peers does not, or is not known to.
     if (has_descriptors_ || !is_one_process()) rest_or_leave();
     windows_.close();
-    (void)try_meet();
+    // Where one has died, or left, nobody knows whether the others have closed this window, too.
+    if (try_meet() != status::ok && !is_one_process()) block_.leave_opened();
     // Before peers go on: to free memory waits for the device, and so for a kernel that they put into another
     // group, which may wait for this rank. And it is refused while another thread captures.
     registered_.reset();
@@ -156,9 +157,11 @@ class gpu_communicator {
   [[nodiscard]] stream_of_call begin(on where) {
     throw_if_failed();
     ++sequence_;
-    return order_.begin(where.stream, own_->last_call.get());
+    return order_.begin(where.stream, own_->last_call.get(), own_->captured_call.get());
   }
-  void end(on where, stream_of_call const& call) { order_.end(where.stream, call, own_->last_call.get()); }
+  void end(on where, stream_of_call const& call) {
+    order_.end(where.stream, call, own_->last_call.get(), own_->captured_call.get());
+  }
 
   // For requests (collective/gpu_request.cuh).
   static void refuse_capture(

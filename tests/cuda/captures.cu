@@ -81,6 +81,8 @@ template <class Handle, class Make, class Destroy>
       {"cudaStreamGetId of it", refused, [=] { return cudaStreamGetId(s, to<unsigned long long>()); }},
       {"cudaStreamGetPriority of it", allowed, [=] { return cudaStreamGetPriority(s, to<int>()); }},
       {"cudaStreamIsCapturing of it", allowed, [=] { return cudaStreamIsCapturing(s, to<is_capturing>()); }},
+      {"cudaStreamGetCaptureInfo of it", allowed,
+       [=] { return cudaStreamGetCaptureInfo(s, to<is_capturing>(), to<unsigned long long>()); }},
       {"cudaStreamIsCapturing of the legacy one", allowed,
        [=] { return cudaStreamIsCapturing(nullptr, to<is_capturing>()); }},
       {"cudaStreamQuery of it", refused, [=] { return cudaStreamQuery(s); }},

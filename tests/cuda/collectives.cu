@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives driven by kernels, on ranks that share this machine's GPUs, threads of one process and
 // processes: against what the host computes, replayed by a graph, and misused.
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +10,7 @@
 #include <collx/gpu.cuh>
 
 #include "gpu.hpp"
+#include "graphs.cuh"
 #include "misuse.cuh"
 #include "switch.cuh"
 #include "types.cuh"
@@ -155,23 +155,6 @@ void try_uneven(gpu_communicator& gpu, stream const& s) {
   check(returned.content() == own, "scatter_v");
   std::vector<float> const total(own.size(), static_cast<float>(10 * me * n));
   check(back.content() == total, "reduce_scatter_v");
-}
-
-template <class Transport>
-void try_graph(communicator<Transport>& host, gpu_communicator& gpu, stream const& s) {
-  std::vector<float> ones(1000, 1.0f);
-  buffer<float> data(ones);
-  std::optional<gpu_test::captured_graph> replayed(std::in_place, s,
-                                                   [&] { all_reduce(gpu, data, sum, on(s.id)); });
-  barrier(host);  // nobody's kernel waits while another rank still makes its graph
-  for (int i = 0; i < 3; ++i) replayed->launch();
-  gpu.synchronize(on(s.id));
-  float expected = 1;
-  for (int i = 0; i < 3; ++i) expected *= static_cast<float>(gpu.size());
-  check(data.content() == std::vector<float>(1000, expected), "graph");
-  barrier(host);
-  replayed.reset();
-  barrier(host);  // the same of one that destroys its own
 }
 
 // Started ones, of which several are under way, and a persistent one, replayed.
@@ -337,7 +320,8 @@ void one_rank(communicator<Transport>& host) {
   part("switch of float16", [&] { gpu_test::try_switch<float16>(host, gpu, s, in_switch); });
   part("switch of bfloat16", [&] { gpu_test::try_switch<bfloat16>(host, gpu, s, in_switch); });
   part("switch graph", [&] { gpu_test::try_switch_graph(host, gpu, s); });
-  part("graph", [&] { try_graph(host, gpu, s); });
+  part("graph", [&] { gpu_test::try_graph(host, gpu, s); });
+  part("graph of two streams", [&] { gpu_test::try_graph_of_two_streams(host, gpu, s, other); });
   part("requests", [&] { try_requests(gpu, s); });
   barrier(host);
   part("two streams", [&] { try_two_streams(host, gpu, s, other); });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A launch: the turns of its blocks and threads.
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -160,6 +161,7 @@ class grid {
     bool released = false;
     for (std::uint32_t id = 0; id < 16; ++id) {
       std::size_t here = 0, alive = 0;
+      std::array<thread const*, 1024 / 32> first_of_warp{};
       std::uint32_t wanted = 0;
       for (thread const& t : b.threads) {
         alive += t.state != thread_state::ended ? 1 : 0;
@@ -167,6 +169,11 @@ class grid {
         if (here != 0 && t.barrier_count != wanted) throw fault("a barrier of two counts: " + where(t));
         wanted = t.barrier_count;
         ++here;
+        // bar.sync is aligned: all of a warp execute the same one of the text.
+        thread const*& first = first_of_warp[t.number / 32];
+        if (first == nullptr) first = &t;
+        if (first->what != t.what || first->pc != t.pc)
+          throw fault("a barrier that a warp comes to in two places: " + where(*first) + " and " + where(t));
       }
       if (here == 0 || here < (wanted != 0 ? wanted : alive)) continue;
       // The count is that of a launch: who has ended before cannot come any more.

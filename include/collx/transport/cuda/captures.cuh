@@ -23,6 +23,14 @@ namespace collx::inline abi_1::transport::cuda_parts {
   return capturing != cudaStreamCaptureStatusNone;
 }
 
+// Of a stream that is captured: which capture it is, a number that does not come again.
+[[nodiscard]] inline unsigned long long capture_of(cudaStream_t stream) {
+  cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+  unsigned long long id = 0;
+  require(cudaStreamGetCaptureInfo(stream, &capturing, &id), "the capture of the stream");
+  return id;
+}
+
 // Not refused, nor the end of a capture, where another thread captures in a mode that forbids to wait.
 inline void wait_for(cudaStream_t stream) {
   outside_captures const relaxed;
@@ -77,25 +85,37 @@ struct context_functions : entry_points<context_functions> {
 }
 
 // Calls of a group run one behind the other, whatever their streams: each notes an event behind itself, which
-// the next one waits for if it is in another stream. A stream that is being captured waits for no other, and
-// none for it: when a graph is replayed is the user's affair.
+// the next one waits for if it is in another stream. Streams of one capture, of which each call becomes part,
+// do so with an event of their own, which becomes an edge of the graph. Otherwise a stream that is being
+// captured waits for no other, and none for it: when a graph is replayed is the user's affair.
 class call_order {
  public:
   // Where a call is put, as far as it has been asked: each question takes the thread some 0.2 us.
   struct put_in {
     bool is_captured;
-    unsigned long long id;  // unless it is captured
+    unsigned long long id;  // of the stream; of the capture, where there is one
   };
 
-  [[nodiscard]] put_in begin(cudaStream_t stream, cudaEvent_t last_call) {
-    if (is_captured(stream)) return {true, 0};
+  // `captured_call`: the event for calls that are captured.
+  [[nodiscard]] put_in begin(cudaStream_t stream, cudaEvent_t last_call, cudaEvent_t captured_call) {
+    if (is_captured(stream)) {
+      put_in const call{true, capture_of(stream)};
+      // The same stream again waits for itself, which is no edge more.
+      if (last_capture_ == call.id && call.id != 0)
+        require(cudaStreamWaitEvent(stream, captured_call, 0), "waiting for the last call of the capture");
+      return call;
+    }
     put_in const call{false, id_of(stream)};
     if (has_calls_ && call.id != last_stream_)
       require(cudaStreamWaitEvent(stream, last_call, 0), "waiting for the last call");
     return call;
   }
-  void end(cudaStream_t stream, put_in const& call, cudaEvent_t last_call) {
-    if (call.is_captured) return;
+  void end(cudaStream_t stream, put_in const& call, cudaEvent_t last_call, cudaEvent_t captured_call) {
+    if (call.is_captured) {
+      require(cudaEventRecord(captured_call, stream), "noting the call of the capture");
+      last_capture_ = call.id;
+      return;
+    }
     last_stream_ = call.id;
     require(cudaEventRecord(last_call, stream), "noting the call");
     has_calls_ = true;
@@ -103,7 +123,7 @@ class call_order {
   [[nodiscard]] bool has_calls() const noexcept { return has_calls_; }
 
  private:
-  unsigned long long last_stream_ = 0;
+  unsigned long long last_stream_ = 0, last_capture_ = 0;
   bool has_calls_ = false;
 };
 

@@ -140,6 +140,8 @@ class device_block {
   }
 
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  // Never freed.
+  void leave() noexcept { data_ = nullptr; }
 
  private:
   std::byte* data_ = nullptr;

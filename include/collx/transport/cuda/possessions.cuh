@@ -12,7 +12,7 @@ namespace collx::inline abi_1::transport::cuda_parts {
 struct possessions {
   static constexpr std::size_t requests_max = 64;
 
-  own_event last_call;
+  own_event last_call, captured_call;
   // abort() uses it: it must get past whatever streams of the user wait for.
   own_stream aside = own_stream::with_own_queue();
   // Graphs are made in this one, whose priority their kernels have; the other must not be captured.

@@ -164,6 +164,19 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* 
   });
 }
 
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatus* to, unsigned long long* id,
+                                     cudaGraph_t* made, cudaGraphNode_t const** after,
+                                     cudaGraphEdgeData const** edges, std::size_t* count) {
+  if (made != nullptr || after != nullptr || edges != nullptr || count != nullptr)
+    return cudaErrorNotSupported;
+  cudaError_t const code = cudaStreamIsCapturing(handle, to);
+  if (code != cudaSuccess || id == nullptr || *to != cudaStreamCaptureStatusActive) return code;
+  return call("cudaStreamGetCaptureInfo", [&](lock& held, device&) {
+    *id = find_stream(held, handle)->captured->id;
+    return cudaSuccess;
+  });
+}
+
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
   return call("cudaThreadExchangeStreamCaptureMode", [&](lock&, device&) {
     if (mode == nullptr) return cudaErrorInvalidValue;

@@ -2,6 +2,7 @@
 // What devices there are, and what they say of themselves.
 #include "cuda/emulated/runtime/devices.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,12 +16,21 @@ bool is_device(int ordinal) {
   return ordinal >= 0 && static_cast<std::size_t>(ordinal) < all().devices.size();
 }
 
+namespace {
+// "9.0" is 90.
+[[nodiscard]] int number_of(char const* variable, int otherwise) {
+  char const* const text = std::getenv(variable);
+  return text == nullptr || *text == 0 ? otherwise : static_cast<int>(std::strtod(text, nullptr) * 10 + 0.5);
+}
+}  // namespace
+
 // Read before main(), when nobody may ask for the books yet: what main() sets is not in the environment then.
 int capability() {
-  static int const said = [] {
-    char const* const text = std::getenv("COLLX_EMULATED_CAPABILITY");
-    return text == nullptr || *text == 0 ? 80 : static_cast<int>(std::strtod(text, nullptr) * 10 + 0.5);
-  }();
+  static int const said = number_of("COLLX_EMULATED_CAPABILITY", 80);
+  return said;
+}
+int newest_compiled_for() {
+  static int const said = std::min(number_of("COLLX_EMULATED_COMPILED_FOR", capability()), capability());
   return said;
 }
 

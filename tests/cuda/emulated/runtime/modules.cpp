@@ -79,7 +79,7 @@ module const& image::on(int ordinal) {
   if (ptx.empty())
     throw std::runtime_error(
         "the program holds no uncompressed PTX for this GPU; compile it with architectures 80-virtual (or "
-        "90-virtual, for COLLX_EMULATED_CAPABILITY=9.0) and --compress-mode=none");
+        "90-virtual, for COLLX_EMULATED_CAPABILITY=9.0; or 80 and 90) and --compress-mode=none");
   found = std::make_unique<module>(ptx);
   enter_variables(*this, ordinal);
   return *found;
@@ -97,8 +97,8 @@ void take_ptx(void const* given, image& into) {
     part_layout part;
     std::memcpy(&part, at, sizeof part);
     auto const architecture = static_cast<int>(part.architecture);
-    if (part.kind == kind_ptx && (part.flags & compressed_flags) == 0 && architecture <= capability() &&
-        architecture >= into.architecture) {
+    if (part.kind == kind_ptx && (part.flags & compressed_flags) == 0 &&
+        architecture <= newest_compiled_for() && architecture >= into.architecture) {
       std::string_view const text(at + part.header_bytes, static_cast<std::size_t>(part.bytes));
       into.ptx = text.substr(0, text.find('\0'));  // padded
       into.architecture = architecture;

@@ -303,6 +303,14 @@ TEST_CASE("emulated kernels: what they must not do is told, with the thread that
   CHECK(beyond.find("thread (2,0,0)") != std::string::npos);
   CHECK(run("mov.u64 %rd2, 0; ld.u64 %rd2, [%rd2];").fault.find("at 0x0") != std::string::npos);
   CHECK(run("setp.eq.s32 %p1, %r0, 0; @%p1 bra out; bar.sync 0; out:", {}, 4).fault.find("a barrier") == 0);
+  // Half of a warp at one barrier, half at another; two warps may.
+  std::string const halves =
+      "and.b32 %r1, %r0, 1; setp.eq.s32 %p1, %r1, 0; @%p1 bra other; bar.sync 0; bra out; "
+      "other: bar.sync 0; out:";
+  CHECK(run(halves, {}, 4).fault.find("a barrier that a warp comes to in two places") == 0);
+  std::string const warps =
+      "setp.lt.u32 %p1, %r0, 32; @%p1 bra other; bar.sync 0; bra out; other: bar.sync 0; out:";
+  CHECK(run(warps, {}, 64).fault == "");
   CHECK(run("trap;").fault.find("a trap") == 0);
   CHECK_THROWS_WITH_AS(run("frobnicate.u32 %r1, %r2;"), doctest::Contains("does not know"),
                        std::runtime_error);
