@@ -12,7 +12,9 @@ option(COLLX_TEST_REST "Of the tests that are found by glob, only those that the
 
 # What lines of a test's source ask for:
 #   // ctest: PROPERTY VALUE        sets a property of the test (RUN_SERIAL ON for one that measures time, say; a
-#                                   TIMEOUT below COLLX_TEST_TIMEOUT_S, which is long for sanitizers, does not count)
+#                                   TIMEOUT below COLLX_TEST_TIMEOUT_S, which is long for sanitizers, does not count;
+#                                   PROCESSORS 2 for one whose ranks wait for each other so often that it takes more
+#                                   than twice as long beside another test)
 #   // thread sanitizer: no         keeps a test that takes minutes under it, and gains nothing, out of that stage
 #   // sanitizers: no, REASON       the same for all, for what takes half a minute to compile and runs no code that
 #                                   others do not run under them

@@ -8,6 +8,15 @@
 #include "collx/algo/all.hpp"
 #include "collx/op/small_float.hpp"
 
+// What is run for the thread sanitizer's sake asks for it, and is whole there.
+#if defined(__SANITIZE_THREAD__)
+#define COLLX_TEST_THREAD_SANITIZER
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define COLLX_TEST_THREAD_SANITIZER
+#endif
+#endif
+
 #if defined(COLLX_TEST_SAMPLE)
 #elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define COLLX_TEST_SAMPLE

@@ -3,6 +3,7 @@
 // one kind on some ranks and the other on the rest: ranks cannot know what the others pass (sample.hpp: with
 // some of these numbers of ranks). Asked for, up to 33.
 // ctest: TIMEOUT 300
+// ctest: PROCESSORS 2
 // thread sanitizer: no, each rank is a process of one thread
 #include <doctest/doctest.h>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What kernels run, run by threads: every schedule of the library against the reference, with memory that
 // peers can read and without, with packets and without, several lanes and several threads each. And failures.
+// ctest: PROCESSORS 2
 #include "collx/exec/lane_machine.hpp"
 
 #include <mutex>

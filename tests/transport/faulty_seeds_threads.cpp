@@ -4,6 +4,7 @@
 // What goes wrong, and what is called, follows from the seed; who runs when does not. A failing seed is
 // printed; COLLX_SEED=number runs it alone, COLLX_SEEDS=count another number of them.
 // ctest: TIMEOUT 300
+// ctest: PROCESSORS 2
 #include <atomic>
 
 #include "sample.hpp"

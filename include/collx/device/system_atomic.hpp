@@ -46,10 +46,11 @@ enum class reach : std::uint8_t {
 // Words that are published together: what this thread, and those it has synced with, did before this was made
 // is visible to who has loaded one of them with acquire. On a GPU that is one fence for all, where every
 // store_release() is one of its own, of a microsecond or two behind stores that are under way, and somewhat
-// less where it stays on the device. On a host each store is a release.
+// less where it stays on the device. On a host each store is a release, but for nobody: a fence that is left
+// out wrongly is a race there, too.
 class publication {
  public:
-  COLLX_HD_INLINE explicit publication([[maybe_unused]] reach whom) noexcept {
+  COLLX_HD_INLINE explicit publication(reach whom) noexcept : reaches_somebody_(whom != reach::nobody) {
 #if defined(__CUDA_ARCH__)
     if (whom == reach::device)
       ::cuda::atomic_thread_fence(order::memory_order_release, ::cuda::thread_scope_device);
@@ -62,9 +63,14 @@ class publication {
 #if defined(__CUDA_ARCH__)
     system_atomic<Word>(*word).store(value, order::memory_order_relaxed);  // relaxed: behind the fence
 #else
-    store_release(word, value);
+    // release: what was done before is visible to who finds the word. relaxed: nothing has to be.
+    system_atomic<Word>(*word).store(
+        value, reaches_somebody_ ? order::memory_order_release : order::memory_order_relaxed);
 #endif
   }
+
+ private:
+  [[maybe_unused]] bool reaches_somebody_;  // on a GPU the fence has been made
 };
 
 // For words that carry all there is to know: nothing else is read because of them.
