@@ -168,6 +168,15 @@ class communicator {
     return owns_engine_ ? engine_->endpoint().reserved_bytes() : 0;
   }
 
+  // How many connections came to this process's gates, those of the meeting included, and were not let in:
+  // port scanners, say, or ranks of a job with another secret (docs/bootstrap.md). Over tcp and composite; of
+  // the whole process, whichever communicator is asked.
+  [[nodiscard]] std::uint64_t strangers() const noexcept
+    requires requires(world_type& all) { all.strangers(); }
+  {
+    return world_->strangers();
+  }
+
   // Internal: engine(), world() and standing() are what collectives are made of, and may change.
   [[nodiscard]] engine_type& engine() const noexcept { return *engine_; }
   [[nodiscard]] world_type& world() const noexcept { return *world_; }

@@ -34,6 +34,7 @@ struct plan {
   std::uint64_t timeout_us = long_us;
   net::protection protects = net::protection::none;
   net::port_range ports{};
+  std::uint64_t strangers_min = 0;  // as many are counted at least
 };
 
 inline std::uint64_t sum_of(bootstrap::network_membership const& all) {
@@ -196,6 +197,7 @@ class process {
       auto const others = static_cast<std::uint64_t>(all.size - 1);
       require(its.rank == 0 ? surplus == others || surplus == others + 1 : surplus == 0,
               "too many connections to this rank");
+      require(all.strangers >= its.strangers_min, "not all strangers were counted");
       for (net::address const& each : all.addresses)
         require(its.ports.is_any() || (each.port >= its.ports.first && each.port <= its.ports.last),
                 "a port outside");

@@ -56,6 +56,8 @@ void check_met_among_strangers(int count, net::protection protects) {
     plan its = ordinary(rank, 8, place);
     its.protects = protects;
     its.timeout_us = 4 * long_us;  // however long the strangers take
+    // The last are there yet when the ranks have met, and others have been gone before they were let in.
+    if (rank == 0) its.strangers_min = static_cast<std::uint64_t>(count) / 2;
     return its;
   };
   for (rank_t r = 0; r < 7; ++r) {

@@ -271,7 +271,7 @@ TEST_CASE("tcp: 10,000 strangers at the gates of a running job change nothing") 
       for (std::size_t i = 0; i < values.size(); ++i)
         if (values[i] != ranks * static_cast<std::int64_t>(i) + 3) return 2;
       // Everybody is counted by and by: a gate that nobody looks at would change nothing either.
-      all.counted[comm.rank()] = counted->strangers();
+      all.counted[comm.rank()] = comm.strangers();
       if (all.ended != 0 && ended_us == 0) ended_us = collx::now_us();
       bool const waits = ended_us != 0 && collx::now_us() - ended_us < patience_us;
       int ended = all.ended != 0 && (all.has_counted_all(comm.rank()) || !waits);

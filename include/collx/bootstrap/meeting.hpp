@@ -70,6 +70,7 @@ class meeting {
     }
     messages_ += serves.messages();
     accepted_ += serves.door().count().welcomed;
+    strangers_ += serves.door().count().strangers();
     return result(below);
   }
 
@@ -132,12 +133,14 @@ class meeting {
     all.messages = messages_;
     all.dialled = dialled_;
     all.accepted = accepted_;
+    all.strangers = strangers_;
     return all;
   }
 
   [[nodiscard]] network_membership result(tree& around) {
     messages_ += around.messages();
     accepted_ += around.door().count().welcomed;
+    strangers_ += around.door().count().strangers();
     network_membership all = membership();
     for (rank_t r = 0; r < me_.size; ++r) {
       table_entry line;
@@ -386,7 +389,7 @@ class meeting {
   registration mine_;
   std::uint64_t session_ = 0, messages_ = 0;
   std::uint32_t dialled_ = 0;
-  std::uint64_t accepted_ = 0;
+  std::uint64_t accepted_ = 0, strangers_ = 0;
   bool has_parent_ = false;
   net::tls_context tls_;  // none: bytes travel as they are
   net::line above_;       // to the parent, while it greets

@@ -63,6 +63,7 @@ struct network_membership {
   array<net::owned_fd> children;
   std::uint64_t messages = 0;     // sent and received while meeting, handshakes included
   std::uint32_t dialled = 0;      // connections that this rank opened: at most 2
+  std::uint64_t strangers = 0;    // that came to the gates of the meeting and were not let in
   std::uint64_t accepted = 0;     // that others opened to it: one for each child, and at rank 0 for each rank
 };
 

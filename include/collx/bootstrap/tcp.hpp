@@ -55,12 +55,14 @@ struct start_of<transport::tcp> {
   // Takes the gate and the addresses out of a membership.
   [[nodiscard]] COLLX_COLD static transport::tcp_world* join_far(network_membership& all,
                                                                  settings const& chosen) {
-    transport::sockets::owned_connector links = new transport::sockets::network_connector(
+    auto* const links = new transport::sockets::network_connector(
         all.rank, static_cast<array<net::address>&&>(all.addresses), static_cast<net::gate&&>(all.gate),
         all.credentials, net::socket_settings::from_environment(chosen.common.timeout_us),
         chosen.common.timeout_us, chosen.protection());
+    transport::sockets::owned_connector owned = links;
+    links->turned_away_before(all.strangers);
     return new transport::tcp_world(all.rank, all.size, chosen,
-                                    static_cast<transport::sockets::owned_connector&&>(links));
+                                    static_cast<transport::sockets::owned_connector&&>(owned));
   }
 
  private:

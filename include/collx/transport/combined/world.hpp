@@ -31,6 +31,11 @@ class composite_world {
   [[nodiscard]] rank_t rank() const noexcept { return far_->rank(); }
   [[nodiscard]] rank_t size() const noexcept { return far_->size(); }
   [[nodiscard]] settings const& chosen() const noexcept { return far_->chosen(); }
+  [[nodiscard]] std::uint64_t strangers() noexcept
+    requires requires(FarWorld& far) { far.strangers(); }
+  {
+    return far_->strangers();
+  }
   // no_rank: on another host.
   [[nodiscard]] rank_t near_rank(rank_t rank) const noexcept {
     return near_ranks_[static_cast<std::size_t>(rank)];

@@ -47,6 +47,8 @@ class connector {
   virtual void be_patient(std::uint64_t /*us*/) noexcept {}
   // How far away a peer is, as far as this host can tell.
   [[nodiscard]] virtual flows::distance distance_to(rank_t) const noexcept { return flows::distance::host; }
+  // How many connections came to this process and were not let in.
+  [[nodiscard]] virtual std::uint64_t strangers() const noexcept { return 0; }
   // ok, or why waiting for the first connection with that peer is pointless.
   [[nodiscard]] virtual status outlook(rank_t peer) noexcept = 0;
 };

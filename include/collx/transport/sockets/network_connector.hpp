@@ -56,6 +56,11 @@ class network_connector : public connector {
 
   // Who has come to this rank's gate, and what became of them.
   [[nodiscard]] net::gate::counters const& guests() const noexcept { return gate_.count(); }
+  [[nodiscard]] std::uint64_t strangers() const noexcept override {
+    return turned_away_before_ + gate_.count().strangers();
+  }
+  // At other gates of this rank's, where ranks met.
+  void turned_away_before(std::uint64_t strangers) noexcept { turned_away_before_ = strangers; }
 
   [[nodiscard]] int fd() const noexcept override { return tls_ ? watched_.fd() : gate_.fd(); }
   // Not who greets: fd() tells when he says something. Nor who is knocked at: he may compute for long.
@@ -293,6 +298,7 @@ class network_connector : public connector {
   net::socket_settings chosen_;
   std::uint64_t first_timeout_us_;  // that of all ranks
   std::uint64_t timeout_us_, looked_us_ = now_us();
+  std::uint64_t turned_away_before_ = 0;
   net::protection protects_;
   net::tls_context tls_;  // none: bytes travel as they are
   net::poller watched_;   // with it: the gate, and who greets

@@ -119,6 +119,10 @@ class tcp_world {
     posix_lock const held(mutex_);
     board_.be_patient(us);
   }
+  [[nodiscard]] COLLX_COLD std::uint64_t strangers() noexcept {
+    posix_lock const held(mutex_);
+    return board_.connections().strangers();
+  }
 
   // ---- sleeping --------------------------------------------------------------------------------------
 
