@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the library does while a stream is captured, by this thread or by another, does not end the capture.
+// One algorithm: what surrounds its kernel is the same for all.
 #include <collx/collx.hpp>
 #include <collx/gpu.cuh>
 
@@ -32,17 +33,18 @@ template <class Transport>
   return {
       ends_none("device_of(), of the stream", [=] { (void)parts::device_of(captured.stream, 0); }),
       ends_none("waits_for_others(), of the stream", [=] { (void)parts::waits_for_others(captured.stream); }),
-      ends_none("a collective in it", [&, captured] { all_reduce(gpu, data, sum, captured); }),
+      ends_none("a collective in it", [&, captured] { all_reduce<algo::ring>(gpu, data, sum, captured); }),
       ends_none("collectives in others, waited for",
                 [&, other, third] {
-                  all_reduce(gpu, data, sum, other);
-                  all_reduce(gpu, data, sum, third);
+                  all_reduce<algo::ring>(gpu, data, sum, other);
+                  all_reduce<algo::ring>(gpu, data, sum, third);
                   gpu.synchronize(third);
                 }),
-      ends_none("one that is started", [&, other] { start::all_reduce(gpu, data, sum, other).wait(); }),
+      ends_none("one that is started",
+                [&, other] { start::all_reduce<algo::ring>(gpu, data, sum, other).wait(); }),
       ends_none("a persistent one",
                 [&, other] {
-                  auto often = persistent::all_reduce(gpu, data, sum, other);
+                  auto often = persistent::all_reduce<algo::ring>(gpu, data, sum, other);
                   often.start();
                   often.wait();
                 }),
