@@ -2,6 +2,7 @@
 // Collectives x algorithms x element types, and operators, in place or not, over sockets: ranks that are
 // threads with worlds of their own (any/matrix.hpp). Asked for, up to 33 that are processes.
 // ctest: TIMEOUT 300
+// ctest: PROCESSORS 2
 // component: tcp
 // sanitizers: no, walks what any/communicator.cpp walks under them
 #include <doctest/doctest.h>

@@ -2,6 +2,7 @@
 // Every schedule for 1 to 17 ranks that are threads: blocking calls (sample.hpp: with some of these numbers).
 // Asked for, up to 33.
 // ctest: TIMEOUT 300
+// ctest: PROCESSORS 2
 #include <doctest/doctest.h>
 
 #include "asked_for.hpp"
