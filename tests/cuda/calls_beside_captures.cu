@@ -89,11 +89,7 @@ int differences() {
 }  // namespace
 
 int main() {
-  gpu_test::prepare_environment();
-  if (!gpu_test::gpu_is_here()) {
-    std::puts("SKIPPED: no GPU");
-    return 0;
-  }
+  if (!gpu_test::may_begin()) return 0;
   try {
     if (differences() != 0) return 1;
   } catch (std::exception const& e) {

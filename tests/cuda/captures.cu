@@ -192,11 +192,7 @@ template <class Call>
 }  // namespace
 
 int main() {
-  prepare_environment();
-  if (!gpu_is_here()) {
-    std::puts("SKIPPED: no GPU");
-    return 0;
-  }
+  if (!may_begin()) return 0;
   try {
     stage const at;
     int const wrong = differences(at.captured.id, seen(at)) +

@@ -355,11 +355,7 @@ void as_threads(rank_t size) {
 // another on the host while its kernel waits for that one's. switch: fails if ranks with GPUs of their own do
 // not add up in the switch between those
 int main(int argc, char** argv) {
-  gpu_test::prepare_environment();
-  if (!gpu_test::gpu_is_here()) {
-    std::puts("SKIPPED: no GPU");
-    return 0;
-  }
+  if (!gpu_test::may_begin()) return 0;
   std::string const what = argc > 1 ? argv[1] : "";
   rank_t const most = argc > 2 ? std::atoi(argv[2]) : 8;
   std::string_view const how = argc > 3 ? argv[3] : "";

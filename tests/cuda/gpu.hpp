@@ -45,6 +45,14 @@ inline void prepare_environment() {
   (void)setenv("COLLX_CUDA_STAGING_BYTES", "262144", 0);  // so that a lane has several fragments
 }
 
+// How a program begins that starts ranks. False: there is no GPU, and it has said so.
+[[nodiscard]] inline bool may_begin() {
+  prepare_environment();
+  if (gpu_is_here()) return true;
+  std::puts("SKIPPED: no GPU");
+  return false;
+}
+
 // A stream that waits for no other.
 struct stream {
   cudaStream_t id = nullptr;

@@ -14,20 +14,33 @@ namespace gpu_test {
 
 using namespace collx;
 
+// Replays a graph so often, looks at what has come of it, and destroys it when all have.
+template <class Transport, class Look>
+void try_replays(communicator<Transport>& host, gpu_communicator& gpu, stream const& s,
+                 std::optional<captured_graph>& replayed, int times, Look const& look) {
+  barrier(host);  // nobody's kernel waits while another rank still makes its graph
+  for (int i = 0; i < times; ++i) replayed->launch();
+  gpu.synchronize(on(s.id));
+  look();
+  barrier(host);
+  replayed.reset();
+  barrier(host);  // the same of one that destroys its own
+}
+
+// What so many ranks make of a one by so many sums.
+[[nodiscard]] inline float power(rank_t size, int sums) {
+  float value = 1;
+  for (int i = 0; i < sums; ++i) value *= static_cast<float>(size);
+  return value;
+}
+
 template <class Transport>
 void try_graph(communicator<Transport>& host, gpu_communicator& gpu, stream const& s) {
   std::vector<float> ones(1000, 1.0f);
   buffer<float> data(ones);
   std::optional<captured_graph> replayed(std::in_place, s, [&] { all_reduce(gpu, data, sum, on(s.id)); });
-  barrier(host);  // nobody's kernel waits while another rank still makes its graph
-  for (int i = 0; i < 3; ++i) replayed->launch();
-  gpu.synchronize(on(s.id));
-  float expected = 1;
-  for (int i = 0; i < 3; ++i) expected *= static_cast<float>(gpu.size());
-  check(data.content() == std::vector<float>(1000, expected), "graph");
-  barrier(host);
-  replayed.reset();
-  barrier(host);  // the same of one that destroys its own
+  try_replays(host, gpu, s, replayed, 3,
+              [&] { check(data.content() == std::vector<float>(1000, power(gpu.size(), 3)), "graph"); });
 }
 
 // Calls of one capture that lie in two of its streams, of which neither waits for the other: they run in the
@@ -45,15 +58,10 @@ void try_graph_of_two_streams(communicator<Transport>& host, gpu_communicator& g
     require(cudaEventRecord(joined.id, other.id), "the join");
     require(cudaStreamWaitEvent(s.id, joined.id, 0), "the join");
   });
-  barrier(host);
-  float expected = 1;
-  for (int i = 0; i < 2; ++i) replayed->launch();
-  gpu.synchronize(on(s.id));
-  for (int i = 0; i < 10; ++i) expected *= static_cast<float>(gpu.size());
-  check(data.content() == std::vector<float>(20'000, expected), "a graph of calls in two streams");
-  barrier(host);
-  replayed.reset();
-  barrier(host);
+  try_replays(host, gpu, s, replayed, 2, [&] {
+    check(data.content() == std::vector<float>(20'000, power(gpu.size(), 10)),
+          "a graph of calls in two streams");
+  });
 }
 
 }  // namespace gpu_test

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <optional>
 
 #include <collx/collx.hpp>
 #include <collx/gpu.cuh>
@@ -68,11 +69,7 @@ int one_rank(communicator<Transport>& host) {
 }  // namespace
 
 int main() {
-  gpu_test::prepare_environment();
-  if (!gpu_test::gpu_is_here()) {
-    std::puts("SKIPPED: no GPU");
-    return 0;
-  }
+  if (!gpu_test::may_begin()) return 0;
   int wrong = 0;
   for (rank_t const size : {2, 3}) {
     auto const codes = watched::on_processes(size, [](auto& host) { return one_rank(host); });

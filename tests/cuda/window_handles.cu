@@ -156,11 +156,7 @@ constexpr int not_here = 77, failed = 1;
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "small") longest = 3'000;
-  gpu_test::prepare_environment();
-  if (!gpu_test::gpu_is_here()) {
-    std::puts("SKIPPED: no GPU");
-    return 0;
-  }
+  if (!gpu_test::may_begin()) return 0;
   int const asked = in_a_process(ask_for_descriptors);
   if (asked == not_here) {
     std::puts("SKIPPED: this GPU does not export its memory as descriptors");
