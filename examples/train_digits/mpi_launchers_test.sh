@@ -56,11 +56,6 @@ for transport in "$@"; do
     # shellcheck disable=SC2086
     check openmpi_$transport "$words" $command $as_root --oversubscribe -n 3 "$program" \
       --transport $transport $arguments
-  elif [ "$transport" = tcp ]; then
-    # Hydra does not tell ranks over TCP where rank 0 is, so a file does, of each job's own.
-    # shellcheck disable=SC2086,SC2016
-    check mpich_tcp "$words" sh -c 'exec mpiexec.mpich -env COLLX_RENDEZVOUS "file:$0.$$" -n 3 "$@"' \
-      "$scratch/rank0" "$program" --transport tcp $arguments
   else
     # shellcheck disable=SC2086
     check mpich_$transport "$words" $command -n 3 "$program" --transport $transport $arguments

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer: launchers' variables and ours, of any values; and the files of a secret and of rank 0's address.
+// libFuzzer: launchers' variables and ours, of any values; the files of a secret and of rank 0's address; and
+// what a launcher says by PMI.
 // Either an error that says what is wrong, or a rank in a job and a place that can be.
 #include "collx/bootstrap/launcher.hpp"
 
@@ -125,11 +126,25 @@ void try_file(std::string const& text) {
     });
 }
 
+// Of a launcher that speaks PMI: a word is what it is found as, or there is none.
+void try_launcher_answer(std::string const& text) {
+  bootstrap::pmi_answer answer;
+  std::snprintf(answer.line, sizeof answer.line, "%s", text.c_str());
+  for (char const* name : {"cmd", "rc", "kvsname", "value", ""}) {
+    char found[96];
+    if (!answer.value(name, found)) continue;
+    require(std::memchr(found, 0, sizeof found) != nullptr && std::strchr(found, ' ') == nullptr);
+    std::string const word = std::string(name) + "=" + found, line = answer.line;
+    require((' ' + line + ' ').find(' ' + word + ' ') != std::string::npos);
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   if (size == 0) return 0;
   std::string text(reinterpret_cast<char const*>(data + 1), size - 1);
+  if (data[0] == 255) return try_launcher_answer(text), 0;
   if (data[0] % 4 == 0) {
     // What stands for the spaces of its beginning: all, some, or none of them.
     static constexpr char const* spaces[] = {" ", "", "\t", "\n"};

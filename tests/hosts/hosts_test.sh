@@ -326,6 +326,32 @@ case $scenario in
       "$host_rank" "$transport" >"$scratch/rank_0" 2>&1 || fail "a rank failed"
     grep -q "8 ranks: all right" "$scratch/rank_0" || fail "rank 0 says something else"
     ;;
+  mpiexec)
+    # MPICH's launcher, which starts what stands for a remote shell, and tells ranks of other hosts by PMI where rank 0 is.
+    # shellcheck disable=SC2016  # for the scripts
+    command -v mpiexec.mpich >/dev/null || skip "no mpiexec.mpich"
+    printf '#!/bin/bash\nwhile [[ $1 == -* ]]; do shift; done\nexec ip netns exec "%s-$((${1##*.} - 1))" sh -c "${*:2}"\n' \
+      "$name" >"$scratch/remote_shell"
+    chmod +x "$scratch/remote_shell"
+    mpiexec=(ip netns exec "$name-0" mpiexec.mpich -launcher ssh -launcher-exec "$scratch/remote_shell"
+             -localhost 10.77.0.1 -ppn 2 -hosts)
+    unset MASTER_ADDR MASTER_PORT COLLX_RENDEZVOUS
+    all=10.77.0.1,10.77.0.2,10.77.0.3,10.77.0.4
+    "${mpiexec[@]}" $all -n 8 "$host_rank" "$transport" collectives >"$scratch/rank_0" 2>&1 || fail "a rank failed"
+    grep -q "8 ranks, 2 on each host: all right" "$scratch/rank_0" || fail "rank 0 says something else"
+    if [ -x "$train_digits" ]; then
+      "${mpiexec[@]}" 10.77.0.1,10.77.0.2 -n 4 "$train_digits" --transport tcp --reproducible --epochs 3 \
+        --require-accuracy 0 >"$scratch/rank_0" 2>&1 || fail "a rank of the digits failed"
+      grep -q "same model as 1 rank: yes (bit for bit)" "$scratch/rank_0" || fail "another model than on one host"
+    fi
+    # The last rank does not come: the launcher knows only of those of other hosts than its own.
+    printf '#!/bin/sh\n[ "$PMI_RANK" = 7 ] && exit\nexec "$@"\n' >"$scratch/last_is_absent"
+    chmod +x "$scratch/last_is_absent"
+    COLLX_TIMEOUT_US=3000000 "${mpiexec[@]}" $all -n 8 "$scratch/last_is_absent" "$host_rank" "$transport" collectives \
+      >"$scratch/rank_0" 2>&1 && fail "a rank is missing, and nobody has seen it"
+    grep -q "meeting by PMI, rank 0 of 8: not all ranks have come within 3.0 s; the launcher knows nothing of 2, rank 6" \
+      "$scratch/rank_0" || fail "rank 0 does not say who is missing"
+    ;;
   digits)
     [ -x "$train_digits" ] || skip "train_digits is not built"
     export COLLX_LAUNCHER=Kubernetes

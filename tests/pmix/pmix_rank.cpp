@@ -58,7 +58,8 @@ void stop_launcher() {
 }
 void wait_for_stopped_launcher() {
   try {
-    collx::bootstrap::pmix_job(8'000'000).write("an address");  // rank 1 has to come before that
+    std::uint64_t const until_us = collx::now_us() + 8'000'000;  // rank 1 has to come before that
+    collx::bootstrap::pmix_job(8'000'000).write("an address", until_us);
   } catch (...) {
     kill(getppid(), SIGCONT);
     throw;

@@ -19,7 +19,8 @@ class meeting {
   meeting(launch const& me, network_settings const& chosen, net::secret const& shared)
       : me_(me),
         chosen_(chosen),
-        place_(meeting_place::of(me)),
+        by_pmi_(me),
+        place_(meeting_place::of(me, &by_pmi_)),
         has_secret_(!shared.empty()),
         keys_(shared, net::job_number(place_.job[0] != '\0' ? place_.job : me.job)),
         told_(chosen.told),
@@ -379,6 +380,7 @@ class meeting {
 
   launch const& me_;
   network_settings const& chosen_;
+  pmi_board by_pmi_;
   meeting_place place_;
   bool has_secret_;
   net::credentials keys_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "collx/core/config.hpp"
 
@@ -16,11 +17,11 @@ class notice_board {
   notice_board(notice_board const&) = delete;
   virtual ~notice_board() = default;
 
-  // Rank 0, once. Throws error (system_failure).
-  virtual void write(char const* text) = 0;
+  // Rank 0, once. May wait for the others, until the deadline. Throws error (system_failure, timeout).
+  virtual void write(char const* text, std::uint64_t deadline_us) = 0;
   // The others: what rank 0 has written, or null as long as it has not. May wait. Throws error
   // (system_failure, timeout).
-  [[nodiscard]] virtual char const* read() = 0;
+  [[nodiscard]] virtual char const* read(std::uint64_t deadline_us) = 0;
 };
 
 }  // namespace collx::inline abi_1::bootstrap

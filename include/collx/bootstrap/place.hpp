@@ -4,7 +4,7 @@
 
 #include <initializer_list>
 
-#include "collx/bootstrap/job_socket.hpp"
+#include "collx/bootstrap/pmi_board.hpp"
 #include "collx/core/fnv1a.hpp"
 #include "collx/net/port_range.hpp"
 
@@ -36,11 +36,11 @@ struct meeting_place {
 
   // In this order: COLLX_RENDEZVOUS=file:PATH or tcp:HOST:PORT; MASTER_ADDR and MASTER_PORT; the launcher's
   // board; the loopback address, if the launcher says that all ranks are on this host; the first node of a
-  // Slurm step. Throws error (bad_argument) that says what to set.
-  [[nodiscard]] COLLX_COLD static meeting_place of(launch const& me) {
+  // Slurm step; `by_pmi`, if the launcher can be asked so. Throws error (bad_argument) that says what to set.
+  [[nodiscard]] COLLX_COLD static meeting_place of(launch const& me, pmi_board* by_pmi = nullptr) {
     meeting_place found;
     if (found.by_rendezvous(me) || found.by_master() || found.by_board(me) || found.by_one_host(me) ||
-        found.by_slurm(me))
+        found.by_slurm(me) || found.by_pmi_of(by_pmi))
       return found;
     if (me.rendezvous != nullptr) {
       found.told_by = "COLLX_RENDEZVOUS";
@@ -118,6 +118,15 @@ struct meeting_place {
     first_of_node_list(list, at.host);
     if (at.host[0] == '\0') refuse(list, "set MASTER_ADDR and MASTER_PORT");
     at.port = port_for({number, std::getenv("SLURM_STEP_ID"), me.job});
+    return true;
+  }
+
+  // Last: a process that has asked must not end without a word (pmi_line.hpp), and what is told in the
+  // environment has no such conditions.
+  [[nodiscard]] bool by_pmi_of(pmi_board* asked) {
+    if (asked == nullptr || !asked->can_be_asked()) return false;
+    board = asked;
+    told_by = "PMI";
     return true;
   }
 

@@ -40,7 +40,7 @@ class pmix_job : public notice_board {
   // Throws error: bad_argument if no launcher that speaks PMIx has started this process, or if it does not
   // say how many ranks there are; timeout.
   COLLX_COLD explicit pmix_job(std::uint64_t timeout_us)
-      : timeout_us_(timeout_us), deadline_us_(now_us() + timeout_us), use_(deadline_us_) {
+      : timeout_us_(timeout_us), use_(now_us() + timeout_us) {
     pmix_proc_t const self = use_.self();
     std::int64_t const size = number_of(PMIX_JOB_SIZE, PMIX_RANK_WILDCARD);
     detail::require_place_in_job(size, self.rank);
@@ -59,14 +59,16 @@ class pmix_job : public notice_board {
 
   [[nodiscard]] launch const& me() const noexcept { return me_; }
 
-  COLLX_COLD void write(char const* text) override {
+  COLLX_COLD void write(char const* text, std::uint64_t deadline_us) override {
+    use_.until(deadline_us);
     std::snprintf(text_, sizeof text_, "%s", text);
     put(address_key, text_);
     gather();
   }
 
-  [[nodiscard]] COLLX_COLD char const* read() override {
+  [[nodiscard]] COLLX_COLD char const* read(std::uint64_t deadline_us) override {
     if (text_[0] != '\0') return text_;
+    use_.until(deadline_us);
     put(presence_key, "here");
     gather();
     pmix_answer const got = get(address_key, 0, pmix_wait::for_data);
@@ -112,7 +114,7 @@ class pmix_job : public notice_board {
       PMIX_INFO_LOAD(&how[1], PMIX_TIMEOUT, &rest_s, PMIX_INT);
       answer.code = PMIx_Fence(nullptr, 0, how, 2);
     });
-    bool const ended = waiting.wait_until(deadline_us_);
+    bool const ended = waiting.wait_until(use_.deadline_us());
     pmix_status_t const came = ended ? waiting.answer().code : PMIX_ERR_TIMEOUT;
     if (came == PMIX_SUCCESS) return;
     if (!ended && !use_.is_answered()) use_.throw_silent("PMIx_Fence");
@@ -158,7 +160,6 @@ class pmix_job : public notice_board {
   }
 
   std::uint64_t timeout_us_;
-  std::uint64_t deadline_us_;
   pmix_use use_;
   launch me_;
   char text_[text_bytes_max] = {};

@@ -59,6 +59,9 @@ class pmix_use {
   [[nodiscard]] pmix_proc_t const& self() const noexcept { return self_; }
   [[nodiscard]] char const* job() const noexcept { return self_.nspace; }
 
+  [[nodiscard]] std::uint64_t deadline_us() const noexcept { return deadline_us_; }
+  void until(std::uint64_t deadline_us) noexcept { deadline_us_ = deadline_us; }
+
   // For servers that keep to it: they are told, so that they forget what nobody waits for any more.
   [[nodiscard]] int rest_s() const noexcept {
     std::uint64_t const now = now_us();

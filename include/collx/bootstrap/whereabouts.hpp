@@ -3,9 +3,9 @@
 // of its addresses a rank gives to its peers.
 #pragma once
 
-#include <sys/stat.h>
-
 #include <cinttypes>
+
+#include <sys/stat.h>
 
 #include "collx/bootstrap/place.hpp"
 #include "collx/net/interfaces.hpp"
@@ -118,9 +118,10 @@ struct whereabouts {
     return found;
   }
 
-  // Rank 0: tells the others where it listens, all at once or not at all. Throws error (system_failure).
+  // Rank 0: tells the others where it listens, all at once or not at all. Throws error (system_failure;
+  // timeout, where the launcher hands that over when all have come).
   COLLX_COLD void tell(net::address const& at, std::uint64_t token) const {
-    if (place.board != nullptr) place.board->write(net::address_text(at).text);
+    if (place.board != nullptr) place.board->write(net::address_text(at).text, deadline_us);
     if (place.file != nullptr) write_file(at, token);
   }
 
@@ -160,7 +161,7 @@ struct whereabouts {
   // Some file systems give all files to one user, or the files of root to nobody: then no rank would believe
   // this one.
   COLLX_COLD void require_own(int file, char const* draft) const {
-    struct stat made {};
+    struct stat made{};
     if (fstat(file, &made) != 0 || is_believed(made)) return;
     unlink(draft);
     throw_error(status::system_failure,
@@ -176,7 +177,7 @@ struct whereabouts {
   }
 
   [[nodiscard]] COLLX_COLD bool read_board(net::host_and_port& at) const {
-    char const* const text = place.board->read();
+    char const* const text = place.board->read(deadline_us);
     return text != nullptr && net::host_and_port::parse(text, at);
   }
 
@@ -187,7 +188,7 @@ struct whereabouts {
     // Not through a link, which is not its target's owner's: root's files may say what others made them say
     // (/proc/PID/cmdline).
     net::owned_fd const file(open(place.file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW));
-    struct stat found {};
+    struct stat found{};
     if (!file || fstat(file.get(), &found) != 0 || !S_ISREG(found.st_mode)) return not_yet;
     // Where its owner may not keep rank 0 from replacing it, that one comes later.
     if (!has_secret && !is_believed(found))
