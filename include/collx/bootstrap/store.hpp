@@ -122,6 +122,11 @@ class store {
 
   // What is there, or the beginning of it. False: nothing is.
   [[nodiscard]] bool hear(visitor& who) noexcept {
+    status const greeted = who.line.greet();
+    if (greeted != status::ok) {
+      if (greeted != status::pending) dismiss(who);
+      return false;
+    }
     bool const registered = who.bytes_read >= registration::bytes_count;
     std::size_t const end = registered ? sizeof who.heard : registration::bytes_count;
     ssize_t const got = who.line.receive({who.heard + who.bytes_read, end - who.bytes_read});

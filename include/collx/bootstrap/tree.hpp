@@ -147,7 +147,11 @@ class tree {
   void attend(std::size_t i, bool has_room) noexcept {
     child& its = children_[i];
     if (!its.line) return;  // lost since the system told of it
-    bool const has_come = !its.line.has_greeted() && its.line.greet() == status::ok;
+    bool const had_come = its.line.has_greeted();
+    status const greeted = its.line.greet();
+    if (greeted == status::pending) return;
+    if (greeted != status::ok) return lose(its, i);
+    bool const has_come = !had_come;
     if (has_come && failed_) report(its.line);
     if (has_room || has_come) pass_on(i);
     if (!its.line || its.sent == table_.size()) return;

@@ -50,17 +50,18 @@ class line {
   }
   [[nodiscard]] bool has_greeted() const noexcept { return greeted_; }
 
-  // As send() and recv(), with EAGAIN until the other side has greeted. After an EAGAIN of send() the next
-  // one must begin with the same bytes.
+  // As send() and recv(), with EAGAIN until greet() has returned ok: that happens nowhere else, so that
+  // whoever has something to say to a side which has just greeted cannot miss it. After an EAGAIN of send()
+  // the next one must begin with the same bytes.
   [[nodiscard]] ssize_t send(std::span<std::byte const> what) noexcept {
     if (stream_ == nullptr) return ::send(get(), what.data(), what.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     iovec const part{const_cast<std::byte*>(what.data()), what.size()};  // only read
-    return is_ready() ? stream_->send(&part, 1) : -1;
+    return greeted_ ? stream_->send(&part, 1) : (errno = EAGAIN, -1);
   }
   [[nodiscard]] ssize_t receive(std::span<std::byte> to) noexcept {
     if (stream_ == nullptr) return ::recv(get(), to.data(), to.size(), MSG_DONTWAIT);
     iovec const part{to.data(), to.size()};
-    return is_ready() ? stream_->receive(&part, 1, true) : -1;
+    return greeted_ ? stream_->receive(&part, 1, true) : (errno = EAGAIN, -1);
   }
 
   void reset() noexcept { *this = line(); }
@@ -73,12 +74,6 @@ class line {
     if (key != nullptr) stream_ = by.stream_over(get(), side, *key);
     secured_.reset(stream_);
     if (stream_ == nullptr) socket_.reset();
-  }
-  // False, with errno.
-  [[nodiscard]] bool is_ready() noexcept {
-    status const now = greet();
-    errno = now == status::pending ? EAGAIN : ECONNRESET;
-    return now == status::ok;
   }
 
   owned_fd socket_;
