@@ -74,16 +74,37 @@ struct socket_pair {
 };
 
 // What a process says which is the third of a PID namespace of its own, and which the second one has started,
-// by a socket, as Hydra does. Empty: it may not have such a namespace.
-std::string name_in_own_namespace() {
-  int text[2];
-  REQUIRE(pipe(text) == 0);
-  auto const wait_for = [](pid_t child) {
+// by a socket, as Hydra does. Empty: it may not have such a namespace. That stays as long as this lives: the
+// number of one that is gone may be another one's next.
+struct in_own_namespace {
+  in_own_namespace() {
+    int text[2], end[2];
+    REQUIRE(pipe(text) == 0);
+    REQUIRE(pipe(end) == 0);
+    pid_t const outside = fork();
+    if (outside == 0) close(end[1]), live(text[1], end[0]);
+    close(text[1]), close(end[0]);
+    char said[100] = {};
+    CHECK(read(text[0], said, sizeof said - 1) >= 0);
+    name = said;
+    held = open(("/proc/" + std::to_string(outside) + "/ns/pid_for_children").c_str(), O_RDONLY | O_CLOEXEC);
+    close(text[0]), close(end[1]);
+    int how = -1;
+    CHECK(waitpid(outside, &how, 0) == outside);
+    CHECK(how == 0);
+  }
+  in_own_namespace(in_own_namespace const&) = delete;
+  ~in_own_namespace() { close(held); }
+
+  std::string name;
+  int held;
+
+ private:
+  static void wait_for(pid_t child) {
     int how = -1;
     if (waitpid(child, &how, 0) != child || how != 0) _exit(1);
-  };
-  pid_t const outside = fork();
-  if (outside == 0) {
+  }
+  [[noreturn]] static void live(int text, int end) {
     if (unshare(CLONE_NEWPID) != 0) _exit(0);
     pid_t const first = fork();
     if (first != 0) wait_for(first), _exit(0);
@@ -93,19 +114,12 @@ std::string name_in_own_namespace() {
     if (getpid() != 2 || socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) _exit(2);
     pid_t const rank = fork();
     if (rank != 0) wait_for(rank), _exit(0);
-    std::string const name = name_for(with(mpich(0, 2), "PMI_FD", std::to_string(ends[1])));
-    if (name.empty() || write(text[1], name.data(), name.size()) < 0) _exit(3);
-    _exit(0);
+    std::string const said = name_for(with(mpich(0, 2), "PMI_FD", std::to_string(ends[1])));
+    if (said.empty() || write(text, said.data(), said.size()) < 0) _exit(3);
+    char unused;
+    _exit(read(end, &unused, 1) == 0 ? 0 : 4);  // until it is held
   }
-  close(text[1]);
-  char name[100] = {};
-  CHECK(read(text[0], name, sizeof name - 1) >= 0);
-  close(text[0]);
-  int how = -1;
-  CHECK(waitpid(outside, &how, 0) == outside);
-  CHECK(how == 0);
-  return name;
-}
+};
 
 }  // namespace
 
@@ -143,12 +157,12 @@ TEST_CASE("job_socket: of MPICH's launcher it is known which process it is, if t
 }
 
 TEST_CASE("job_socket: launchers that have the same number in containers of one network are told apart") {
-  std::string const one = name_in_own_namespace();
-  if (one.empty()) {
+  in_own_namespace const one;
+  if (one.name.empty()) {
     MESSAGE("SKIPPED: it takes the right to make a namespace of processes");
     return;
   }
-  CHECK(name_in_own_namespace() != one);
+  CHECK(in_own_namespace().name != one.name);
 }
 
 TEST_CASE("connect: under a launcher that says which job it is nobody need say where to meet") {
