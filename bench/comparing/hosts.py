@@ -36,6 +36,7 @@ def inside(host, *command):
     done = subprocess.run(["ip", "netns", "exec", host, *command], capture_output=True, text=True)
     if done.returncode != 0:
         raise Refused(f"{' '.join(command)}: {done.stderr.strip() or 'refused'} (in the namespace of a rank)")
+    return done.stdout
 
 
 def make(count, shape, congestion):

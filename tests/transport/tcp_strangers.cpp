@@ -30,16 +30,17 @@ using collx::rank_t;
 using communicator = collx::communicator<collx::transport::tcp>;
 namespace net = collx::net;
 constexpr std::uint64_t patience_us = 30'000'000;
-constexpr rank_t ranks = 3;
+constexpr rank_t ranks = 3, ranks_most = 6;
 constexpr int strangers = 10'000;
 constexpr std::uint64_t crowd = 300;
 
 struct shared {
-  std::atomic<int> ports[ranks];
+  std::atomic<int> ports[ranks_most];
   std::atomic<int> ended{0};
+  std::atomic<bool> is_over{false};  // nobody need come any more
   std::atomic<std::uint64_t> refused{0};
-  std::atomic<std::uint64_t> came[ranks];     // to each gate
-  std::atomic<std::uint64_t> counted[ranks];  // by it
+  std::atomic<std::uint64_t> came[ranks_most];     // to each gate
+  std::atomic<std::uint64_t> counted[ranks_most];  // by it
 
   bool has_counted_all(rank_t rank) const { return counted[rank] >= came[rank]; }
 };
@@ -69,14 +70,16 @@ net::owned_fd knock(int port) {
 
 // Most say nothing or something else, some begin like one of ours, and some stay for a while. A crowd stands
 // at each gate, but never more than its queue holds: whom the system turns away nobody counts.
-void besiege(shared& all) {
+void besiege(shared& all, rank_t size, int count) {
   collx::replayable_random random(7);
+  for (rank_t r = 0; r < size; ++r)
+    while (all.ports[r] == 0) sched_yield();
   int open[50];
   for (int& fd : open) fd = -1;
-  for (int i = 0; i < strangers; ++i) {
-    auto const gate = static_cast<rank_t>(random.below(ranks));
+  for (int i = 0; i < count && !all.is_over; ++i) {
+    auto const gate = static_cast<rank_t>(random.below(static_cast<std::uint32_t>(size)));
     for (std::uint64_t const until_us = collx::now_us() + patience_us;
-         all.came[gate] - all.counted[gate] >= crowd; sched_yield())
+         all.came[gate] - all.counted[gate] >= crowd && !all.is_over; sched_yield())
       if (collx::now_us() >= until_us) _exit(8);
     int& fd = open[i % 50];
     // Most end without a trace: a system remembers others for a minute, and may have no more ports.
@@ -251,9 +254,7 @@ TEST_CASE("tcp: 10,000 strangers at the gates of a running job change nothing") 
   pid_t const siege = fork();
   if (siege == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (auto const& port : all.ports)
-      while (port == 0) sched_yield();
-    besiege(all);
+    besiege(all, ranks, strangers);
     all.ended = 1;
     _exit(0);
   }
@@ -288,6 +289,50 @@ TEST_CASE("tcp: 10,000 strangers at the gates of a running job change nothing") 
   CHECK(all.refused.load() == 0);
   for (rank_t r = 0; r < ranks; ++r) CHECK(all.counted[r].load() == all.came[r].load());
   CHECK(all.came[0] + all.came[1] + all.came[2] == std::uint64_t{strangers});
+}
+
+TEST_CASE(
+    "tcp: ranks that first have to do with each other while strangers crowd at their gates meet all the "
+    "same") {
+  setenv("COLLX_SECRET", job_secret, 1);
+  for (bool const encrypts : {false, true}) {
+    CAPTURE(encrypts);
+    shared& all = *new (&shared_by_processes()) shared;
+    auto chosen = collx::transport::tcp_settings::from_environment();
+    chosen.tls = encrypts;
+    chosen.common.timeout_us = 200'000'000;
+    collx::bootstrap::detail::loopback_doors doors(ranks_most, chosen);
+    pid_t const siege = fork();
+    if (siege == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      doors.close();
+      besiege(all, ranks_most, strangers);
+      _exit(0);
+    }
+    auto const codes = on_counting_processes(doors, ranks_most, chosen, [&](communicator& comm) {
+      rank_t const me = comm.rank();
+      all.ports[me] = own_port();
+      // More than a gate has room for stand there before the first of the job's.
+      while (all.came[me] < 2 * net::gate::guests_max) sched_yield();
+      std::vector<std::int64_t> given(ranks_most), taken(ranks_most);
+      for (int round = 0; round < 20; ++round) {
+        for (rank_t r = 0; r < ranks_most; ++r) given[static_cast<std::size_t>(r)] = 100 * me + r + round;
+        collx::all_to_all<collx::algo::pairwise>(comm, std::span<std::int64_t const>(given),
+                                                 std::span(taken));
+        for (rank_t r = 0; r < ranks_most; ++r)
+          if (taken[static_cast<std::size_t>(r)] != 100 * r + me + round) return 2;
+        all.counted[me] = comm.strangers();
+      }
+      return comm.strangers() == 0 ? 3 : 0;
+    });
+    all.is_over = true;
+    int how = -1;
+    while (waitpid(siege, &how, 0) < 0 && errno == EINTR) {
+    }
+    CHECK(how == 0);
+    for (int const code : codes) CHECK(code == 0);
+  }
+  unsetenv("COLLX_SECRET");
 }
 
 TEST_CASE("tcp: whoever scans the gates of a running job is counted as what he is, and changes nothing") {
