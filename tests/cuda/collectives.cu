@@ -9,6 +9,7 @@
 #include <collx/collx.hpp>
 #include <collx/gpu.cuh>
 
+#include "domains.cuh"
 #include "gpu.hpp"
 #include "graphs.cuh"
 #include "misuse.cuh"
@@ -314,6 +315,7 @@ void one_rank(communicator<Transport>& host) {
   part("the others", [&] { try_the_others(gpu, s); });
   part("uneven", [&] { try_uneven(gpu, s); });
   part("heap", [&] { try_heap(gpu, s); });
+  part("domains", [&] { gpu_test::try_domains(host, gpu, s); });
   barrier(host);
   part("registered", [&] { gpu_test::try_registered(host, gpu, s); });
   part("switch of float", [&] { gpu_test::try_switch<float>(host, gpu, s, in_switch); });

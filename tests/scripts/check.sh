@@ -26,11 +26,13 @@ for flag in --help -h; do
   expect 0 'From a bare Debian 12' quickstart.sh $flag
   expect 0 'Everything that only a GPU can show' gpu_check.sh $flag
   expect 0 'Prints what each kernel' kernel_resources.sh $flag
+  expect 0 'Reads what the kernels of collx' memory_scopes.sh $flag
   expect 0 'Proves that the two commands' fresh_root_check.sh $flag
 done
 expect 2 "no preset 'release' with tests; say dev, clang, asan-ubsan or tsan" test.sh release
 expect 2 "no preset '-R'" test.sh -R algo
 expect 2 "unknown stage 'bulid'; there are build, tests" gpu_check.sh bulid
 expect 2 'no folder build/nowhere' kernel_resources.sh build/nowhere
+expect 2 'no folder build/nowhere' memory_scopes.sh build/nowhere
 expect 2 'no script quickstart.sh' fresh_root_check.sh quickstart.sh
 exit $wrong

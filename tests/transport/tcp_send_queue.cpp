@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A paced connection keeps little in the system's queue while long slices go both ways, and else what the
-// system gives to all.
+// system gives to all; of several connections between two ranks each always keeps little.
 // component: tcp
-#include "collx/transport/sockets/send_queue.hpp"
-
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -11,6 +9,8 @@
 #include <sys/socket.h>
 
 #include "collx/transport/sockets/flow.hpp"
+#include "collx/transport/sockets/link.hpp"
+#include "collx/transport/sockets/send_queue.hpp"
 
 namespace {
 
@@ -20,16 +20,22 @@ namespace sockets = collx::transport::sockets;
 constexpr std::size_t long_bytes = 512 * 1024, not_long_bytes = 256 * 1024;
 constexpr int usual = 0, little = 64 * 1024;
 
-struct side {
-  side(net::owned_fd fd, bool is_paced) { flow.open(static_cast<net::owned_fd&&>(fd), {}, is_paced); }
+using sockets::queueing;
 
-  // How much may wait there; 0: what the system has for all.
-  [[nodiscard]] int limit() const {
-    int value = -1;
-    socklen_t length = sizeof value;
-    REQUIRE(getsockopt(flow.fd(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &value, &length) == 0);
-    return value;
+// How much may wait there; 0: what the system has for all.
+int limit_of(int fd) {
+  int value = -1;
+  socklen_t length = sizeof value;
+  REQUIRE(getsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &value, &length) == 0);
+  return value;
+}
+
+struct side {
+  side(net::owned_fd fd, bool is_paced) {
+    flow.open(static_cast<net::owned_fd&&>(fd), {}, is_paced ? queueing::paced : queueing::usual);
   }
+
+  [[nodiscard]] int limit() const { return limit_of(flow.fd()); }
 
   void post(std::size_t bytes) {
     sockets::frame what;
@@ -57,8 +63,7 @@ struct side {
 
 struct connection {
   // `takes_bytes`: of the system's buffers on the other side; 0: what it gives to all.
-  explicit connection(bool is_paced, std::size_t takes_bytes = 0)
-      : connection(ends(takes_bytes), is_paced) {}
+  explicit connection(bool is_paced, std::size_t takes_bytes = 0) : connection(ends(takes_bytes), is_paced) {}
 
   // Each posts what it is to send, and all of it arrives.
   void exchange(std::size_t here_bytes, std::size_t there_bytes) {
@@ -75,27 +80,43 @@ struct connection {
 
   side here, there;
 
- private:
   using pair = std::pair<net::owned_fd, net::owned_fd>;
+  static pair ends(std::size_t takes_bytes = 0);
+
+ private:
   connection(pair both, bool is_paced)
       : here(static_cast<net::owned_fd&&>(both.first), is_paced),
         there(static_cast<net::owned_fd&&>(both.second), false) {}
-
-  static pair ends(std::size_t takes_bytes) {
-    net::socket_settings chosen;
-    chosen.buffer_bytes = takes_bytes;
-    net::owned_fd const door = net::listen_at(net::address::loopback(0, 4), chosen);
-    sockaddr_storage at;
-    socklen_t const length = net::local_address(door.get()).to_system(at);
-    net::owned_fd one(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    REQUIRE(connect(one.get(), reinterpret_cast<sockaddr const*>(&at), length) == 0);
-    pollfd waiting{door.get(), POLLIN, 0};
-    REQUIRE(poll(&waiting, 1, 10'000) == 1);
-    net::owned_fd other(accept4(door.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    REQUIRE(static_cast<bool>(other));
-    return {static_cast<net::owned_fd&&>(one), static_cast<net::owned_fd&&>(other)};
-  }
 };
+
+connection::pair connection::ends(std::size_t takes_bytes) {
+  net::socket_settings chosen;
+  chosen.buffer_bytes = takes_bytes;
+  net::owned_fd const door = net::listen_at(net::address::loopback(0, 4), chosen);
+  sockaddr_storage at;
+  socklen_t const length = net::local_address(door.get()).to_system(at);
+  net::owned_fd one(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  REQUIRE(connect(one.get(), reinterpret_cast<sockaddr const*>(&at), length) == 0);
+  pollfd waiting{door.get(), POLLIN, 0};
+  REQUIRE(poll(&waiting, 1, 10'000) == 1);
+  net::owned_fd other(accept4(door.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  REQUIRE(static_cast<bool>(other));
+  return {static_cast<net::owned_fd&&>(one), static_cast<net::owned_fd&&>(other)};
+}
+
+// What each connection of a link may keep waiting, that for control first.
+std::vector<int> limits_of_link(int flows, bool is_paced) {
+  sockets::link all(1, collx::transport::flows::distance::host, {flows}, false);
+  std::vector<net::owned_fd> others;
+  std::vector<int> limits;
+  for (int f = 0; f <= flows; ++f) {
+    auto [mine, other] = connection::ends();
+    others.push_back(static_cast<net::owned_fd&&>(other));
+    all.open(f, static_cast<net::owned_fd&&>(mine), {}, is_paced);
+    limits.push_back(limit_of(all.at(f).fd()));
+  }
+  return limits;
+}
 
 }  // namespace
 
@@ -149,4 +170,29 @@ TEST_CASE("a connection that is not paced is left alone") {
   for (int i = 0; i < 5; ++i) both.exchange(long_bytes, long_bytes);
   CHECK(both.here.limit() == usual);
   CHECK(both.there.limit() == usual);
+}
+
+TEST_CASE("of several connections for data each keeps little, so that all of them get slices") {
+  constexpr int few = 128 * 1024;
+  for (bool const is_paced : {false, true}) {
+    CHECK(limits_of_link(1, is_paced) == std::vector<int>{usual, usual});
+    CHECK(limits_of_link(3, is_paced) == std::vector<int>{usual, few, few, few});
+  }
+}
+
+TEST_CASE("what a connection of several has taken is little more than its peer has room for") {
+  constexpr std::size_t takes = 64 * 1024;
+  std::size_t taken[2] = {};
+  for (bool const among_others : {false, true}) {
+    auto [mine, other] = connection::ends(takes);
+    sockets::send_queue queue;
+    queue.reset(mine.get(), among_others ? queueing::among_others : queueing::usual);
+    std::vector<std::byte> const some(16 * 1024);
+    for (ssize_t sent; (sent = send(mine.get(), some.data(), some.size(), MSG_DONTWAIT | MSG_NOSIGNAL)) > 0;)
+      taken[among_others] += static_cast<std::size_t>(sent);
+  }
+  CAPTURE(taken[0]);
+  CAPTURE(taken[1]);
+  CHECK(taken[1] < 512 * 1024);
+  CHECK(taken[1] < taken[0] / 2);
 }

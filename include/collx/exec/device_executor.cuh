@@ -64,6 +64,26 @@ template <schedule S, class Contract, class T, class Op, class Port, class After
 inline device::listed_kernel const lane_kernel{
     reinterpret_cast<void const*>(&run_lanes<S, Contract, T, Op, Port, After, Tables>)};
 
+// A launch whose kernel meets those of other ranks, which may be in streams of any memory synchronisation
+// domain (of Hopper and later: a user may have put his streams into several). A fence of the device's scope
+// (device::reach::device) reaches kernels of its own domain only, so all of these are of the first one,
+// whatever their streams say. Devices with a single domain take that, too.
+[[nodiscard]] inline cudaError_t launch_among_peers(void const* function, unsigned blocks, unsigned threads,
+                                                    void** arguments, cudaStream_t stream) noexcept {
+  cudaLaunchAttribute domain[2] = {};
+  domain[0].id = cudaLaunchAttributeMemSyncDomain;
+  domain[0].val.memSyncDomain = cudaLaunchMemSyncDomainDefault;
+  domain[1].id = cudaLaunchAttributeMemSyncDomainMap;
+  domain[1].val.memSyncDomainMap = {0, 0};
+  cudaLaunchConfig_t how{};
+  how.gridDim = dim3(blocks);
+  how.blockDim = dim3(threads);
+  how.stream = stream;
+  how.attrs = domain;
+  how.numAttrs = 2;
+  return cudaLaunchKernelExC(&how, function, arguments);
+}
+
 // A call that moves nothing; see pass_empty_call(). Of one block.
 template <class Port>
 __global__ void __launch_bounds__(lane_threads_small, 1)
@@ -80,7 +100,7 @@ inline device::listed_kernel const empty_call_kernel{reinterpret_cast<void const
 template <class Port>
 [[nodiscard]] cudaError_t launch_empty_call(typename Port::group const& group, cudaStream_t stream) noexcept {
   void* arguments[] = {const_cast<typename Port::group*>(&group)};
-  return cudaLaunchKernel(empty_call_kernel<Port>.function(), dim3(1), dim3(1), arguments, 0, stream);
+  return launch_among_peers(empty_call_kernel<Port>.function(), 1, 1, arguments, stream);
 }
 
 // Puts a call into a stream, and behind it, in the same kernel, `after` (lane_machine.hpp). Lanes without a
@@ -97,9 +117,8 @@ template <schedule S, class Contract, class T, class Op, class Port, class After
   void* arguments[] = {const_cast<typename Port::group*>(&group), const_cast<chunk_map*>(&map),
                        const_cast<Op*>(&op), const_cast<After*>(&after), const_cast<Tables*>(&tables)};
   // Its own code, not that of some earlier call.
-  return cudaLaunchKernel(lane_kernel<S, Contract, T, Op, Port, After, Tables>.function(),
-                          dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(threads)),
-                          arguments, 0, stream);
+  return launch_among_peers(lane_kernel<S, Contract, T, Op, Port, After, Tables>.function(),
+                            static_cast<unsigned>(blocks), static_cast<unsigned>(threads), arguments, stream);
 }
 
 }  // namespace collx::inline abi_1::exec

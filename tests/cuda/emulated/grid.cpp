@@ -61,12 +61,21 @@ residents& of_all_launches() {
   return one;
 }
 
+// Launches at work, of each domain of a device.
+std::atomic<int>& at_work(int device, unsigned domain) {
+  static std::atomic<int> counts[16][domains_most];
+  return counts[device % 16][domain % domains_most];
+}
+
 class grid {
  public:
-  grid(launch const& what, std::uint64_t number) : what_(what), number_(number), lots_(seed() + number) {}
+  grid(launch const& what, std::uint64_t number) : what_(what), number_(number), lots_(seed() + number) {
+    ++at_work(what.device, what.domain);
+  }
   grid(grid const&) = delete;
   ~grid() {
     for (auto const& b : blocks_) leave(*b);
+    --at_work(what_.device, what_.domain);
   }
 
   void run() {
@@ -220,6 +229,12 @@ class grid {
 };
 
 }  // namespace
+
+bool has_company_of_another_domain(launch const& mine) {
+  for (unsigned domain = 0; domain < domains_most; ++domain)
+    if (domain != mine.domain && at_work(mine.device, domain) != 0) return true;
+  return false;
+}
 
 std::string run(launch const& what) {
   static std::atomic<std::uint64_t> launches{0};

@@ -76,10 +76,17 @@ struct launch {
   dimensions grid, block;
   std::size_t dynamic_shared_bytes = 0;
   std::vector<std::byte> parameters;  // as kernel::parameters says
+  int device = 0;
+  unsigned domain = 0;  // of memory synchronisation: what a fence of the device's scope is for
 };
+
+inline constexpr unsigned domains_most = 4;
 
 // Executes it to its end in the calling thread. Empty, or what the kernel did that it must not.
 [[nodiscard]] std::string run(launch const& what);
+
+// Whether a launch of another domain of the same device is at work now.
+[[nodiscard]] bool has_company_of_another_domain(launch const& mine);
 
 // ---- what the runtime provides
 

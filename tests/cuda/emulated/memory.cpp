@@ -190,6 +190,13 @@ execute_function decode_atomic(statement const& s, i& o) {
 
 // membar, fence: threads of one grid take turns, so this is for others.
 void fence(thread&, i const&) { std::atomic_thread_fence(std::memory_order_seq_cst); }
+// Reaches kernels of its own domain only: one that runs beside others cannot know that those are not who
+// waits.
+void fence_of_device(thread& t, i const&) {
+  if (has_company_of_another_domain(*t.of->of))
+    throw fault("a fence of the device's scope beside a kernel of another memory synchronisation domain");
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
 void touch(thread&, i const&) {}
 
 void is_in_space(thread& t, i const& o) {
@@ -220,7 +227,7 @@ execute_function decode_memory(statement const& s, instruction& o) {
     return store_one;
   }
   if (op == "atom" || op == "red") return decode_atomic(s, o);
-  if (op == "membar" || op == "fence") return fence;
+  if (op == "membar" || op == "fence") return s.last() == "gpu" || s.last() == "gl" ? fence_of_device : fence;
   if (op == "prefetch" || op == "prefetchu" || op == "discard" || op == "applypriority") return touch;
   if (op == "isspacep") return o.detail = s.last() == "shared" ? 0 : s.last() == "local" ? 1 : 2, is_in_space;
   return nullptr;

@@ -25,7 +25,7 @@ struct outgoing_frame {
   std::byte head[frame_bytes];
   std::byte const* payload = nullptr;
   std::uint32_t payload_bytes = 0;
-  channel* of = nullptr;       // whose message it belongs to; null for control frames
+  channel* of = nullptr;  // whose message it belongs to; null for control frames
   std::uint32_t message = 0;
 };
 
@@ -43,11 +43,10 @@ class flow {
   flow() = default;
   flow(flow const&) = delete;
 
-  // Takes over a connected, non-blocking socket, and what its bytes go through, if anything. `is_paced`: see
-  // send_queue.
-  void open(net::owned_fd fd, net::owned_stream secured, bool is_paced = false) noexcept {
-    queue_.reset(is_paced);
+  // Takes over a connected, non-blocking socket, and what its bytes go through, if anything.
+  void open(net::owned_fd fd, net::owned_stream secured, queueing how = queueing::usual) noexcept {
     fd_ = static_cast<net::owned_fd&&>(fd);
+    queue_.reset(fd_.get(), how);
     secured_ = static_cast<net::owned_stream&&>(secured);
     state_ = flow_state::open;
     can_write_ = true;
@@ -294,13 +293,13 @@ class flow {
   send_queue queue_;
   flow_state state_ = flow_state::closed;
   bool can_write_ = true;
-  bool has_begun_ = false;      // to write the first frame, as the queue knows
-  bool said_goodbye_ = false;   // the other side has, on this connection
-  bool waits_ = false;          // the head in the buffer could not be dealt with yet
+  bool has_begun_ = false;     // to write the first frame, as the queue knows
+  bool said_goodbye_ = false;  // the other side has, on this connection
+  bool waits_ = false;         // the head in the buffer could not be dealt with yet
   std::uint32_t first_ = 0, count_ = 0;
-  std::size_t written_ = 0;     // of the frames that are on their way out
-  std::size_t have_ = 0;        // bytes in the buffer
-  std::size_t rest_ = 0;        // of the slice that is being read
+  std::size_t written_ = 0;  // of the frames that are on their way out
+  std::size_t have_ = 0;     // bytes in the buffer
+  std::size_t rest_ = 0;     // of the slice that is being read
   std::byte* to_ = nullptr;
   frame current_{};
   outgoing_frame out_[frames_max];

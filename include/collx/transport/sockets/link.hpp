@@ -8,7 +8,7 @@
 namespace collx::inline abi_1::transport::sockets {
 
 // First in, first out, linked through a member of the elements.
-template <channel* channel::*Next, bool channel::*Listed>
+template <channel* channel::* Next, bool channel::* Listed>
 class channel_queue {
  public:
   [[nodiscard]] channel* front() const noexcept { return first_; }
@@ -66,7 +66,10 @@ class link {
   // Every connection stands.
   [[nodiscard]] bool is_up() const noexcept { return opened_ == flow_count(); }
   void open(int index, net::owned_fd fd, net::owned_stream secured, bool is_paced = false) noexcept {
-    at(index).open(static_cast<net::owned_fd&&>(fd), static_cast<net::owned_stream&&>(secured), is_paced);
+    queueing const how = index != 0 && choice_.limits().flows > 1 ? queueing::among_others
+                         : is_paced                               ? queueing::paced
+                                                                  : queueing::usual;
+    at(index).open(static_cast<net::owned_fd&&>(fd), static_cast<net::owned_stream&&>(secured), how);
     ++opened_;
   }
 

@@ -6,18 +6,29 @@
 
 namespace collx::inline abi_1::transport::sockets {
 
+// How a connection's queue is kept.
+enum class queueing : std::uint8_t {
+  usual,         // as the system has it for all
+  paced,         // short while long slices go both ways
+  among_others,  // short: of several that share the slices of a peer
+};
+
 // A connection that is paced, as by bbr, gets on slowly where long slices go both ways at once and all of one
 // lies in the queue of the system, which must send it between the answers to what arrives. So little may wait
 // there as long as slices do so; one that goes alone is written at once, which is faster (docs/decisions.md).
+//
+// Of several connections, that with the least under way gets the next slice (flows/flow_choice.hpp). What the
+// system has taken is no longer under way, so queues of megabytes would have the first ones get all of it.
 class send_queue {
  public:
   static constexpr std::size_t long_bytes_min = 384 * 1024;  // of 256 KiB nothing is gained
 
   // Of a connection that is open now.
-  void reset(bool is_paced) noexcept {
-    is_paced_ = is_paced;
+  void reset(int fd, queueing how) noexcept {
+    is_paced_ = how == queueing::paced;
     is_short_ = false;
     alone_ = alone_max;
+    if (how == queueing::among_others) limit(fd, among_others_bytes);
   }
 
   // The first of a slice of so many bytes is about to be written.
@@ -34,13 +45,17 @@ class send_queue {
 
  private:
   static constexpr int short_bytes = 64 * 1024;
+  static constexpr int among_others_bytes = 128 * 1024;
   // So many in a row may go before one comes: as many as a lane has under way each way, and one.
   static constexpr std::uint8_t alone_max = 3;
 
   COLLX_NEVER_INLINE void shorten(int fd, bool is_short) noexcept {
     is_short_ = is_short;
-    // 0: what the system has for all. Where it refuses, it only takes longer.
-    (void)net::set_option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, is_short ? short_bytes : 0);
+    limit(fd, is_short ? short_bytes : 0);
+  }
+  // 0: what the system has for all. Where it refuses, it only takes longer.
+  static void limit(int fd, int bytes) noexcept {
+    (void)net::set_option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, bytes);
   }
 
   bool is_paced_ = false;

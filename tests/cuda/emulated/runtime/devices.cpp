@@ -76,6 +76,7 @@ int attribute_of(int which, int ordinal) {
     case cudaDevAttrMemoryPoolsSupported:
     case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED: return 1;
+    case cudaDevAttrMemSyncDomainCount: return capability() >= 90 ? int{domains_most} : 1;
     case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED: return int{capability() >= 90};
     default: return 0;
   }

@@ -2,6 +2,7 @@
 // Launches, and what kernels need of a multiprocessor.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "cuda/emulated/runtime/capture.hpp"
 #include "cuda/emulated/runtime/devices.hpp"
@@ -16,7 +17,21 @@ struct shape {
   dimensions grid, block;
   std::size_t dynamic_bytes = 0;
   bool is_cooperative = false;
+  // What the launch says itself of its domain; else its stream's counts.
+  std::optional<cudaLaunchMemSyncDomain> domain = {};
+  std::optional<cudaLaunchMemSyncDomainMap> domains = {};
 };
+
+// On devices that have one only, all launches are of that.
+[[nodiscard]] unsigned domain_of(shape const& s, stream const& where) {
+  auto const map = s.domains.value_or(where.domains);
+  bool const is_remote = s.domain.value_or(where.domain) == cudaLaunchMemSyncDomainRemote;
+  return capability() < 90 ? 0 : is_remote ? map.remote : map.default_;
+}
+[[nodiscard]] bool is_possible(cudaLaunchMemSyncDomainMap const& map) {
+  unsigned const count = capability() < 90 ? 1 : domains_most;
+  return map.default_ < count && map.remote < count;
+}
 
 // Blocks that a multiprocessor holds at once. Registers are not counted: what they are is ptxas's affair.
 [[nodiscard]] int blocks_at_once(kernel const& what, std::size_t threads, std::size_t dynamic_bytes) {
@@ -77,6 +92,8 @@ struct shape {
   begun.block = s.block;
   begun.dynamic_shared_bytes = s.dynamic_bytes;
   begun.parameters = copied(*k, arguments);
+  begun.device = here.ordinal;
+  begun.domain = domain_of(s, *where);
   cudaError_t const code =
       put(held, "cudaLaunchKernel", *where, [begun = std::move(begun), ordinal = here.ordinal] {
         std::string const wrong = run(begun);
@@ -155,11 +172,27 @@ cudaError_t cudaLaunchKernelExC(cudaLaunchConfig_t const* given, void const* fun
   if (given == nullptr) return noted(cudaErrorInvalidValue);
   shape s{of(given->gridDim), of(given->blockDim), given->dynamicSmemBytes, false};
   for (unsigned i = 0; i < given->numAttrs; ++i) {
-    if (given->attrs[i].id == cudaLaunchAttributeCooperative)
-      s.is_cooperative = given->attrs[i].val.cooperative != 0;
-    else if (given->attrs[i].id != cudaLaunchAttributePriority) return noted(cudaErrorNotSupported);
+    auto const& [id, padding, value] = given->attrs[i];
+    if (id == cudaLaunchAttributeCooperative) s.is_cooperative = value.cooperative != 0;
+    else if (id == cudaLaunchAttributeMemSyncDomain) s.domain = value.memSyncDomain;
+    else if (id == cudaLaunchAttributeMemSyncDomainMap) s.domains = value.memSyncDomainMap;
+    else if (id != cudaLaunchAttributePriority) return noted(cudaErrorNotSupported);
   }
+  if (s.domains && !is_possible(*s.domains)) return noted(cudaErrorInvalidValue);
   return start(function, s, arguments, given->stream);
+}
+
+cudaError_t cudaStreamSetAttribute(cudaStream_t handle, cudaStreamAttrID id,
+                                   cudaStreamAttrValue const* value) {
+  return call("cudaStreamSetAttribute", [&](lock& held, device&) {
+    auto const where = find_stream(held, handle);
+    if (where == nullptr) return cudaErrorInvalidResourceHandle;
+    if (value == nullptr) return cudaErrorInvalidValue;
+    if (id == cudaLaunchAttributeMemSyncDomain) return where->domain = value->memSyncDomain, cudaSuccess;
+    if (id != cudaLaunchAttributeMemSyncDomainMap) return cudaErrorNotSupported;
+    if (!is_possible(value->memSyncDomainMap)) return cudaErrorInvalidValue;
+    return where->domains = value->memSyncDomainMap, cudaSuccess;
+  });
 }
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* to, void const* function) {

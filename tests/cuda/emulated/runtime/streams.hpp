@@ -36,6 +36,8 @@ struct stream : std::enable_shared_from_this<stream> {
   unsigned flags = cudaStreamDefault;
   int priority = 0;
   unsigned long long id = 0;
+  cudaLaunchMemSyncDomain domain = cudaLaunchMemSyncDomainDefault;
+  cudaLaunchMemSyncDomainMap domains{0, 1};
   bool is_legacy = false, is_closed = false;
   std::deque<task> tasks;
   std::shared_ptr<queue> queued;    // null: its own
