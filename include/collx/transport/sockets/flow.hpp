@@ -104,9 +104,11 @@ class flow {
       if (n < 0) {
         if (errno == EINTR) continue;
         if (errno == EAGAIN || errno == ENOBUFS) return;
-        // What the other side said before it went may still lie here unread: read() judges.
+        // What the other side said before it went may still lie here unread: read() judges, and whoever calls
+        // it tells of the loss. The system tells of an error once, and that was here: the shutdown makes an
+        // end for read() to find, whatever the error was.
         can_write_ = false;
-        if (errno != EPIPE && errno != ECONNRESET) state_ = flow_state::broken;
+        ::shutdown(fd_.get(), SHUT_RDWR);
         return;
       }
       account(static_cast<std::size_t>(n), written);
