@@ -177,7 +177,10 @@ class composite_endpoint {
     return near_rang || far_rang;
   }
 
+  // Now and then, while a rank waits. In a group of one host nothing else looks at the sockets meanwhile,
+  // where ranks elsewhere may tell of a failure, or ask whom this one waits for.
   [[nodiscard]] status interrupted(rank_t peer) noexcept {
+    if (!goes_far() && !world_->all_near()) far_.progress();
     return world_->interrupted(peer == no_rank ? no_rank : world_rank(peer));
   }
   COLLX_COLD void be_patient(std::uint64_t us) noexcept { far_.be_patient(us); }

@@ -41,6 +41,9 @@ class composite_world {
     return near_ranks_[static_cast<std::size_t>(rank)];
   }
 
+  // Whether all ranks are on this host.
+  [[nodiscard]] bool all_near() const noexcept { return near_->size() == far_->size(); }
+
   // Relaxed: taking a reference needs one already. Acquire-release: the last to drop sees all uses.
   void keep() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
   COLLX_COLD void drop() noexcept {
