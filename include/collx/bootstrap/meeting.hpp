@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "collx/bootstrap/host_identity.hpp"
+#include "collx/bootstrap/meeting_errors.hpp"
 #include "collx/bootstrap/membership.hpp"
 #include "collx/bootstrap/tree.hpp"
 #include "collx/bootstrap/waiting.hpp"
@@ -106,14 +107,14 @@ class meeting {
         around.fail({news_kind::left, tree_parent(me_.rank), 1, parent});
         // Who had let this rank in was there: the call says nothing of why he is not any more.
         if (above_) leave(around);
-        throw_call(call, reached, tree_parent(me_.rank));
+        errors_.throw_call(call, reached, tree_parent(me_.rank));
       }
       if (now_us() >= deadline_us_) {
         bool const below = around.has_table();
-        throw_meeting(status::timeout,
-                      "rank %d has not %s; look at its own output, or raise COLLX_TIMEOUT_US",
-                      below ? around.missing_child() : tree_parent(me_.rank),
-                      below ? "come to its parent in the tree" : "sent the table of all ranks");
+        errors_.throw_meeting(status::timeout,
+                              "rank %d has not %s; look at its own output, or raise COLLX_TIMEOUT_US",
+                              below ? around.missing_child() : tree_parent(me_.rank),
+                              below ? "come to its parent in the tree" : "sent the table of all ranks");
       }
       bool const calls = !has_parent_ && !above_;
       wait_for(calls ? ready_for(call) : readable(above_.get()), readable(around.fd()),
@@ -146,7 +147,7 @@ class meeting {
     for (rank_t r = 0; r < me_.size; ++r) {
       table_entry line;
       if (!around.entry(r, line))
-        throw_meeting(status::mismatch, "the table of all ranks is broken; use one version");
+        errors_.throw_meeting(status::mismatch, "the table of all ranks is broken; use one version");
       all.put(r, line);
     }
     all.parent = around.take_parent();
@@ -173,10 +174,10 @@ class meeting {
       bool const is_late = now_us() >= deadline_us_;
       net::address_list const found = where_.look(token, why);
       if (is_late)
-        throw_meeting(status::timeout,
-                      "rank 0 is not to be found%s%s; start it with the same settings, or raise "
-                      "COLLX_TIMEOUT_US",
-                      why[0] == '\0' ? "" : ": ", why);
+        errors_.throw_meeting(status::timeout,
+                              "rank 0 is not to be found%s%s; start it with the same settings, or raise "
+                              "COLLX_TIMEOUT_US",
+                              why[0] == '\0' ? "" : ": ", why);
       if (found.count != 0) {
         net::caller call(found, to(0, net::purpose::store), keys_for(token), chosen_.sockets, deadline_us_);
         if (net::line reached = dial(call, token)) return reached;
@@ -199,11 +200,11 @@ class meeting {
         count_call();
         net::line made = line_of(call);
         if (greet(made, deadline_us_)) return made;
-        now_us() >= deadline_us_ ? throw_silent_store() : throw_store();
+        now_us() >= deadline_us_ ? errors_.throw_silent_store() : errors_.throw_store();
       }
       // What a file left behind names may be another job's by now.
       bool const is_stale = has_file && now == status::mismatch && now_us() < deadline_us_;
-      if (!is_stale && now != status::pending) throw_call(call, now, 0);
+      if (!is_stale && now != status::pending) errors_.throw_call(call, now, 0);
       if (is_stale) wait_for(readable(-1), readable(-1), now_us() + 20'000);
       bool const is_due = now_us() >= look_again_us;
       if (is_stale || (is_due && (call.fd() < 0 || where_.is_elsewhere(token)))) return {};
@@ -214,24 +215,24 @@ class meeting {
 
   [[nodiscard]] net::line line_of(net::caller& call) const {
     net::line made(call, tls());
-    if (!made) throw_meeting(status::out_of_memory, "there is no memory for an encrypted connection");
+    if (!made) errors_.throw_meeting(status::out_of_memory, "there is no memory for an encrypted connection");
     return made;
   }
 
   void register_at(net::line& to_store) {
     std::byte text[registration::bytes_count], answer[receipt::bytes_count];
     mine_.encode(text);
-    if (to_store.send(text) != static_cast<ssize_t>(sizeof text)) throw_store();
+    if (to_store.send(text) != static_cast<ssize_t>(sizeof text)) errors_.throw_store();
     std::size_t have = 0;
     while (have < sizeof answer) {
-      if (now_us() >= deadline_us_) throw_silent_store();
-      if (!hear(to_store, answer, sizeof answer, have)) throw_store();
+      if (now_us() >= deadline_us_) errors_.throw_silent_store();
+      if (!hear(to_store, answer, sizeof answer, have)) errors_.throw_store();
       if (have < sizeof answer) wait_for(readable(to_store.get()), readable(-1), deadline_us_);
     }
     receipt what;
     if (!receipt::decode(answer, what))
-      throw_meeting(status::mismatch, "rank 0 answers nonsense; use one version");
-    if (what.what.kind != news_kind::good) throw_news(what.what);
+      errors_.throw_meeting(status::mismatch, "rank 0 answers nonsense; use one version");
+    if (what.what.kind != news_kind::good) errors_.throw_news(what.what);
     session_ = what.session;
     told_ = what.told;
     messages_ += 2;
@@ -245,17 +246,17 @@ class meeting {
     std::byte answer[direction::bytes_count];
     std::size_t have = 0;
     for (;;) {
-      if (!hear(to_store, answer, sizeof answer, have)) throw_store();
+      if (!hear(to_store, answer, sizeof answer, have)) errors_.throw_store();
       if (have == sizeof answer) break;
       if (around.progress() != status::pending) leave(around);
       if (now_us() >= deadline_us_)
-        throw_meeting(status::timeout, "rank 0 fell silent; look at its own output");
+        errors_.throw_meeting(status::timeout, "rank 0 fell silent; look at its own output");
       wait_for(readable(to_store.get()), readable(around.fd()), soonest(around.due_us(), deadline_us_));
     }
     ++messages_;
     direction what;
     if (!direction::decode(answer, what))
-      throw_meeting(status::mismatch, "rank 0 answers nonsense; use one version");
+      errors_.throw_meeting(status::mismatch, "rank 0 answers nonsense; use one version");
     if (what.what.kind != news_kind::good) {
       around.fail(what.what);
       leave(around);
@@ -278,7 +279,7 @@ class meeting {
     std::uint64_t const until_us = now_us() + grace_us;
     for (; around.has_more_to_tell() && now_us() < until_us; (void)around.progress())
       wait_for(readable(around.fd()), readable(-1), until_us);
-    throw_news(around.failure());
+    errors_.throw_news(around.failure());
   }
 
   // Rank 0 holds a connection for each rank that waits for its parent.
@@ -288,8 +289,9 @@ class meeting {
     if (getrlimit(RLIMIT_NOFILE, &allowed) != 0 || allowed.rlim_cur >= needed) return;
     allowed.rlim_cur = needed < allowed.rlim_max ? needed : allowed.rlim_max;
     if (allowed.rlim_cur < needed || setrlimit(RLIMIT_NOFILE, &allowed) != 0)
-      throw_meeting(status::system_failure, "rank 0 needs %d descriptors; raise the hard limit (ulimit -Hn)",
-                    static_cast<int>(needed));
+      errors_.throw_meeting(status::system_failure,
+                            "rank 0 needs %d descriptors; raise the hard limit (ulimit -Hn)",
+                            static_cast<int>(needed));
   }
 
   [[nodiscard]] net::credentials keys_for(std::uint64_t token) const noexcept {
@@ -315,65 +317,9 @@ class meeting {
 
   [[nodiscard]] std::uint64_t random_number() const {
     std::byte bytes[8];
-    if (!net::random_bytes(bytes)) throw_meeting(status::system_failure, "the system has no random numbers");
+    if (!net::random_bytes(bytes))
+      errors_.throw_meeting(status::system_failure, "the system has no random numbers");
     return net::get_u64(bytes);
-  }
-
-  template <class... Arguments>
-  [[noreturn]] COLLX_COLD void throw_meeting(status code, char const* format, Arguments... arguments) const {
-    char text[600];
-    text_writer out{text, sizeof text};
-    if (place_.file != nullptr) out.add("meeting by %.150s", place_.file);
-    else if (place_.board != nullptr) out.add("meeting by %s", place_.told_by);
-    else out.add("meeting at %.150s:%u", place_.at.host, place_.at.port);
-    out.add(", rank %d of %d: ", me_.rank, me_.size);
-    if constexpr (sizeof...(Arguments) == 0) out.add("%s", format);
-    else out.add(format, arguments...);
-    throw error(code, text);
-  }
-
-  [[noreturn]] COLLX_COLD void throw_news(news const& bad) const {
-    if (bad.kind == news_kind::rank_taken)
-      throw_meeting(status::bad_argument,
-                    "another process is rank %d already; give every process a rank of its own", me_.rank);
-    if (bad.kind == news_kind::left)
-      throw_meeting(status::peer_lost,
-                    "rank %d%s%s was lost before everybody had met; look at its own output", bad.rank,
-                    bad.at.version == 0 ? "" : " at ",
-                    bad.at.version == 0 ? "" : net::address_text(bad.at).text);
-    if (bad.count > 1)
-      throw_meeting(status::timeout,
-                    "rank %d never came, nor did %u others; start all %d ranks, with the same "
-                    "settings, or raise COLLX_TIMEOUT_US",
-                    bad.rank, bad.count - 1, me_.size);
-    throw_meeting(status::timeout,
-                  "rank %d never came; start all %d ranks, with the same settings, or raise "
-                  "COLLX_TIMEOUT_US",
-                  bad.rank, me_.size);
-  }
-
-  [[noreturn]] COLLX_COLD void throw_store() const {
-    throw_meeting(status::peer_lost, "rank 0 was lost before everybody had met; look at its own output");
-  }
-
-  [[noreturn]] COLLX_COLD void throw_silent_store() const {
-    throw_meeting(status::timeout, "rank 0 does not answer; look at its own output");
-  }
-
-  [[noreturn]] COLLX_COLD void throw_call(net::caller const& call, status how, rank_t whom) const {
-    net::address_text const at(call.whom());
-    if (how == status::mismatch)
-      throw_meeting(status::bad_argument, "rank %d at %s refused this process: %s", whom, at.text,
-                    net::advice(call.refusal()));
-    if (how == status::system_failure)
-      throw_meeting(how,
-                    "no socket for rank %d at %s: %s; raise the limit on descriptors, or choose another "
-                    "COLLX_TCP_CONGESTION",
-                    whom, at.text, call.reason());
-    throw_meeting(how,
-                  "rank %d at %s does not answer (%s); start it with the same settings, or raise "
-                  "COLLX_TIMEOUT_US",
-                  whom, at.text, call.reason());
   }
 
   static constexpr std::uint64_t grace_us = 2'000'000;
@@ -382,6 +328,7 @@ class meeting {
   network_settings const& chosen_;
   pmi_board by_pmi_;
   meeting_place place_;
+  meeting_errors errors_{me_, place_};
   bool has_secret_;
   net::credentials keys_;
   std::uint64_t told_;  // this rank's, until rank 0's is known
