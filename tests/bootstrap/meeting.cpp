@@ -84,6 +84,29 @@ TEST_CASE("meeting: a parent that leaves while it greets is lost, and named with
                 said);
 }
 
+TEST_CASE("meeting: a parent that has gone before it is dialled is lost at once, not at the deadline") {
+  for (net::protection const protects : {net::protection::none, net::protection::tls}) {
+    CAPTURE(static_cast<int>(protects));
+    auto const tls = net::tls_context::create();
+    net::owned_fd door = net::listen_at(net::address::loopback(0), {});
+    net::address const at = net::local_address(door.get());
+    reserved_port const nobody;
+    bootstrap::registration mine;
+    mine.entry = {at, 7};
+    mine.tree_gate = nobody.where();
+    bootstrap::store serves(gate_for(std::move(door), keys(), 2, net::purpose::store, protects), 2, mine, 99,
+                            now_us() + long_us, net::encrypts(protects) ? &tls : nullptr);
+    std::uint64_t const begun_us = now_us();
+    process one(rank_at(at, 1, 2, protects));
+    while (!net::ready_before(one.text(), POLLIN, now_us() + 1'000)) serves.progress();
+    CHECK(now_us() < begun_us + long_us / 4);
+    std::string const said = one.said();
+    CHECK_MESSAGE(holds(said, std::string("rank 0 at ") + net::address_text(mine.tree_gate).text +
+                                  " was lost before everybody had met; look at its own output"),
+                  said);
+  }
+}
+
 TEST_CASE("meeting: a child that is still greeting when the meeting fails hears of it") {
   std::string const place = free_place();
   net::host_and_port where;

@@ -85,8 +85,9 @@ class meeting {
                 me_.rank, me_.size, tls());
     net::address const parent = learn_parent(to_store, around);
     to_store.reset();
+    // It listened before it registered: where nobody does, its process is gone.
     net::caller call(parent, to(tree_parent(me_.rank), net::purpose::tree), keys_.for_job(session_),
-                     chosen_.sockets, deadline_us_);
+                     chosen_.sockets, deadline_us_, net::unanswered::means_lost);
     for (status now = around.progress(); now != status::ok; now = around.progress()) {
       if (now != status::pending) {
         if (!has_parent_) tell_parent(call, around);
@@ -105,8 +106,9 @@ class meeting {
       }
       if (reached != status::pending) {
         around.fail({news_kind::left, tree_parent(me_.rank), 1, parent});
-        // Who had let this rank in was there: the call says nothing of why he is not any more.
-        if (above_) leave(around);
+        // Who had let this rank in, or had listened, was there: the call says nothing of why he is not any
+        // more.
+        if (above_ || reached == status::peer_lost) leave(around);
         errors_.throw_call(call, reached, tree_parent(me_.rank));
       }
       if (now_us() >= deadline_us_) {
