@@ -68,10 +68,14 @@ class tree {
     if (failed_) return;
     failed_ = true;
     failure_ = bad;
-    // Who has begun to read the table learns of it when this end closes.
-    for (child& each : children_)
+    // Who has begun to read the table learns of it when this end closes. Nobody is read from now on, so none
+    // stays in the set but who is greeting: the others would wake whoever waits for these, again and again.
+    for (child& each : children_) {
       if (each.line && each.sent == 0) report(each.line);
+      if (each.line.has_greeted()) set_.remove(each.line.get());
+    }
     if (parent_) report(parent_);
+    if (parent_) set_.remove(parent_.get());
   }
 
   // After a failure: whether a child is still greeting, and will hear of it from progress() when it has.
@@ -152,7 +156,10 @@ class tree {
     if (greeted == status::pending) return;
     if (greeted != status::ok) return lose(its, i);
     bool const has_come = !had_come;
-    if (has_come && failed_) report(its.line);
+    if (failed_) {
+      if (has_come) report(its.line);
+      return set_.remove(its.line.get());
+    }
     if (has_room || has_come) pass_on(i);
     if (!its.line || its.sent == table_.size()) return;
     ssize_t const got = its.line.receive({its.heard + its.bytes_read, sizeof its.heard - its.bytes_read});
@@ -163,7 +170,6 @@ class tree {
     ++messages_;
     news word;
     bool const known = news::decode(its.heard, word) && word.kind != news_kind::good;
-    set_.remove(its.line.get());
     fail(known ? word : news{news_kind::left, rank_of(i), 1, its.at});
   }
 
@@ -190,7 +196,6 @@ class tree {
     ssize_t const got = parent_.receive({table_.data() + filled_, end - filled_});
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
     if (got <= 0) {
-      set_.remove(parent_.get());
       fail(parent_left());
       return false;
     }
