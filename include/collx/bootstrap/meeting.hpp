@@ -250,7 +250,10 @@ class meeting {
     for (;;) {
       if (!hear(to_store, answer, sizeof answer, have)) errors_.throw_store();
       if (have == sizeof answer) break;
-      if (around.progress() != status::pending) leave(around);
+      if (around.progress() != status::pending) {
+        tell(to_store, around.failure());
+        leave(around);
+      }
       if (now_us() >= deadline_us_)
         errors_.throw_meeting(status::timeout, "rank 0 fell silent; look at its own output");
       wait_for(readable(to_store.get()), readable(around.fd()), soonest(around.due_us(), deadline_us_));
@@ -264,6 +267,14 @@ class meeting {
       leave(around);
     }
     return what.parent;
+  }
+
+  // A word for rank 0. There is room for so few bytes; where nobody reads them he has gone, which is noticed
+  // elsewhere.
+  static void tell(net::line& to_store, news const& word) noexcept {
+    std::byte text[news::bytes_count];
+    word.encode(text);
+    (void)to_store.send(text);
   }
 
   // A child was lost before there was a parent to tell: dials on, so that the others learn who it was.
