@@ -2,6 +2,7 @@
 """What README.md and docs/ say of the points in docs/data is what bench/compare makes of them."""
 import json
 import os
+import statistics
 import sys
 import unittest
 
@@ -45,6 +46,23 @@ def means(found):
 
 def row(*cells):
     return f"| {' | '.join(map(str, cells))} |"
+
+
+class SeveralPaths(unittest.TestCase):
+    def test_shares_are_those_of_the_data(self):
+        told = section("Several paths between two hosts")
+        runs = points("amd_epyc_several_paths")  # equal cables, one slow, and both before
+        columns = [self.shares(run) for run in (runs[0], runs[2], runs[1], runs[3])]
+        for name in columns[0]:
+            label = "Open MPI, which is told four interfaces" if "MPI" in name else name.split()[1]
+            self.assertIn(row(label, *(column.get(name, "") for column in columns)).replace("|  |", "| |")
+                          .replace("|  |", "| |"), told)
+
+    @staticmethod
+    def shares(run):
+        most = sum(run["cables_mbit"]) * 1448 / 1514
+        return {name: f"{statistics.median(one['mbit'] for one in each) / most:.0%}".replace("%", " %")
+                for name, each in run["rounds"].items() if each}
 
 
 class Plots(unittest.TestCase):
