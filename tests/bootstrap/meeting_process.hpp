@@ -104,9 +104,10 @@ Message heard(net::owned_fd const& from) {
   return what;
 }
 
-// By hand, what a rank does until rank 0 has its registration. The connection to it.
-inline net::owned_fd register_by_hand(rank_t rank, rank_t size, std::string const& place) {
-  auto const listening = net::listen_at(net::address::loopback(0), {});
+// By hand, what a rank does until rank 0 has its registration. `listening`: where its children will call. The
+// connection to rank 0.
+inline net::owned_fd register_by_hand(rank_t rank, rank_t size, std::string const& place,
+                                      net::owned_fd const& listening) {
   bootstrap::registration mine;
   mine.entry = {net::local_address(listening.get()), bootstrap::sharing_identity()};
   mine.tree_gate = mine.entry.gate;
@@ -122,17 +123,30 @@ inline net::owned_fd register_by_hand(rank_t rank, rank_t size, std::string cons
   require(send(to_store.get(), said, sizeof said, MSG_NOSIGNAL) == sizeof said, "rank 0 has gone");
   return to_store;
 }
+// Of one that nobody will find.
+inline net::owned_fd register_by_hand(rank_t rank, rank_t size, std::string const& place) {
+  return register_by_hand(rank, size, place, net::listen_at(net::address::loopback(0), {}));
+}
 
-// And until its parent has let it in. The connection to it.
+// What a rank says to rank 0 behind its registration: good news are that it has reached its parent.
+inline void tell(net::owned_fd const& to_store, bootstrap::news const& word) {
+  std::byte text[bootstrap::news::bytes_count];
+  word.encode(text);
+  require(send(to_store.get(), text, sizeof text, MSG_NOSIGNAL) == sizeof text, "rank 0 has gone");
+}
+
+// And until its parent has let it in, and rank 0 knows. The connection to its parent.
 inline net::owned_fd enter_tree(rank_t rank, rank_t size, std::string const& place) {
   auto const to_store = register_by_hand(rank, size, place);
   auto const session = heard<bootstrap::receipt>(to_store).session;
   auto const parent = heard<bootstrap::direction>(to_store).parent;
-  return reach({parent,
-                {net::purpose::tree, rank, bootstrap::tree_parent(rank), size, 0},
-                keys().for_job(session),
-                {},
-                now_us() + long_us});
+  auto to_parent = reach({parent,
+                          {net::purpose::tree, rank, bootstrap::tree_parent(rank), size, 0},
+                          keys().for_job(session),
+                          {},
+                          now_us() + long_us});
+  tell(to_store, {});
+  return to_parent;
 }
 
 // A process that meets the others, and what became of it.

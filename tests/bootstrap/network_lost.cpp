@@ -53,3 +53,75 @@ TEST_CASE("meet_over_network: a rank that leaves the store without its answers i
   CHECK_MESSAGE((holds(said, "rank 5 at 127.0.0.1:") && holds(said, " was lost before everybody had met")),
                 said);
 }
+
+TEST_CASE("meet_over_network: a rank that knows where its parent is, and is lost on the way there, is lost") {
+  // Rank 3 is a child of rank 0, and rank 6 of rank 1, which rank 0 could pass the table to all the same.
+  for (rank_t const lost : {3, 6}) {
+    CAPTURE(lost);
+    std::string const place = free_place();
+    std::uint64_t const begun_us = now_us();
+    process zero(ordinary(0, 7, place)), one(ordinary(1, 7, place));
+    std::vector<net::owned_fd> by_hand;
+    for (rank_t const r : {2, 3, 4, 5, 6})
+      if (r != lost) by_hand.push_back(enter_tree(r, 7, place));
+    {
+      auto const leaves = register_by_hand(lost, 7, place);
+      (void)heard<bootstrap::receipt>(leaves);
+      CHECK(heard<bootstrap::direction>(leaves).what.kind == bootstrap::news_kind::good);
+    }
+    for (net::owned_fd const& each : by_hand) {
+      auto const what = heard<bootstrap::news>(each);
+      CHECK(what.kind == bootstrap::news_kind::left);
+      CHECK(what.rank == lost);
+    }
+    std::string const name = "rank " + std::to_string(lost) + " at 127.0.0.1:";
+    for (std::string const& said : {zero.said(), one.said()})
+      CHECK_MESSAGE((holds(said, name) && holds(said, " was lost before everybody had met")), said);
+    CHECK(now_us() < begun_us + long_us / 2);
+  }
+}
+
+TEST_CASE("meet_over_network: a rank that does not reach its parent is named at the deadline, and told") {
+  std::string const place = free_place();
+  plan its = ordinary(0, 4, place);
+  its.timeout_us = 3'000'000;  // this test's length
+  process zero(its);
+  auto const one = enter_tree(1, 4, place), three = enter_tree(3, 4, place);
+  auto const two = register_by_hand(2, 4, place);
+  (void)heard<bootstrap::receipt>(two);
+  (void)heard<bootstrap::direction>(two);
+  CHECK(heard<bootstrap::direction>(two).what.kind == bootstrap::news_kind::never_reached_parent);
+  for (net::owned_fd const* each : {&one, &three}) {
+    auto const what = heard<bootstrap::news>(*each);
+    CHECK(what.kind == bootstrap::news_kind::never_reached_parent);
+    CHECK(what.rank == 2);
+  }
+  std::string const said = zero.said();
+  CHECK_MESSAGE((holds(said, "rank 0 of 4: rank 2 at 127.0.0.1:") &&
+                 holds(said, " has come, but not to its parent in the tree, rank 0; look at its own output")),
+                said);
+}
+
+TEST_CASE("meet_over_network: a rank whose parent has gone names it, or whom it has gone because of") {
+  for (bool const says_why : {false, true}) {
+    CAPTURE(says_why);
+    std::string const place = free_place();
+    std::uint64_t const begun_us = now_us();
+    process zero(ordinary(0, 22, place));
+    net::owned_fd const gate = net::listen_at(net::address::loopback(0), {});
+    auto const one = register_by_hand(1, 22, place, gate);
+    (void)heard<bootstrap::receipt>(one);
+    (void)heard<bootstrap::direction>(one);
+    process five(ordinary(5, 22, place));
+    REQUIRE(net::ready_before(gate.get(), POLLIN, now_us() + long_us));
+    // Rank 5, a fork, has both as well.
+    REQUIRE(shutdown(gate.get(), SHUT_RDWR) == 0);
+    if (says_why) tell(one, {bootstrap::news_kind::left, 7, 1});
+    REQUIRE(shutdown(one.get(), SHUT_WR) == 0);
+    for (std::string const& said : {zero.said(), five.said()}) {
+      CHECK_MESSAGE(holds(said, says_why ? "rank 7" : "rank 1 at 127.0.0.1:"), said);
+      CHECK_MESSAGE(holds(said, " was lost before everybody had met"), said);
+    }
+    CHECK(now_us() < begun_us + long_us / 2);
+  }
+}

@@ -84,13 +84,16 @@ class meeting {
                           chosen_.sockets),
                 me_.rank, me_.size, tls());
     net::address const parent = learn_parent(to_store, around);
-    to_store.reset();
+    late_word more;
     // It listened before it registered: where nobody does, its process is gone.
     net::caller call(parent, to(tree_parent(me_.rank), net::purpose::tree), keys_.for_job(session_),
                      chosen_.sockets, deadline_us_, net::unanswered::means_lost);
-    for (status now = around.progress(); now != status::ok; now = around.progress()) {
+    for (;;) {
+      if (!has_parent_) hear_failure(to_store, more, around);
+      status const now = around.progress();
+      if (now == status::ok) break;
       if (now != status::pending) {
-        if (!has_parent_) tell_parent(call, around);
+        if (!has_parent_) tell(to_store, around.failure());
         leave(around);
       }
       status const reached = has_parent_ ? status::pending : above_ ? above_.greet() : call.progress();
@@ -101,14 +104,20 @@ class meeting {
       if (reached == status::ok) {
         has_parent_ = true;
         count_call();
+        // The connection stays open until the table is here: if it were closed with something that has not
+        // been read, the word might be lost with it.
+        tell(to_store, {});
         around.set_parent(std::move(above_));
         continue;
       }
       if (reached != status::pending) {
-        around.fail({news_kind::left, tree_parent(me_.rank), 1, parent});
         // Who had let this rank in, or had listened, was there: the call says nothing of why he is not any
         // more.
-        if (above_ || reached == status::peer_lost) leave(around);
+        if (above_ || reached == status::peer_lost) learn_reason(to_store, more, around);
+        if (above_) around.fail({news_kind::left, tree_parent(me_.rank), 1, parent});
+        if (around.failure().kind != news_kind::good) continue;
+        around.fail({news_kind::never_reached_parent, me_.rank, 1, mine_.entry.gate});
+        tell(to_store, around.failure());
         errors_.throw_call(call, reached, tree_parent(me_.rank));
       }
       if (now_us() >= deadline_us_) {
@@ -120,6 +129,7 @@ class meeting {
       }
       bool const calls = !has_parent_ && !above_;
       wait_for(calls ? ready_for(call) : readable(above_.get()), readable(around.fd()),
+               readable(has_parent_ ? -1 : to_store.get()),
                soonest(around.due_us(), calls ? call.due_us() : deadline_us_));
     }
     return result(around);
@@ -269,22 +279,42 @@ class meeting {
     return what.parent;
   }
 
-  // A word for rank 0. There is room for so few bytes; where nobody reads them he has gone, which is noticed
-  // elsewhere.
-  static void tell(net::line& to_store, news const& word) noexcept {
-    std::byte text[news::bytes_count];
-    word.encode(text);
-    (void)to_store.send(text);
+  // What rank 0 says to a rank that has not reached its parent yet: that the meeting has failed.
+  struct late_word {
+    std::byte text[direction::bytes_count];
+    std::size_t have = 0;
+  };
+  static void hear_failure(net::line& to_store, late_word& more, tree& around) noexcept {
+    news word{news_kind::left, 0, 1};  // unless rank 0 says what
+    bool is_there = true, has_new = true;
+    while (is_there && has_new && more.have < sizeof more.text) {
+      std::size_t const before = more.have;
+      is_there = hear(to_store, more.text, sizeof more.text, more.have);
+      has_new = more.have != before;
+    }
+    if (is_there && more.have < sizeof more.text) return;
+    news said;
+    if (is_there && news::decode(more.text, said) && said.kind != news_kind::good) word = said;
+    around.fail(word);
   }
 
-  // A child was lost before there was a parent to tell: dials on, so that the others learn who it was.
-  void tell_parent(net::caller& call, tree& around) {
+  // A parent may have gone, perhaps because of another rank. Rank 0 hears of either by another way, and then
+  // says so; or the parent is there, and something between the two refuses.
+  static void learn_reason(net::line& to_store, late_word& more, tree& around) noexcept {
     std::uint64_t const until_us = now_us() + grace_us;
-    status now = above_ ? status::pending : call.progress();
-    for (; !above_ && now == status::pending && now_us() < until_us; now = call.progress())
-      wait_for(ready_for(call), readable(-1), call.due_us() < until_us ? call.due_us() : until_us);
-    if (now == status::ok) above_ = line_of(call);
-    if (above_ && greet(above_, until_us)) around.set_parent(std::move(above_));
+    for (;;) {
+      hear_failure(to_store, more, around);
+      if (around.progress() != status::pending || now_us() >= until_us) return;
+      wait_for(readable(to_store.get()), readable(around.fd()), until_us);
+    }
+  }
+
+  // A word for rank 0. There is room for so few bytes; where there is none he has gone, and is heard to have.
+  void tell(net::line& to_store, news const& word) noexcept {
+    std::byte text[news::bytes_count];
+    word.encode(text);
+    ++messages_;
+    (void)to_store.send(text);
   }
 
   // Says what has happened: for a while also to children that are still greeting, since they may be busy.

@@ -5,6 +5,7 @@
 #include "collx/bootstrap/launcher.hpp"
 #include "collx/bootstrap/messages.hpp"
 #include "collx/bootstrap/place.hpp"
+#include "collx/bootstrap/store.hpp"
 #include "collx/net/caller.hpp"
 
 namespace collx::inline abi_1::bootstrap {
@@ -36,6 +37,13 @@ class meeting_errors {
                     "rank %d%s%s was lost before everybody had met; look at its own output", bad.rank,
                     bad.at.version == 0 ? "" : " at ",
                     bad.at.version == 0 ? "" : net::address_text(bad.at).text);
+    if (bad.kind == news_kind::never_reached_parent)
+      throw_meeting(status::timeout,
+                    "rank %d%s%s has come, but not to its parent in the tree, rank %d%s; look at its own "
+                    "output (a firewall? see COLLX_PORTS), or raise COLLX_TIMEOUT_US",
+                    bad.rank, bad.at.version == 0 ? "" : " at ",
+                    bad.at.version == 0 ? "" : net::address_text(bad.at).text, tree_parent(bad.rank),
+                    bad.count > 1 ? ", and it is not the only one" : "");
     if (bad.count > 1)
       throw_meeting(status::timeout,
                     "rank %d never came, nor did %u others; start all %d ranks, with the same "
@@ -64,6 +72,11 @@ class meeting_errors {
       throw_meeting(how,
                     "no socket for rank %d at %s: %s; raise the limit on descriptors, or choose another "
                     "COLLX_TCP_CONGESTION",
+                    whom, at.text, call.reason());
+    if (how == status::peer_lost)
+      throw_meeting(how,
+                    "rank %d at %s has come, and does not answer (%s); look at its own output (a firewall? "
+                    "see COLLX_PORTS)",
                     whom, at.text, call.reason());
     throw_meeting(how,
                   "rank %d at %s does not answer (%s); start it with the same settings, or raise "

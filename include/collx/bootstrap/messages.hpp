@@ -11,17 +11,18 @@ namespace collx::inline abi_1::bootstrap {
 
 // How a meeting goes on.
 enum class news_kind : std::uint32_t {
-  good = 1,    // what was asked for follows
-  never_came,  // `rank` did, and with it `count` ranks in all
-  left,        // `rank` did, before everybody had come
-  rank_taken,  // another process is `rank` already
+  good = 1,              // what was asked for follows
+  never_came,            // `rank` did, and with it `count` ranks in all
+  left,                  // `rank` did, before everybody had come
+  rank_taken,            // another process is `rank` already
+  never_reached_parent,  // all have come, but `rank`, and with it `count` ranks in all, not to its parent
 };
 
 struct news {
   news_kind kind = news_kind::good;
   rank_t rank = no_rank;
   std::uint32_t count = 0;
-  net::address at = {};  // where a rank that left was; of version 0: not known
+  net::address at = {};  // where a rank that had come is, or was; of version 0: not known
 
   static constexpr std::size_t bytes_count = 16 + net::address::wire_bytes;
 
@@ -35,7 +36,7 @@ struct news {
   // False for anything that encode() does not write.
   [[nodiscard]] static bool decode(std::byte const* in, news& out) noexcept {
     std::uint32_t const kind = net::get_u32(in);
-    if (kind < 1 || kind > 4 || net::get_u32(in + 12) != 0) return false;
+    if (kind < 1 || kind > 5 || net::get_u32(in + 12) != 0) return false;
     bool has_address = false;
     for (std::size_t i = 16; i < bytes_count; ++i) has_address = has_address || in[i] != std::byte{0};
     net::address at;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The store of rank 0: every other rank registers here, and learns who its parent in the tree is.
+// The store of rank 0: every other rank registers here, learns who its parent in the tree is, and says when
+// it has reached that one.
 #pragma once
 
 #include "collx/bootstrap/messages.hpp"
@@ -42,12 +43,13 @@ class store {
         deadline_us_(deadline_us),
         tls_(tls) {
     ranks_[0].what = mine;
-    ranks_[0].came = true;
+    ranks_[0].came = ranks_[0].reached = true;
     if (!set_.add(door_.fd(), visitors_.size())) net::throw_unwatched_gate();
   }
 
   [[nodiscard]] int fd() const noexcept { return set_.fd(); }
-  [[nodiscard]] bool is_complete() const noexcept { return came_ == size_; }
+  // All ranks have come, and each has reached its parent.
+  [[nodiscard]] bool is_complete() const noexcept { return came_ == size_ && reached_ == size_; }
   [[nodiscard]] table_entry const& entry(rank_t rank) const noexcept { return at(rank).what.entry; }
   [[nodiscard]] net::gate const& door() const noexcept { return door_; }
   [[nodiscard]] std::uint64_t messages() const noexcept { return messages_; }
@@ -60,17 +62,21 @@ class store {
     while (door_.poll(one)) welcome(one);
   }
 
-  // Who has not come: the first, and how many.
+  // Unless it is complete, who has not come, or, if all have, not reached its parent: the first, and how
+  // many.
   [[nodiscard]] news missing() const noexcept {
+    bool const all_came = came_ == size_;
     rank_t first = 0;
-    while (first < size_ && at(first).came) ++first;
-    return {news_kind::never_came, first, static_cast<std::uint32_t>(size_ - came_)};
+    while (first < size_ - 1 && (all_came ? at(first).reached : at(first).came)) ++first;
+    if (!all_came) return {news_kind::never_came, first, static_cast<std::uint32_t>(size_ - came_)};
+    return {news_kind::never_reached_parent, first, static_cast<std::uint32_t>(size_ - reached_),
+            at(first).what.entry.gate};
   }
 
   // Not good once a rank that had registered was lost.
   [[nodiscard]] news const& failure() const noexcept { return failure_; }
 
-  // Tells everybody who still waits for the address of a parent that it will not come.
+  // Tells everybody who has not reached a parent that no table will come.
   COLLX_COLD void tell_all(news const& bad) noexcept {
     std::byte text[direction::bytes_count] = {};
     bad.encode(text);
@@ -90,8 +96,9 @@ class store {
     std::byte heard[registration::bytes_count + news::bytes_count];
   };
   struct member {
-    bool came = false;
-    visitor* waits = nullptr;  // for the address of its parent
+    bool came = false, reached = false;  // its parent
+    visitor* stays = nullptr;            // until it has reached that
+    visitor* waits = nullptr;            // for the address of it
     registration what;
   };
   static constexpr std::size_t spare = 64;  // room for processes whose rank is taken
@@ -141,19 +148,28 @@ class store {
     return true;
   }
 
-  // A rank that has all its answers may leave. One that has not has failed, and may have said why.
+  // Good news of a rank are that it has reached its parent, who will notice from then on if it is lost. One
+  // that leaves without has failed, whatever it has been told, and may have said why.
   void part(visitor& who) noexcept {
+    member& its = at(who.rank);
     news word;
-    bool const said = who.bytes_read == sizeof who.heard &&
-                      news::decode(who.heard + registration::bytes_count, word) &&
-                      word.kind != news_kind::good;
-    if (at(who.rank).waits == &who && failure_.kind == news_kind::good)
-      failure_ = said ? word : news{news_kind::left, who.rank, 1, at(who.rank).what.entry.gate};
+    bool const spoke =
+        who.bytes_read == sizeof who.heard && news::decode(who.heard + registration::bytes_count, word);
+    messages_ += spoke;
+    if (its.stays == &who) {
+      bool const is_good = spoke && word.kind == news_kind::good && its.waits == nullptr;
+      if (is_good && !std::exchange(its.reached, true)) ++reached_;
+      if (!is_good && failure_.kind == news_kind::good)
+        failure_ = spoke && word.kind != news_kind::good
+                       ? word
+                       : news{news_kind::left, who.rank, 1, its.what.entry.gate};
+    }
     dismiss(who);
   }
 
   void dismiss(visitor& who) noexcept {
-    if (at(who.rank).waits == &who) at(who.rank).waits = nullptr;
+    member& its = at(who.rank);
+    if (its.stays == &who) its.stays = its.waits = nullptr;
     set_.remove(who.line.get());  // a forked process may have a copy: see net/gate.hpp
     who.line.reset();
   }
@@ -177,7 +193,7 @@ class store {
     if (!its.came) ++came_;
     its.came = true;
     its.what = what;
-    its.waits = &who;
+    its.stays = its.waits = &who;
     direct(its);
     rank_t const child = first_tree_child(who.rank), count = tree_child_count(who.rank, size_);
     for (rank_t i = 0; i < count; ++i) direct(at(child + i));
@@ -194,11 +210,11 @@ class store {
     (void)say(who, text, sizeof text);
   }
 
-  // A new connection has room for so few bytes; one that has not is broken.
+  // A new connection has room for so few bytes; one that has not is broken, and its rank lost.
   bool say(visitor& who, std::byte const* text, std::size_t bytes) noexcept {
     ++messages_;
     bool const said = who.line.send({text, bytes}) == static_cast<ssize_t>(bytes);
-    if (!said) dismiss(who);
+    if (!said) part(who);
     return said;
   }
 
@@ -208,7 +224,7 @@ class store {
   array<visitor> visitors_;
   std::size_t next_ = 0;
   news failure_;
-  rank_t size_, came_ = 1;
+  rank_t size_, came_ = 1, reached_ = 1;
   std::uint64_t session_, told_, deadline_us_, messages_ = 0;
   net::tls_context const* tls_;
 };

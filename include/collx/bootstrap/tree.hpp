@@ -56,7 +56,7 @@ class tree {
     }
     net::guest one;
     while (door_.poll(one)) adopt(one);
-    if (failed_) return failure_.kind == news_kind::never_came ? status::timeout : status::peer_lost;
+    if (failed_) return failure_.kind == news_kind::left ? status::peer_lost : status::timeout;
     if (filled_ != table_.size()) return status::pending;
     for (child const& each : children_)
       if (each.sent != table_.size()) return status::pending;

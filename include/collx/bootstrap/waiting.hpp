@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank of a meeting waits for: one of two descriptors, or a time.
+// What a rank of a meeting waits for: one of some descriptors, or a time.
 #pragma once
 
 #include "collx/net/line.hpp"
 
 namespace collx::inline abi_1::bootstrap {
 
-// Waits until one of two descriptors (-1: none) is ready, or until a time.
-inline void wait_for(pollfd const& one, pollfd const& other, std::uint64_t until_us) noexcept {
-  pollfd both[2] = {one, other};
+// Waits until one of these descriptors (-1: none) is ready, or until a time.
+inline void wait_for(pollfd const& one, pollfd const& other, pollfd const& third,
+                     std::uint64_t until_us) noexcept {
+  pollfd all[3] = {one, other, third};
   std::uint64_t const now = now_us();
   std::uint64_t const rest_us = until_us > now ? until_us - now : 0;
   timespec const rest{static_cast<time_t>(rest_us / 1'000'000),
                       static_cast<long>(rest_us % 1'000'000 * 1000)};
-  (void)::ppoll(both, 2, &rest, nullptr);
+  (void)::ppoll(all, 3, &rest, nullptr);
+}
+inline void wait_for(pollfd const& one, pollfd const& other, std::uint64_t until_us) noexcept {
+  wait_for(one, other, {-1, POLLIN, 0}, until_us);
 }
 
 [[nodiscard]] inline pollfd readable(int fd) noexcept { return {fd, POLLIN, 0}; }
