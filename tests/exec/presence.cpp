@@ -214,3 +214,45 @@ TEST_CASE("what failed in one group bars nobody from the buffers of another") {
       },
       patient);
 }
+
+namespace {
+
+// Notes how long its rank is ready to wait for peers that are at its buffers.
+template <class Endpoint>
+class reclaiming_endpoint : public Endpoint {
+ public:
+  using Endpoint::Endpoint;
+  static inline std::atomic<std::uint64_t> waited_at_most_us{0};
+
+  void reclaim(std::uint64_t at_most_us) noexcept {
+    waited_at_most_us = at_most_us;
+    Endpoint::reclaim(at_most_us);
+  }
+};
+struct reclaiming_threads {
+  using world = collx::transport::threads::world;
+  using endpoint = reclaiming_endpoint<collx::transport::threads::endpoint>;
+  using membership = collx::transport::threads::membership_of<reclaiming_threads>;
+};
+
+}  // namespace
+
+TEST_CASE("a short time-out is no reason to return while a peer is just at work at this rank's buffers") {
+  for (std::uint64_t const timeout_us : {0u, 1'000u, 7'000'000u}) {
+    auto& noted = reclaiming_threads::endpoint::waited_at_most_us;
+    noted = 0;
+    watched::on_threads<reclaiming_threads>(
+        2,
+        [&](collx::communicator<reclaiming_threads>& comm) {
+          if (comm.rank() == 1) return;
+          std::vector<int> const input(count, 1);
+          comm.timeout_us(timeout_us);
+          std::vector<int> none;
+          if (collx::try_reduce<flat>(comm, input, none, collx::sum, 1) == status::ok)
+            throw std::runtime_error("nobody was there, and all went well");
+        },
+        patient);
+    CHECK(noted.load() >= 5'000'000);
+    CHECK(noted.load() >= timeout_us);
+  }
+}

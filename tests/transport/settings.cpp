@@ -165,3 +165,26 @@ TEST_CASE("every variable of the library is documented, and every number of a tr
   }
   CHECK(found > 15);
 }
+
+TEST_CASE("settings that a program has made itself are refused where no message could be sent with them") {
+  using collx::transport::settings;
+  auto const said = [](settings const& chosen) -> std::string {
+    try {
+      collx::bootstrap::on_threads(1, [](auto&) {}, chosen);
+    } catch (collx::error const& refused) {
+      return refused.what();
+    }
+    return "";
+  };
+  for (std::size_t const bytes :
+       {std::size_t{0}, std::size_t{256}, std::size_t{4095}, (std::size_t{1} << 30) + 1})
+    CHECK(said({.staging_bytes = bytes}).find("settings.staging_bytes is " + std::to_string(bytes)) !=
+          std::string::npos);
+  CHECK(said({.heap_bytes = std::size_t{1} << 63}).find("settings.heap_bytes is 9223372036854775808") !=
+        std::string::npos);
+  CHECK(said({.staging_bytes = 4096}).empty());
+  // What is no multiple of a line, or a page, becomes one.
+  settings const odd = settings{.staging_bytes = 100'001, .heap_bytes = (1 << 20) + 1}.checked();
+  CHECK(odd.staging_bytes == 100'096);
+  CHECK(odd.heap_bytes == (1 << 20) + 4096);
+}

@@ -110,7 +110,7 @@ class engine {
     std::uint32_t& started = what.at.started != nullptr ? *what.at.started : started_;
     int const lane = how == priority::urgent ? Endpoint::lane_count - 1
                                              : 1 + static_cast<int>(started++ % (Endpoint::lane_count - 2));
-    ++slot.generation;
+    if (++slot.generation == 0) ++slot.generation;  // 0 is nobody's
     slot.occupied = true;
     slot.outcome = failure_.code == status::ok ? status::pending : failure_.code;
     slot.lane = lane;
@@ -202,7 +202,7 @@ class engine {
     }
     // The caller may free his buffers.
     if constexpr (requires { endpoint_.reclaim(timeout_us_); })
-      if (lends) endpoint_.reclaim(timeout_us_);
+      if (lends) endpoint_.reclaim(timeout_us_ < reclaim_us_min ? reclaim_us_min : timeout_us_);
     reclaimed_ = reclaimed_ || lends;
     if (failure_.code == status::ok) failure_ = report;
   }
@@ -287,8 +287,7 @@ class engine {
   }
 
   // A program that only ever tests must notice deadlines and aborts too. The deadline is that of a
-  // wait: it begins anew when the request gets on, so time spent elsewhere between tests is not held
-  // against the peers.
+  // wait: it begins anew with the first of these looks that sees the request get on.
   COLLX_NEVER_INLINE void look_around(flight_type& slot) noexcept {
     cursor const at = observed(slot);
     status why = interrupted(at.waits_for, &slot);
@@ -366,6 +365,8 @@ class engine {
   }
 
   static constexpr std::uint32_t tests_per_look = 256;
+  // However short the time-out: a peer that is just at work is no peer that has been held up.
+  static constexpr std::uint64_t reclaim_us_min = 5'000'000;
   // A blocking call with nothing else to move along looks so often for a message before it gives up
   // its place: most arrive in that time, and then nothing has to be found out again. Some 0.5 us; where each
   // look is a system call, 10 us.

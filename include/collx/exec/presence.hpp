@@ -19,7 +19,8 @@ namespace collx::inline abi_1::exec {
 // An endpoint whose peers read and write memory that a rank has lent them. It offers
 //   approach()            this rank may be at its peers' buffers from now on; false: it must not be, since
 //                         one of them has given up
-//   withdraw()            it is not any more; after approach() that returned true
+//   withdraw()            it is not any more; after approach() that returned true. False: a peer has given up
+//                         meanwhile, and may have waited in vain: what was read may be what it wrote since
 //   reclaim(t_us)         this rank gives up: see transport/concept.hpp
 template <class Endpoint>
 inline constexpr bool lends_memory = [] {
@@ -27,15 +28,15 @@ inline constexpr bool lends_memory = [] {
   else return false;
 }();
 
-// Does `work()`, which touches peers' buffers; returns what it does, or `barred`: nothing was done.
+// Does `work()`, which touches peers' buffers; returns what it does, or `barred`: nothing was done, or it was
+// disturbed.
 template <class Endpoint, class Work, class Outcome = status>
 [[nodiscard]] COLLX_ALWAYS_INLINE Outcome at_peers(Endpoint& endpoint, Work const& work,
                                                    Outcome barred = status::aborted) noexcept {
   if constexpr (lends_memory<Endpoint>) {
     if (COLLX_UNLIKELY(!endpoint.approach())) return barred;
     Outcome const outcome = work();
-    endpoint.withdraw();
-    return outcome;
+    return COLLX_LIKELY(endpoint.withdraw()) ? outcome : barred;
   } else {
     return work();
   }

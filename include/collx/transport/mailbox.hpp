@@ -107,7 +107,7 @@ class mailbox_world {
 
   // `depth`: credits per pair and lane, 1 .. 8; the least a schedule declares by default is 2.
   mailbox_world(rank_t size, std::uint64_t seed, settings const& chosen, std::uint64_t depth = 2)
-      : size_(size), chosen_(chosen), depth_(depth), random_(seed) {
+      : size_(size), chosen_(chosen.checked()), depth_(depth), random_(seed) {
     if (size < 1 || depth < 1 || depth > channel::depth_max)
       throw error(status::bad_argument, "mailbox: needs at least 1 rank and a depth of 1 to 8");
   }

@@ -50,6 +50,23 @@ struct settings {
   static constexpr std::size_t heap_default = std::size_t{16} << 30;
 #endif
 
+  // As worlds take them, whoever has made them: memory is cut in whole lines and pages. Throws error
+  // (bad_argument) naming a size with which no message could be sent, or which no machine has.
+  [[nodiscard]] COLLX_COLD settings checked() const {
+    if (staging_bytes < staging_min || staging_bytes > staging_max)
+      throw_error(status::bad_argument, "settings.staging_bytes is %zu; set it to %zu to %zu", staging_bytes,
+                  staging_min, staging_max);
+    if (heap_bytes > heap_max)
+      throw_error(status::bad_argument, "settings.heap_bytes is %zu; set it to at most %zu", heap_bytes,
+                  heap_max);
+    settings made = *this;
+    made.staging_bytes = (staging_bytes + 127) / 128 * 128;  // halves of it are whole lines
+    made.heap_bytes = (heap_bytes + 4095) / 4096 * 4096;
+    return made;
+  }
+  static constexpr std::size_t staging_min = 4096, staging_max = std::size_t{1} << 30,
+                               heap_max = std::size_t{1} << 44;
+
   // Throws error (bad_argument) naming the variable that is wrong.
   [[nodiscard]] COLLX_COLD static settings from_environment() {
     settings chosen;

@@ -222,16 +222,17 @@ class shm_world {
 
   COLLX_COLD void announce() {
     shared_memory::member& me = segment_.of(rank_);
-    std::int32_t nobody = 0;
+    std::uint32_t nobody = 0;
+    // Relaxed: it only chooses who. What follows is that one's to write.
+    if (!me.claimed.compare_exchange_strong(nobody, 1, std::memory_order_relaxed, std::memory_order_relaxed))
+      throw_error(status::bad_argument,
+                  "rank %d is already taken by process %d; give every process a RANK of its own", rank_,
+                  process_of(rank_));
     me.start_time = shared_memory::start_time(getpid());
     me.known_word = known_word(me.start_time);
     me.known_word_at = reinterpret_cast<std::uintptr_t>(&known_word_);
     // Release: the start time is there for whoever sees the pid.
-    if (!me.process.compare_exchange_strong(nobody, getpid(), std::memory_order_release,
-                                            std::memory_order_relaxed))
-      throw_error(status::bad_argument,
-                  "rank %d is already taken by process %d; give every process a RANK of its own", rank_,
-                  nobody);
+    me.process.store(getpid(), std::memory_order_release);
     if (!join_fences()) segment_.head().unfenced.store(1, std::memory_order_relaxed);
     // Release: pairs with the acquire of those who wait for everybody.
     segment_.head().processors.add_those_of_this_thread();
@@ -252,6 +253,8 @@ class shm_world {
       rank_t missing = first_lost();
       for (rank_t r = 0; missing == no_rank && r < size(); ++r)
         if (process_of(r) == 0) missing = r;
+      // Who comes later would take this rank for one that takes part.
+      abort(why, rank_, missing);
       throw_error(why,
                   "rank %d of %d: start-up: %s: rank %d %s; start all %d ranks, or raise COLLX_TIMEOUT_US",
                   rank_, size(), name(why), missing,

@@ -20,7 +20,7 @@ class threads_world {
   static constexpr bool lends_memory = true;
   static constexpr bool is_open = true;
 
-  // Throws error (out_of_memory).
+  // Throws error (out_of_memory, bad_argument).
   threads_world(rank_t size, settings const& chosen) : threads_world(chosen, size) {
     // It exists since the other constructor has ended: where a block cannot be had, it is destroyed.
     for (std::byte*& block : blocks_) block = map_zeroed(layout_.block_bytes());
@@ -73,8 +73,8 @@ class threads_world {
 
  private:
   threads_world(settings const& chosen, rank_t size)
-      : settings_(chosen),
-        layout_{size, chosen.staging_bytes},
+      : settings_(chosen.checked()),
+        layout_{size, settings_.staging_bytes},
         blocks_(static_cast<std::size_t>(size)),
         bells_(static_cast<std::size_t>(size)) {}
   // Blocks are given back when all ranks have left: none of them, if there is one that could not join.

@@ -150,7 +150,7 @@ class composite_endpoint {
 
   // See exec/presence.hpp: the far peers touch nothing of this rank's.
   [[nodiscard]] bool approach() noexcept { return near_.approach(); }
-  void withdraw() noexcept { near_.withdraw(); }
+  [[nodiscard]] bool withdraw() noexcept { return near_.withdraw(); }
   // The far transport drops what it was given when its alarm is raised: here, since who gave up may have been
   // seen on the near side only.
   COLLX_COLD void reclaim(std::uint64_t at_most_us) noexcept {

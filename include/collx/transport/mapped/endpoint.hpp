@@ -110,7 +110,7 @@ class endpoint {
   [[nodiscard]] COLLX_ALWAYS_INLINE bool approach() noexcept {
     return presence_in(own_block_).approach(space_->fenced());
   }
-  COLLX_ALWAYS_INLINE void withdraw() noexcept { presence_in(own_block_).withdraw(); }
+  COLLX_ALWAYS_INLINE bool withdraw() noexcept { return presence_in(own_block_).withdraw(); }
   COLLX_COLD void reclaim(std::uint64_t at_most_us) noexcept {
     std::uint64_t const begin_us = now_us();
     if constexpr (fetches) space_->wait_for_writers(at_most_us);

@@ -27,11 +27,18 @@ class alignas(line_bytes) presence {
     }
     // Sequentially consistent for that, at no cost; acquire: who is barred sees the alarm that came before.
     if (COLLX_LIKELY(barred_.load(std::memory_order_seq_cst) == 0)) return true;
-    withdraw();
+    (void)withdraw();
     return false;
   }
   // Release: what was read and written at the peers' was so before they can see this.
-  COLLX_ALWAYS_INLINE void withdraw() noexcept { at_peers_.store(0, std::memory_order_release); }
+  // False: barred meanwhile.
+  COLLX_ALWAYS_INLINE bool withdraw() noexcept {
+    // The look comes after all that was read.
+    std::atomic_thread_fence(std::memory_order_acquire);
+    bool const undisturbed = barred_.load(std::memory_order_relaxed) == 0;
+    at_peers_.store(0, std::memory_order_release);
+    return undisturbed;
+  }
 
   // By a peer that gives up, after it has raised the alarm; where there are fences, one must follow.
   void bar() noexcept { barred_.store(1, std::memory_order_seq_cst); }

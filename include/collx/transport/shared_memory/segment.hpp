@@ -29,7 +29,7 @@ namespace collx::inline abi_1::transport::shared_memory {
 // What one rank tells the others about itself.
 struct alignas(mapped::line_bytes) member {
   atomic_word<std::int32_t> process;       // pid, 0 until it has joined; stored last
-  atomic_word<std::uint32_t> lost;         // 1 once somebody has seen it end
+  atomic_word<std::uint32_t> claimed;      // 1: some process joins, or has joined, as this rank
   std::uint64_t start_time;                // tells a process from a later one with its pid
   mapped::doorbell bell;
   std::uint64_t known_word_at;             // where, in the process's own memory, a word lies
@@ -62,7 +62,8 @@ struct header {
 class segment {
  public:
   // Makes the memory; the descriptor is passed on by fork or by a rendezvous.
-  [[nodiscard]] COLLX_COLD static int create(rank_t size, settings const& chosen) {
+  [[nodiscard]] COLLX_COLD static int create(rank_t size, settings const& given) {
+    settings const chosen = given.checked();
     int const fd = static_cast<int>(syscall(SYS_memfd_create, "collx", 1u /* MFD_CLOEXEC */));
     if (fd < 0) throw_system("memfd_create", "the kernel must be 3.17 or newer and allow it");
     segment const shape(size, chosen);
