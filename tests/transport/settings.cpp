@@ -14,6 +14,7 @@
 #include "collx/transport/sockets/tcp_settings.hpp"
 #include "collx/transport/windows/gpu_settings.hpp"
 #include "tidy/source_tree.hpp"
+#include "watched.hpp"
 
 namespace {
 
@@ -170,7 +171,7 @@ TEST_CASE("settings that a program has made itself are refused where no message 
   using collx::transport::settings;
   auto const said = [](settings const& chosen) -> std::string {
     try {
-      collx::bootstrap::on_threads(1, [](auto&) {}, chosen);
+      watched::on_threads(1, [](auto&) {}, chosen);
     } catch (collx::error const& refused) {
       return refused.what();
     }
