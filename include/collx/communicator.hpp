@@ -94,8 +94,8 @@ class communicator {
   // lanes, the first failure, time-out, checking, tuning and buffers with this one: what is said to one holds
   // for both. It takes no memory on any rank, and is made without a message. Its ranks_per_group is 1. It
   // must not outlive this one; and they are used by one thread at a time together. Its started requests share
-  // lanes with those of the other lines: there must be one order of all of them in which every rank starts its
-  // own, such as all rows before all columns. Throws error (bad_argument). mesh.hpp makes them by name.
+  // lanes with those of the other lines: there must be one order of all of them in which every rank starts
+  // its own, such as all rows before all columns. Throws error (bad_argument). mesh.hpp makes them by name.
   [[nodiscard]] communicator along(axis const& line) const;
 
   [[nodiscard]] rank_t rank() const noexcept { return where_.rank; }
