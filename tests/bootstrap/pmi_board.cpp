@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks that hand each other rank 0's address by PMI, and a launcher of these tests which keeps to the
 // protocol or does not. tests/hosts has MPICH's own.
+// thread sanitizer: no, each rank is a process of one thread
 #include "collx/bootstrap/pmi_board.hpp"
 
 #include <functional>
