@@ -49,12 +49,18 @@ class gpu_communicator {
         heap_(heap_bytes_, 256) {
     view_.rank = host.rank(), view_.size = host.size();
     transport::cuda_parts::process_name me{};
-    // To allocate may wait for the device: for a kernel of another group, say, that waits for one of a rank
-    // that has not come so far.
+    // To allocate may wait for the device: for a kernel of another group, that waits for a rank not here yet.
     together("gpu_communicator", [&] { me = transport::cuda_parts::process_name::mine(); });
     bool const is_alone = all_in_one_process(me);
     gpu_settings tried = chosen;
-    while (!join(tried, is_alone)) tried.handles = window_handles::descriptors;
+    try {
+      while (!join(tried, is_alone)) tried.handles = window_handles::descriptors;
+    } catch (...) {
+      // Not left to the members: a late rank may open this window still, and another thread may capture.
+      transport::cuda_parts::quietly_outside_captures const relaxed;
+      give_back(try_meet() == status::ok);
+      throw;
+    }
   }
   gpu_communicator(gpu_communicator const&) = delete;
   // Collective, as far as peers still run: waits until nobody's kernels look at this window any more.
@@ -66,17 +72,10 @@ class gpu_communicator {
     (void)try_meet();
     // Graphs that were started long ago may run still, which last_call knows nothing of. All of them were by
     // now, on all ranks, so none waits for what a rank would do after this. To free memory of cudaMalloc
-    // waits for them; to unmap that of peers does not, or is not known to.
-    if (has_descriptors_ || !is_one_process()) rest_or_leave();
+    // waits for them if they run on the same device; to unmap that of peers does not, or is not known to.
+    if (has_descriptors_ || !is_one_process() || company_.spans_devices) rest_or_leave();
     windows_.close();
-    // Where one has died, or left, nobody knows whether the others have closed this window, too.
-    if (try_meet() != status::ok && !is_one_process()) block_.leave_opened();
-    // Before peers go on: to free memory waits for the device, and so for a kernel that they put into another
-    // group, which may wait for this rank. And it is refused while another thread captures.
-    registered_.reset();
-    own_.reset();
-    windows_.drop_table();
-    block_ = {};
+    give_back(try_meet() == status::ok);
     (void)try_meet();
   }
 
@@ -157,10 +156,10 @@ class gpu_communicator {
   [[nodiscard]] stream_of_call begin(on where) {
     throw_if_failed();
     ++sequence_;
-    return order_.begin(where.stream, own_->last_call.get(), own_->captured_call.get());
+    return order_.begin(where.stream, own_->last_call.get(), own_->captured_calls);
   }
   void end(on where, stream_of_call const& call) {
-    order_.end(where.stream, call, own_->last_call.get(), own_->captured_call.get());
+    order_.end(where.stream, call, own_->last_call.get(), own_->captured_calls);
   }
 
   // For requests (collective/gpu_request.cuh).
@@ -170,11 +169,11 @@ class gpu_communicator {
                     "its graph does; capture the plain form") {
     if (transport::cuda_parts::is_captured(where.stream)) throw error(status::bad_argument, why);
   }
+  // Before a call is put into a stream: whether note() will have an event.
+  void require_event() const { own_->events.require_one(); }
   // An event behind what is in the stream, to be forgotten once.
   [[nodiscard]] cudaEvent_t note(on where) {
     cudaEvent_t const done = own_->events.take();
-    if (done == nullptr)
-      throw error(status::out_of_memory, "gpu_communicator: 64 requests have not been waited for");
     cudaError_t const code = cudaEventRecord(done, where.stream);
     if (code != cudaSuccess) own_->events.give_back(done);
     transport::cuda_parts::require(code, "noting the call");
@@ -242,6 +241,17 @@ class gpu_communicator {
  private:
   [[nodiscard]] std::uint32_t* stop() const noexcept { return own_->stop.get(); }
 
+  // Where one has died, or left, nobody knows whether the others have closed this window or will make another
+  // call. Before peers go on: to free memory waits for the device, and so for a kernel that they put into
+  // another group, which may wait for this rank. And it is refused while another thread captures.
+  void give_back(bool have_met) noexcept {
+    if (!have_met) block_.leave_opened();
+    registered_.reset();
+    own_.reset();
+    windows_.drop_table();
+    block_ = {};
+  }
+
   // Waits for the device; where that is refused, what a kernel may still look at is never unmapped.
   void rest_or_leave() noexcept {
     cudaError_t const code = cudaDeviceSynchronize();
@@ -249,6 +259,7 @@ class gpu_communicator {
     bool const is_idle = code == cudaSuccess;
     status const all = agree_(host_, is_idle ? status::ok : status::system_failure).code;
     bool const has_neighbours = company_.shares_device || company_.spans_devices;
+    if (all != status::ok) block_.leave_opened();  // who cannot wait closes nothing
     if (transport::windows::device_rest{is_idle, all == status::ok, has_neighbours}.may_unmap()) return;
     windows_.leave();
     block_.leave();
@@ -256,12 +267,9 @@ class gpu_communicator {
   }
 
   void clear(std::byte* memory, std::size_t bytes) {
-    using transport::cuda_parts::require;
     transport::cuda_parts::outside_captures const relaxed;
     transport::cuda_parts::current_device const here(device_);
-    // In a stream that nothing else uses: kernels of this device may be waiting for this rank.
-    require(cudaMemsetAsync(memory, 0, bytes, own_->aside.get()), "clearing memory of the GPU");
-    require(cudaStreamSynchronize(own_->aside.get()), "clearing memory of the GPU");
+    transport::cuda_parts::clear(memory, bytes, own_->aside.get());
   }
 
   template <class T>
@@ -329,21 +337,18 @@ class gpu_communicator {
 
   // The window, before anybody knows how many ranks share a GPU: with as many lanes as are asked for.
   void prepare(gpu_settings const& chosen, bool is_alone) {
-    using transport::cuda_parts::require;
     if (size() > exec::lane_peers_max)
       throw_error(status::not_supported,
                   "gpu_communicator: %d ranks are more than the %d that one group may have", size(),
                   exec::lane_peers_max);
-    if (!chosen.is_sane())
-      throw error(
-          status::bad_argument,
-          "gpu_communicator: a setting is out of bounds: 1 to 256 lanes, 4 KiB to 1 GiB of staging memory, "
-          "at most 1 MiB of packets, of 8 or 16 bytes, and 1 TiB of heap");
-    require(cudaGetDevice(&device_), "the current device", "gpu_communicator needs a GPU");
+    chosen.require_sane();
+    transport::cuda_parts::require(cudaGetDevice(&device_), "the current device",
+                                   "gpu_communicator needs a GPU");
     view_.where = {size(), chosen.lanes, chosen.staging_bytes, chosen.packet_bytes,
                    chosen.packet_width == 16 ? transport::windows::packet_width::wide
                                              : transport::windows::packet_width::narrow};
     block_bytes_ = transport::cuda_parts::window_mappings::whole_blocks(view_.where.bytes() + heap_bytes_);
+    block_ = {};  // of an earlier try, which nobody maps any more: there may be no room for both
     block_ = transport::cuda_parts::window_memory(rank(), device_, block_bytes_, chosen.handles, is_alone);
     own_.emplace();
     view_.own = block_.data();

@@ -173,6 +173,7 @@ class host_driven {
         if (status const outcome = come == status::ok ? mine.perform(*this, mine) : come;
             outcome != status::ok) {
           comm_.abort();  // where only a copy of this rank has failed the others would wait for it
+          end_copies();   // before the stream, and the memory's owner, go on
           failed_.store(outcome, std::memory_order_release);  // release: see throw_if_failed()
         }
       idle_ = 0;
@@ -243,6 +244,15 @@ class host_driven {
     for (int half = 0; half < 2; ++half)
       if (status const s = await([&] { return copies_.stored(half); }); s != status::ok) return s;
     return status::ok;
+  }
+
+  // What a call that has failed has queued: copies that came later would write to memory that is used for
+  // something else by then.
+  void end_copies() noexcept {
+    for (int half = 0; half < 2; ++half) {
+      (void)await([&] { return copies_.fetched(half); });
+      (void)await([&] { return copies_.stored(half); });
+    }
   }
 
   template <class Done>

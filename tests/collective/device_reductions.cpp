@@ -91,6 +91,23 @@ TEST_CASE("a workspace that is too small is refused before anything is sent") {
   });
 }
 
+TEST_CASE("a count whose bytes wrap around is refused: a kernel would run over all memory") {
+  watched::on_threads(2, [](auto& comm) {
+    copier copies(4096);
+    queue stream;
+    driven gpu(comm, copies);
+    long some[4] = {};
+    bool combined = false;
+    auto const note = [&](long*, long const* const*, int, std::size_t) { combined = true; };
+    // For 2 ranks an input of 2^64 elements, which is one of none.
+    std::span<long> const absurd(some, std::size_t{1} << 63), workspace(some, 4);
+    CHECK_THROWS_WITH_AS(
+        detail::reduce_scatter_on_device(gpu, std::span<long const>(), absurd, workspace, note, &stream),
+        doctest::Contains("so many elements fit into no memory"), error);
+    CHECK(!combined);
+  });
+}
+
 TEST_CASE("ranks with memory of the host and of a GPU take part in one collective") {
   for (rank_t const size : {2, 3}) {
     CAPTURE(size);

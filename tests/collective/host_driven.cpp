@@ -189,6 +189,25 @@ TEST_CASE("a copy that fails is reported, and no stream hangs") {
   CHECK(reported == 2);
 }
 
+TEST_CASE("a call that fails on a peer ends its own copies before its stream goes on") {
+  int changed = 0;
+  watched::on_threads(2, [&](auto& comm) {
+    copier copies(4096);
+    std::vector<int> data(2 * 4096 / 2 / sizeof(int), 1);  // two pieces
+    queue stream;
+    driven gpu(comm, copies);
+    if (comm.rank() == 0) copies.slow_stores(std::chrono::milliseconds(100));
+    else copies.fail_after(2);  // to store its first result: that of rank 0 is on its way
+    gpu.template enqueue<automatic>(detail::bind_all_reduce(problem{comm.rank(), 2}, data, sum), &stream);
+    stream.put([&] { std::fill(data.begin(), data.end(), 77); });  // another use of the memory
+    stream.wait();
+    copies.wait();
+    if (comm.rank() == 0)
+      for (int const value : data) changed += value != 77;
+  });
+  CHECK(changed == 0);
+}
+
 TEST_CASE(
     "a stream that cannot be made to wait leaves out its call, and no later one begins before its own") {
   watched::on_threads(2, [](auto& comm) {

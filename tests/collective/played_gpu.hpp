@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -116,8 +117,17 @@ class copier {
   // nobody drives any more.
   [[nodiscard]] std::string const& order() const { return order_; }
 
+  // Until all copies that were asked for are done, by whoever does not drive any more.
+  void wait() {
+    fetches_.engine.wait();
+    stores_.engine.wait();
+  }
+
   // Whether hold() throws from here on.
   void refuse_hold(bool refused) { refuses_hold_ = refused; }
+
+  // Of results, each.
+  void slow_stores(std::chrono::milliseconds each) { store_takes_ = each; }
 
   // Copies end with this from the n-th one on (0: the next).
   void fail_after(int n) { fails_after_ = n; }
@@ -132,7 +142,8 @@ class copier {
     if (fails_after_ >= 0 && fails_after_-- == 0) return status::system_failure;
     // Relaxed: read by the thread that queues.
     way.queued[half].fetch_add(1, std::memory_order_relaxed);
-    way.engine.put([&way, half, rows] {
+    way.engine.put([&way, half, rows, slow = &way == &stores_ ? store_takes_ : std::chrono::milliseconds(0)] {
+      std::this_thread::sleep_for(slow);
       for (std::size_t r = 0; r < rows.rows && rows.width_bytes != 0; ++r)
         std::memcpy(rows.to + r * rows.to_pitch, rows.from + r * rows.from_pitch, rows.width_bytes);
       // Release: what was copied is there.
@@ -153,6 +164,7 @@ class copier {
   std::string order_;  // of the thread that drives
   direction fetches_, stores_;
   int fails_after_ = -1;
+  std::chrono::milliseconds store_takes_{0};
   bool refuses_hold_ = false;
   std::atomic<bool> died_{false};
 };

@@ -43,6 +43,9 @@ void reduce_scatter_on_device(Driver& driver, std::span<T const> in, std::span<T
                               Combine const& combine, typename Driver::stream where) {
   problem const p{driver.rank(), driver.size(), 0};
   auto const ranks = static_cast<std::size_t>(p.size);
+  if (std::size_t const most = most_elements(sizeof(T), ranks); out.size() > most)
+    throw_wrong_argument("reduce_scatter", p, absurd_count, static_cast<std::int64_t>(out.size()),
+                         static_cast<std::int64_t>(most));
   if (in.size() != out.size() * ranks)
     throw_wrong_argument("reduce_scatter", p, "the input must have a block like the output for every rank",
                          static_cast<std::int64_t>(in.size()),

@@ -186,6 +186,7 @@ template <class Algorithm, class Contract, class T, class Op>
 [[nodiscard]] gpu_request start_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args,
                                        on where) {
   gpu_communicator::refuse_capture(where);
+  gpu.require_event();
   run_on_gpu<Algorithm>(gpu, args, where);
   return {gpu, where};
 }

@@ -26,6 +26,9 @@ class gpu_request {
   }
   ~gpu_request() { let_go(); }
 
+  // Whether it has an event of the communicator's.
+  [[nodiscard]] bool has_event() const noexcept { return done_ != nullptr; }
+
   // Whether the collective is done: then out is complete and in may be changed by the host, too. Throws what
   // the group met with until then, as synchronize() does.
   [[nodiscard]] bool test() {
@@ -91,6 +94,7 @@ class gpu_persistent {
   void start() {
     if (graph_ == nullptr) return;
     gpu_communicator::refuse_capture(where_);
+    if (!current_.has_event()) gpu_->require_event();
     auto const call = gpu_->begin(where_);
     transport::cuda_parts::require(cudaGraphLaunch(graph_, where_.stream), collective_);
     gpu_->end(where_, call);

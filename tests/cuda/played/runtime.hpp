@@ -41,6 +41,8 @@ inline std::map<void*, int> opened;  // by address: the handle's number
 inline unsigned long long last_id = 0;
 inline int calls = 0, failing_call = -1;  // the one that fails; -1: none does
 inline useconds_t close_takes_us = 0;     // so that others are ahead of who closes
+inline useconds_t load_takes_us = 0;      // of a kernel: so that others give up
+inline int events = 0;                    // that there are
 
 inline cudaError_t call() { return calls++ == failing_call ? cudaErrorUnknown : cudaSuccess; }
 // Does something unless this call fails.
@@ -177,7 +179,10 @@ cudaError_t cudaSetDevice(int) { return call(); }
 cudaError_t cudaDeviceSynchronize() { return call(); }
 cudaError_t cudaDeviceCanAccessPeer(int* to, int, int) { return *to = 1, call(); }
 cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return call(); }
-cudaError_t cudaDeviceGetLimit(std::size_t* to, cudaLimit) { return *to = 1 << 20, call(); }
+cudaError_t cudaDeviceGetLimit(std::size_t* to, cudaLimit) {
+  usleep(load_takes_us);
+  return *to = 1 << 20, call();
+}
 cudaError_t cudaDeviceSetLimit(cudaLimit, std::size_t) { return call(); }
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* to, void const*) { return *to = {}, call(); }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* to, int) {
@@ -197,9 +202,9 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* lowest, int* highest) {
 cudaError_t cudaStreamDestroy(cudaStream_t stream) { return std::free(stream), cudaSuccess; }
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return call(); }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* to, unsigned) {
-  return call([&] { make(*to); });
+  return call([&] { make(*to), ++events; });
 }
-cudaError_t cudaEventDestroy(cudaEvent_t event) { return std::free(event), cudaSuccess; }
+cudaError_t cudaEventDestroy(cudaEvent_t event) { return std::free(event), --events, cudaSuccess; }
 cudaError_t cudaEventSynchronize(cudaEvent_t) { return call(); }
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
   static cudaStreamCaptureMode now = cudaStreamCaptureModeGlobal;

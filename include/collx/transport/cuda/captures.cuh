@@ -84,9 +84,13 @@ struct context_functions : entry_points<context_functions> {
   return (flags & cudaStreamNonBlocking) == 0;
 }
 
+// That go on at a time and have calls of one group. A capture beyond that takes the event of the one that was
+// first, whose next call in another stream then has no edge from the calls before.
+inline constexpr int captures_max = 8;
+
 // Calls of a group run one behind the other, whatever their streams: each notes an event behind itself, which
 // the next one waits for if it is in another stream. Streams of one capture, of which each call becomes part,
-// do so with an event of their own, which becomes an edge of the graph. Otherwise a stream that is being
+// do so with an event of the capture's, which becomes an edge of the graph. Otherwise a stream that is being
 // captured waits for no other, and none for it: when a graph is replayed is the user's affair.
 class call_order {
  public:
@@ -96,13 +100,15 @@ class call_order {
     unsigned long long id;  // of the stream; of the capture, where there is one
   };
 
-  // `captured_call`: the event for calls that are captured.
-  [[nodiscard]] put_in begin(cudaStream_t stream, cudaEvent_t last_call, cudaEvent_t captured_call) {
+  // `captured_calls`: events for calls that are captured, one for each capture.
+  [[nodiscard]] put_in begin(cudaStream_t stream, cudaEvent_t last_call,
+                             own_event const (&captured_calls)[captures_max]) {
     if (is_captured(stream)) {
       put_in const call{true, capture_of(stream)};
       // The same stream again waits for itself, which is no edge more.
-      if (last_capture_ == call.id && call.id != 0)
-        require(cudaStreamWaitEvent(stream, captured_call, 0), "waiting for the last call of the capture");
+      if (int const at = place_of(call.id); at >= 0)
+        require(cudaStreamWaitEvent(stream, captured_calls[at].get(), 0),
+                "waiting for the last call of the capture");
       return call;
     }
     put_in const call{false, id_of(stream)};
@@ -110,10 +116,14 @@ class call_order {
       require(cudaStreamWaitEvent(stream, last_call, 0), "waiting for the last call");
     return call;
   }
-  void end(cudaStream_t stream, put_in const& call, cudaEvent_t last_call, cudaEvent_t captured_call) {
+  void end(cudaStream_t stream, put_in const& call, cudaEvent_t last_call,
+           own_event const (&captured_calls)[captures_max]) {
     if (call.is_captured) {
-      require(cudaEventRecord(captured_call, stream), "noting the call of the capture");
-      last_capture_ = call.id;
+      int at = place_of(call.id);
+      if (at < 0) at = next_capture_, next_capture_ = (next_capture_ + 1) % captures_max;
+      captures_[at] = 0;
+      require(cudaEventRecord(captured_calls[at].get(), stream), "noting the call of the capture");
+      captures_[at] = call.id;
       return;
     }
     last_stream_ = call.id;
@@ -123,7 +133,15 @@ class call_order {
   [[nodiscard]] bool has_calls() const noexcept { return has_calls_; }
 
  private:
-  unsigned long long last_stream_ = 0, last_capture_ = 0;
+  // Of the event of a capture; -1: it has none.
+  [[nodiscard]] int place_of(unsigned long long capture) const noexcept {
+    for (int i = 0; i < captures_max; ++i)
+      if (captures_[i] == capture && capture != 0) return i;
+    return -1;
+  }
+
+  unsigned long long last_stream_ = 0, captures_[captures_max] = {};
+  int next_capture_ = 0;
   bool has_calls_ = false;
 };
 

@@ -108,11 +108,14 @@ class own_stream {
 };
 
 // Memory of the current device: zeroed when this returns. Not by cudaDeviceSynchronize: kernels of other
-// ranks may wait for this one.
+// ranks may wait for this one. `aside`: a stream in which nothing waits.
+inline void clear(void* memory, std::size_t bytes, cudaStream_t aside) {
+  require(cudaMemsetAsync(memory, 0, bytes, aside), "clearing memory of the GPU");
+  require(cudaStreamSynchronize(aside), "clearing memory of the GPU");
+}
 inline void clear(void* memory, std::size_t bytes) {
   own_stream const aside;
-  require(cudaMemsetAsync(memory, 0, bytes, aside.get()), "clearing memory of the GPU");
-  require(cudaStreamSynchronize(aside.get()), "clearing memory of the GPU");
+  clear(memory, bytes, aside.get());
 }
 
 // Zeroed memory of the current device.

@@ -46,11 +46,9 @@ class window_memory {
 
   // What lies in virtual memory stays where it is, for good; see mapped_memory::leave().
   void leave() noexcept { shared_.here().leave(); }
-  // To free memory of cudaMalloc that another process may have open is undefined: it stays until this one
-  // ends.
-  void leave_opened() noexcept {
-    if (kind_ == windows::handle_kind::ipc) plain_.leave();
-  }
+  // To free memory of cudaMalloc that another process may have open is undefined, and a kernel that looks at
+  // it then ends all work of its process on the GPU: it stays until this one ends.
+  void leave_opened() noexcept { plain_.leave(); }
 
   // Another device of this process reaches it from here on. Memory of cudaMalloc is reached by devices that
   // have access to this one, which whoever reaches sees to.

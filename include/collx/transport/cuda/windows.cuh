@@ -88,9 +88,9 @@ class window_mappings {
   // (not_supported, timeout, peer_lost, bad_argument, out_of_memory, system_failure).
   void open(rank_t rank, std::span<announcement const> all, window_memory& own,
             net::descriptor_exchange* exchange, std::uint64_t timeout_us) {
+    could_open_ = true;  // first: an earlier try may have left it otherwise
     announcement const& mine = all[static_cast<std::size_t>(rank)];
     array<net::owned_fd> descriptors = exchange_descriptors(rank, all, own, exchange, timeout_us);
-    could_open_ = true;
     opened_ = array<void*>(all.size());
     imported_ = array<mapped_memory<cuda_virtual_memory>>(all.size());
     array<windows::peer_view> views(all.size());

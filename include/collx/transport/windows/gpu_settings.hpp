@@ -51,6 +51,14 @@ struct gpu_settings {
            (packet_width == 8 || packet_width == 16) && heap_bytes <= gibibyte << 10 && timeout_us >= 1 &&
            timeout_us <= std::uint64_t{1} << 52;
   }
+  // Throws error (bad_argument).
+  void require_sane() const {
+    if (!is_sane())
+      throw error(
+          status::bad_argument,
+          "gpu_communicator: a setting is out of bounds: 1 to 256 lanes, 4 KiB to 1 GiB of staging memory, "
+          "at most 1 MiB of packets, of 8 or 16 bytes, and 1 TiB of heap");
+  }
 };
 
 }  // namespace collx::inline abi_1
