@@ -10,9 +10,10 @@
 //   its call and its return, whatever other threads allocate and free. (Memory without an identity, should a
 //   driver have such, is described anew each time, and nobody can vouch for it while others free it.)
 // - Told (after trust_hits()): a record counts. Whoever frees calls forget(pointer) first, for all memory of
-//   CUDA's; first, since afterwards another thread could have the address already, and ask. *Guarantee*: what
-//   find() says is true, for memory that nobody frees during the call. After a free that nobody told of there
-//   is none, until something is found that overlaps.
+//   CUDA's; first, since afterwards another thread could have the address already, and ask. From then until
+//   the memory is freed nobody asks for an address in it: what find() said would be kept, and outlive it.
+//   *Guarantee*: what find() says is true, for memory that nobody frees during the call. After a free that
+//   nobody told of there is none, until something is found that overlaps.
 //
 // Memory that CUDA does not know (place_kind::host) has no allocation to keep a record of, and is asked for
 // each time: one question. Where all buffers are host memory, a program says so and does not come here.
@@ -89,7 +90,8 @@ class memory_kinds {
     }
   }
 
-  // The allocation that `pointer` lies in is about to be freed, unregistered or unmapped.
+  // The allocation that `pointer` lies in is about to be freed, unregistered or unmapped; until it is, nobody
+  // asks for an address in it.
   void forget(void const* pointer) noexcept {
     auto const address = reinterpret_cast<std::uintptr_t>(pointer);
     posix_lock const only_me(mutex_);
