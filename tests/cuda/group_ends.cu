@@ -208,12 +208,23 @@ int make_in_vain(communicator<transport::shm>& host) {
   return 0;
 }
 
+// Processes whose handles cannot be opened, and a GPU that has room for one window of each, not two (if it is
+// the emulated one): the first is given back before the second is made.
+int fall_back_in_little_memory(communicator<transport::shm>& host) {
+  (void)setenv("COLLX_EMULATED_CLOSED_HANDLES", "1", 1);
+  (void)setenv("COLLX_EMULATED_MEMORY_MIB", "128", 1);
+  gpu_settings chosen = small();
+  chosen.heap_bytes = std::size_t{80} << 20;
+  gpu_communicator const gpu(host, chosen);
+  return 0;
+}
+
 }  // namespace
 
 int main() {
   if (!gpu_test::may_begin()) return 0;
   int wrong = 0;
-  for (auto const part : {&end_while_capturing, &make_in_vain})
+  for (auto const part : {&end_while_capturing, &make_in_vain, &fall_back_in_little_memory})
     for (int const code : watched::on_processes(2, part)) wrong += code != 0;
   try {
     for (bool const throws : {false, true}) end_without_meeting(throws);
