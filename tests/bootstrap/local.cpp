@@ -265,7 +265,7 @@ TEST_CASE("settings reach every rank") {
 
 TEST_CASE("memory for the ranks that cannot be had is refused once, with advice, before any is started") {
   try {
-    (void)on_processes(4, [](auto&) {}, {.heap_bytes = std::size_t{1} << 46});
+    (void)on_processes(16, [](auto&) {}, {.heap_bytes = std::size_t{1} << 44});
     FAIL("256 TiB of address space");
   } catch (collx::error const& failure) {
     CHECK(failure.code() == status::system_failure);
