@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -13,6 +14,8 @@
 #include <cuda_runtime.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <collx/core/error.hpp>
 
 namespace gpu_test {
 
@@ -51,6 +54,17 @@ inline void prepare_environment() {
   if (gpu_is_here()) return true;
   std::puts("SKIPPED: no GPU");
   return false;
+}
+
+// What f() throws.
+template <class F>
+[[nodiscard]] std::optional<collx::error> error_of(F const& f) {
+  try {
+    f();
+  } catch (collx::error const& e) {
+    return e;
+  }
+  return std::nullopt;
 }
 
 // A stream that waits for no other.

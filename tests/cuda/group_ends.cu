@@ -17,7 +17,7 @@
 namespace {
 
 using namespace collx;
-using gpu_test::buffer, gpu_test::check, gpu_test::require, gpu_test::stream;
+using gpu_test::buffer, gpu_test::check, gpu_test::error_of, gpu_test::require, gpu_test::stream;
 
 constexpr std::uint64_t patience_us = 3'000'000;  // of a kernel
 
@@ -32,17 +32,6 @@ constexpr std::uint64_t patience_us = 3'000'000;  // of a kernel
 }
 
 void pause(int milliseconds) { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); }
-
-// What f() throws.
-template <class F>
-[[nodiscard]] std::optional<error> error_of(F const& f) {
-  try {
-    f();
-  } catch (error const& e) {
-    return e;
-  }
-  return std::nullopt;
-}
 
 // In one process: rank 1 ends its group when the ranks cannot meet any more, and rank 0 makes another call,
 // whose kernel looks at the window of rank 1. `throws`: because of an exception, which ends the others'

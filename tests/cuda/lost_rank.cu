@@ -15,20 +15,9 @@
 namespace {
 
 using namespace collx;
-using gpu_test::buffer, gpu_test::check, gpu_test::stream;
+using gpu_test::buffer, gpu_test::check, gpu_test::error_of, gpu_test::stream;
 
 constexpr std::uint64_t patience_us = 3'000'000;  // of a kernel
-
-// What f() throws.
-template <class F>
-[[nodiscard]] std::optional<error> error_of(F const& f) {
-  try {
-    f();
-  } catch (error const& e) {
-    return e;
-  }
-  return std::nullopt;
-}
 
 // Rank 1 is lost after a call that all have made, and before the next.
 template <class Transport>
