@@ -22,13 +22,19 @@ namespace {
 using collx::rank_t;
 using collx::status;
 
-// Tells when its rank has learnt that somebody gave up: from then on its call fails.
+// Tells when its rank has learnt that somebody gave up: from then on its call fails; and how long it is ready
+// to wait for peers that are at its buffers.
 template <class Endpoint>
 class noticing_endpoint : public Endpoint {
  public:
   using Endpoint::Endpoint;
   std::atomic<bool>* noticed = nullptr;
+  std::uint64_t* waits_at_most_us = nullptr;
 
+  void reclaim(std::uint64_t at_most_us) noexcept {
+    if (waits_at_most_us != nullptr) *waits_at_most_us = at_most_us;
+    Endpoint::reclaim(at_most_us);
+  }
   [[nodiscard]] status interrupted(rank_t peer) noexcept {
     status const why = Endpoint::interrupted(peer);
     if (why != status::ok && noticed != nullptr) *noticed = true;
@@ -215,36 +221,14 @@ TEST_CASE("what failed in one group bars nobody from the buffers of another") {
       patient);
 }
 
-namespace {
-
-// Notes how long its rank is ready to wait for peers that are at its buffers.
-template <class Endpoint>
-class reclaiming_endpoint : public Endpoint {
- public:
-  using Endpoint::Endpoint;
-  static inline std::atomic<std::uint64_t> waited_at_most_us{0};
-
-  void reclaim(std::uint64_t at_most_us) noexcept {
-    waited_at_most_us = at_most_us;
-    Endpoint::reclaim(at_most_us);
-  }
-};
-struct reclaiming_threads {
-  using world = collx::transport::threads::world;
-  using endpoint = reclaiming_endpoint<collx::transport::threads::endpoint>;
-  using membership = collx::transport::threads::membership_of<reclaiming_threads>;
-};
-
-}  // namespace
-
 TEST_CASE("a short time-out is no reason to return while a peer is just at work at this rank's buffers") {
   for (std::uint64_t const timeout_us : {0u, 1'000u, 7'000'000u}) {
-    auto& noted = reclaiming_threads::endpoint::waited_at_most_us;
-    noted = 0;
-    watched::on_threads<reclaiming_threads>(
+    std::uint64_t noted = 0;
+    watched::on_threads<noticing_threads>(
         2,
-        [&](collx::communicator<reclaiming_threads>& comm) {
+        [&](communicator& comm) {
           if (comm.rank() == 1) return;
+          comm.engine().endpoint().waits_at_most_us = &noted;
           std::vector<int> const input(count, 1);
           comm.timeout_us(timeout_us);
           std::vector<int> none;
@@ -252,7 +236,7 @@ TEST_CASE("a short time-out is no reason to return while a peer is just at work 
             throw std::runtime_error("nobody was there, and all went well");
         },
         patient);
-    CHECK(noted.load() >= 5'000'000);
-    CHECK(noted.load() >= timeout_us);
+    CHECK(noted >= 5'000'000);
+    CHECK(noted >= timeout_us);
   }
 }
