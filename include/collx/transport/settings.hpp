@@ -76,8 +76,8 @@ struct settings {
           environment::number(variable, static_cast<std::int64_t>(otherwise), low, high));
     };
     chosen.timeout_us = read("COLLX_TIMEOUT_US", chosen.timeout_us, 1, std::int64_t{1} << 50);
-    chosen.staging_bytes = read("COLLX_STAGING_BYTES", chosen.staging_bytes, 1 << 16, std::int64_t{1} << 30);
-    chosen.heap_bytes = read("COLLX_HEAP_BYTES", chosen.heap_bytes, 1 << 20, std::int64_t{1} << 44);
+    chosen.staging_bytes = read("COLLX_STAGING_BYTES", chosen.staging_bytes, 1 << 16, staging_max);
+    chosen.heap_bytes = read("COLLX_HEAP_BYTES", chosen.heap_bytes, 1 << 20, heap_max);
     chosen.yield_us = static_cast<std::uint32_t>(read("COLLX_YIELD_US", chosen.yield_us, 0, 1'000'000'000));
     auto const huge_pages = static_cast<std::uint64_t>(chosen.huge_pages);
     chosen.huge_pages = read("COLLX_HUGE_PAGES", huge_pages, 0, 1) != 0;
