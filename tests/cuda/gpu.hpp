@@ -11,11 +11,10 @@
 #include <string>
 #include <vector>
 
+#include <collx/core/error.hpp>
 #include <cuda_runtime.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <collx/core/error.hpp>
 
 namespace gpu_test {
 
