@@ -28,6 +28,11 @@ struct functions {
   int (*get_version)(int*) = nullptr;
 
   [[nodiscard]] bool found() const { return destroy != nullptr; }
+  // Ranks of older ones need a GPU each.
+  [[nodiscard]] bool lets_ranks_share_a_gpu() const {
+    int version = 0;
+    return found() && get_version(&version) == 0 && version >= 23'000;
+  }
 
   [[nodiscard]] static functions const& loaded() {
     static functions const all = [] {
