@@ -165,12 +165,20 @@ class grid {
                          [](thread const& t) { return t.state == thread_state::at_barrier; });
   }
 
+  // Called from the same places, too: a barrier in a function is one instruction for all who call it.
+  static bool stand_at_one_place(thread const& a, thread const& b) {
+    if (a.what != b.what || a.pc != b.pc || a.frames.size() != b.frames.size()) return false;
+    for (std::size_t k = 0; k + 1 < a.frames.size(); ++k)  // that of the last one is a.pc
+      if (a.frames[k].what != b.frames[k].what || a.frames[k].pc != b.frames[k].pc) return false;
+    return true;
+  }
+
   // Lets go who waits at a barrier that is complete.
   static bool release(block& b) {
     bool released = false;
     for (std::uint32_t id = 0; id < 16; ++id) {
       std::size_t here = 0, alive = 0;
-      std::array<thread const*, 1024 / 32> first_of_warp{};
+      std::array<thread const*, 1024 / 32> firsts{};
       std::uint32_t wanted = 0;
       for (thread const& t : b.threads) {
         alive += t.state != thread_state::ended ? 1 : 0;
@@ -178,11 +186,12 @@ class grid {
         if (here != 0 && t.barrier_count != wanted) throw fault("a barrier of two counts: " + where(t));
         wanted = t.barrier_count;
         ++here;
-        // bar.sync is aligned: all of a warp execute the same one of the text.
-        thread const*& first = first_of_warp[t.number / 32];
+        // bar.sync is aligned: all of a warp execute the same one of the text. So do all of a block where
+        // nobody counts them: CUDA asks for that, and synccheck looks for it.
+        thread const*& first = firsts[wanted != 0 ? t.number / 32 : 0];
         if (first == nullptr) first = &t;
-        if (first->what != t.what || first->pc != t.pc)
-          throw fault("a barrier that a warp comes to in two places: " + where(*first) + " and " + where(t));
+        if (!stand_at_one_place(*first, t))
+          throw fault("a barrier that threads come to in two places: " + where(*first) + " and " + where(t));
       }
       if (here == 0 || here < (wanted != 0 ? wanted : alive)) continue;
       // The count is that of a launch: who has ended before cannot come any more.

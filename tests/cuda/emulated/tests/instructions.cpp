@@ -303,14 +303,23 @@ TEST_CASE("emulated kernels: what they must not do is told, with the thread that
   CHECK(beyond.find("thread (2,0,0)") != std::string::npos);
   CHECK(run("mov.u64 %rd2, 0; ld.u64 %rd2, [%rd2];").fault.find("at 0x0") != std::string::npos);
   CHECK(run("setp.eq.s32 %p1, %r0, 0; @%p1 bra out; bar.sync 0; out:", {}, 4).fault.find("a barrier") == 0);
-  // Half of a warp at one barrier, half at another; two warps may.
+  // Half of a warp at one barrier, half at another; or two warps, unless they are counted; or at one, in a
+  // function that is called in two places.
   std::string const halves =
       "and.b32 %r1, %r0, 1; setp.eq.s32 %p1, %r1, 0; @%p1 bra other; bar.sync 0; bra out; "
       "other: bar.sync 0; out:";
-  CHECK(run(halves, {}, 4).fault.find("a barrier that a warp comes to in two places") == 0);
+  CHECK(run(halves, {}, 4).fault.find("a barrier that threads come to in two places") == 0);
   std::string const warps =
       "setp.lt.u32 %p1, %r0, 32; @%p1 bra other; bar.sync 0; bra out; other: bar.sync 0; out:";
-  CHECK(run(warps, {}, 64).fault == "");
+  CHECK(run(warps, {}, 64).fault.find("a barrier that threads come to in two places") == 0);
+  std::string const counted =
+      "setp.lt.u32 %p1, %r0, 32; @%p1 bra other; bar.sync 1, 64; bra out; other: bar.sync 1, 64; out:";
+  CHECK(run(counted, {}, 64).fault == "");
+  std::string const meet = ".func meet() { bar.sync 0; ret; }\n";
+  std::string const calls =
+      "setp.lt.u32 %p1, %r0, 32; @%p1 bra other; call.uni meet; bra out; other: call.uni meet; out:";
+  CHECK(run(calls, {}, 64, meet).fault.find("a barrier that threads come to in two places") == 0);
+  CHECK(run("call.uni meet; call.uni meet;", {}, 64, meet).fault == "");
   CHECK(run("trap;").fault.find("a trap") == 0);
   CHECK_THROWS_WITH_AS(run("frobnicate.u32 %r1, %r2;"), doctest::Contains("does not know"),
                        std::runtime_error);
