@@ -123,7 +123,7 @@ std::vector<std::int32_t> effects(primitive p, problem where) {
     return run{0, 0, static_cast<std::int32_t>(r.where), first, r.count, static_cast<std::int32_t>(list)};
   };
   auto const add = [&](run const& r) { all.insert(all.end(), r.begin(), r.end()); };
-  bool const has_self = detail::position(p.from, where.rank, where.size) >= 0;
+  bool const has_self = p.from.position(where.rank, where.size) >= 0;
   if ((p.reduce && has_self) || (originates && p.store)) add(run_of(p.operand, 0));
   if (p.store && (p.reduce || originates)) add(run_of(p.target, 0));
 

@@ -44,6 +44,10 @@ struct negative_steps : exchange {
   static constexpr std::int32_t step_count(problem) { return -1; }
 };
 
+struct more_steps_than_it_says : exchange {
+  static constexpr std::int32_t steps_max = 1;
+};
+
 WRONG(sends_to_nobody, exchange) {
   if (s == 0) step.to.first = 2;
 }
@@ -180,6 +184,7 @@ struct blocks_that_go_round : collx::algo::ring::all_gather {
   static constexpr bool moves_blocks = true;
 };
 struct blocks_stored_twice : collx::algo::direct_one_shot::all_gather {
+  static constexpr std::int32_t steps_max = 3;
   static constexpr std::int32_t step_count(problem) { return 3; }
   static constexpr primitive step(problem p, std::int32_t s) {
     if (s == 0)
@@ -190,6 +195,7 @@ struct blocks_stored_twice : collx::algo::direct_one_shot::all_gather {
 
 // One that does everything twice, one whose peers are counted on an axis, and one that stores what it sends.
 struct blocks_sent_again : collx::algo::direct_one_shot::all_gather {
+  static constexpr std::int32_t steps_max = 4;
   static constexpr std::int32_t step_count(problem) { return 4; }
   static constexpr primitive step(problem p, std::int32_t s) {
     return collx::algo::direct_one_shot::all_gather::step(p, s % 2);
@@ -261,6 +267,7 @@ TEST_CASE("verify: steps that are wrong as such") {
   refuse<no_chunks>(fault::bad_chunk_count);
   refuse<three_chunks>(fault::bad_chunk_count);
   refuse<negative_steps>(fault::bad_step_count);
+  refuse<more_steps_than_it_says>(fault::bad_step_count);
   refuse<sends_to_nobody>(fault::peer_out_of_range);
   refuse<sends_twice_to_one>(fault::duplicate_peer);
   refuse<forgets_itself>(fault::reduces_nothing);

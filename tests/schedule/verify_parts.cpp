@@ -96,7 +96,7 @@ TEST_CASE("peer sets: closed forms agree with counting") {
           bool const distinct = static_cast<std::int32_t>(members.size()) == count;
           REQUIRE((check_set(peers, size) == fault::none) == distinct);
           for (rank_t r = 0; distinct && r < size; ++r) {
-            std::int32_t const k = position(peers, r, size);
+            std::int32_t const k = peers.position(r, size);
             REQUIRE((k >= 0) == members.contains(r));
             if (k >= 0) REQUIRE(peers.member(k, size) == r);
           }

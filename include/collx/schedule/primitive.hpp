@@ -54,9 +54,17 @@ struct peer_set {
   }
 
   [[nodiscard]] COLLX_HD constexpr bool contains(rank_t rank, rank_t size) const {
+    return position(rank, size) >= 0;
+  }
+  // The place of a rank in the set, or -1. Closed form where it can be: sets may have many members.
+  [[nodiscard]] COLLX_HD constexpr std::int32_t position(rank_t rank, rank_t size) const {
+    if (along.is_whole() && stride == 1) {
+      rank_t const k = rank < first ? rank - first + size : rank - first;
+      return k < count ? k : -1;
+    }
     for (std::int32_t k = 0; k < count; ++k)
-      if (member(k, size) == rank) return true;
-    return false;
+      if (member(k, size) == rank) return k;
+    return -1;
   }
 
   friend constexpr bool operator==(peer_set const&, peer_set const&) = default;

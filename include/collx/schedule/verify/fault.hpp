@@ -10,7 +10,7 @@
   X(size_not_supported, "the schedule does not support this number of ranks")                               \
   X(bad_chunk_count,                                                                                        \
     "chunk_count must be positive, and a multiple of the number of blocks that the contract has")           \
-  X(bad_step_count, "step_count is negative")                                                               \
+  X(bad_step_count, "step_count is negative, or above steps_max")                                           \
   X(peer_out_of_range, "a step names a peer that is not a rank of this size")                               \
   X(duplicate_peer, "a peer set names the same rank twice")                                                 \
   X(reduces_nothing, "a step reduces fewer than two vectors, or in a collective that combines none")       \

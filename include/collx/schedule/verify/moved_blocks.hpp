@@ -20,7 +20,7 @@ class moved_blocks {
     if (foreign_count(p.to, rank, s_.size) > 0)
       return p.from.empty() && !p.store && is_block(p.operand, place::input) && all_new(sent_to_, p.to, rank);
     if (p.from.empty() && !p.store) return true;
-    bool const has_own = p.from.empty() || position(p.from, rank, s_.size) >= 0;
+    bool const has_own = p.from.empty() || p.from.position(rank, s_.size) >= 0;
     return p.store && is_block(p.target, place::output) && (!has_own || is_block(p.operand, place::input)) &&
            all_new(taken_from_, p.from, rank) && stores_apart(p, rank);
   }

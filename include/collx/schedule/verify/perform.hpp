@@ -59,7 +59,7 @@ class step_performer {
     if (p.reduce) {
       receive_all(r);
       if (!reduce(r)) return false;
-      if (p.store && !store(r, 0, result, position(p.from, r, s_.size) >= 0)) return false;
+      if (p.store && !store(r, 0, result, p.from.position(r, s_.size) >= 0)) return false;
     } else {
       // Executors may store each message as soon as it is there.
       for (std::int32_t k = 0; k < p.from.count; ++k)
@@ -235,7 +235,7 @@ class step_performer {
     std::int32_t k = -1;
     for (std::int32_t ahead = letters_.in_flight(r, peer); index < ranks_[peer].step_count; ++index) {
       to = s_.step(s_.of(peer), index);
-      k = position(to.from, r, s_.size);
+      k = to.from.position(r, s_.size);
       if (k >= 0 && ahead-- == 0) break;
     }
     if (index == ranks_[peer].step_count) return fail(fault::leftover_message, r, at.step, peer);

@@ -48,8 +48,8 @@ class symbolic_run : step_performer {
         std::int32_t const c = s_.chunk_at(window, i);
         memory_.set_up(memory_.cell_of(r, place::input, c), values_.input(r, c));
       }
-      ranks_[r].step_count = s_.step_count(s_.of(r));
-      if (ranks_[r].step_count < 0) return fail(fault::bad_step_count, r, -1);
+      std::int32_t const count = ranks_[r].step_count = s_.step_count(s_.of(r));
+      if (count < 0 || (s_.steps_max != 0 && count > s_.steps_max)) return fail(fault::bad_step_count, r, -1);
     }
     for (rank_t r = 0; r < s_.size; ++r)
       if (!load(r)) return false;

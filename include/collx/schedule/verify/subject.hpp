@@ -24,6 +24,7 @@ struct subject {
   std::int32_t chunks_per_block = 0;
   std::int32_t scratch = 0;
   std::int32_t depth = 0;
+  std::int32_t steps_max = 0;
   bool supported = false;
   bool keeps_order = false;
   bool from_all = false;
@@ -93,6 +94,7 @@ struct erased {
             .chunks_per_block = chunks / blocks,
             .scratch = supported ? scratch_chunks<S>(n) : 0,
             .depth = supported ? collx::depth<S>(n) : 0,
+            .steps_max = collx::steps_max<S>(),
             .supported = supported,
             .keeps_order = keeps_rank_order<S>(),
             .from_all = contract::from_all,
@@ -106,22 +108,9 @@ struct erased {
   }
 };
 
-// The place of `rank` in the set, or -1. Closed form where it can be: sets may have many members.
-[[nodiscard]] constexpr std::int32_t position(peer_set const& set, rank_t rank, rank_t size) {
-  if (set.count == 0) return -1;
-  if (set.along.is_whole() && set.first == rank) return 0;
-  if (set.along.is_whole() && set.stride == 1) {
-    rank_t const k = rank > set.first ? rank - set.first : rank - set.first + size;
-    return k < set.count ? k : -1;
-  }
-  for (std::int32_t k = 0; k < set.count; ++k)
-    if (set.member(k, size) == rank) return k;
-  return -1;
-}
-
 // The members of a set other than `rank` itself.
 [[nodiscard]] constexpr std::int32_t foreign_count(peer_set const& set, rank_t rank, rank_t size) {
-  return set.count - (position(set, rank, size) >= 0 ? 1 : 0);
+  return set.count - (set.position(rank, size) >= 0 ? 1 : 0);
 }
 
 [[nodiscard]] constexpr fault check_set(peer_set const& set, rank_t size) {
@@ -173,7 +162,7 @@ struct erased {
   if (p.target.per_peer != 0 && (p.reduce || p.from.empty())) return fault::per_peer_misused;
   std::int32_t const limit = p.store ? s.limit(p.target.where) : s.chunks;
   if (!in_range(s, p.target, p.from.count, limit)) return fault::region_out_of_range;
-  bool const is_operand = p.from.empty() || position(p.from, rank, s.size) >= 0;
+  bool const is_operand = p.from.empty() || p.from.position(rank, s.size) >= 0;
   if (is_operand && p.operand.count != p.target.count) return fault::count_mismatch;
   if (!p.store) return fault::none;
   if (p.target.where == place::input) return fault::stores_to_input;
@@ -184,7 +173,7 @@ struct erased {
 }
 
 [[nodiscard]] constexpr fault check_operand(subject const& s, rank_t rank, primitive const& p) {
-  if (!p.from.empty() && position(p.from, rank, s.size) < 0) return fault::none;
+  if (!p.from.empty() && p.from.position(rank, s.size) < 0) return fault::none;
   if (p.operand.per_peer != 0 && (!p.from.empty() || p.store)) return fault::per_peer_misused;
   if (!in_range(s, p.operand, p.to.count, s.limit(p.operand.where))) return fault::region_out_of_range;
   return fault::none;
@@ -210,7 +199,7 @@ struct erased {
 [[nodiscard]] constexpr fault check_step(subject const& s, rank_t rank, primitive const& p) {
   if (fault const f = check_set(p.from, s.size); f != fault::none) return f;
   if (fault const f = check_set(p.to, s.size); f != fault::none) return f;
-  bool const has_self = position(p.from, rank, s.size) >= 0;
+  bool const has_self = p.from.position(rank, s.size) >= 0;
   if (p.reduce && (!s.from_all || p.from.count < (s.size > 1 ? 2 : 1))) return fault::reduces_nothing;
   if (s.emptied != 0 && s.counts == known_counts::pairwise)
     if (fault const f = check_pairwise(s, rank, p); f != fault::none) return f;
