@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // All-reduce driven by kernels, 2, 4 and 8 ranks (threads of this process), each on a GPU of its own where
 // there are as many, else all on one: small ones replayed by a graph, with packets of both widths, beside
-// launches of an empty kernel; large ones with the library's ring, beside a ring written by hand. NCCL beside
-// both, where it is installed; of ranks that share a GPU 2.30 or newer. Medians over repetitions;
-// microseconds per call, of rank 0. The library's ring is to take 1.03 of the other's time at most. All sums
-// are looked at.
+// launches of an empty kernel; large ones with the library's ring, beside a ring written by hand, and with
+// what the library chooses. NCCL beside all, where it is installed; of ranks that share a GPU 2.30 or newer.
+// Medians over repetitions; microseconds per call, of rank 0. The library's ring is to take 1.03 of the
+// other's time at most. All sums are looked at.
 //   all_reduce_on_gpu [small]
 #include <algorithm>
 #include <barrier>
@@ -235,6 +235,11 @@ void large_ones(gpu_communicator& gpu, std::size_t staging_bytes, nccl::communic
     gpu.synchronize(on(s.id));
     require_sums("the library's ring", out, count, gpu.size());
     all.meeting.arrive_and_wait();
+    double const chosen =
+        replayed(s, all.meeting, calls, [&] { all_reduce(gpu, source, target, sum, on(s.id)); });
+    gpu.synchronize(on(s.id));
+    require_sums("what the library chooses", out, count, gpu.size());
+    all.meeting.arrive_and_wait();
     host_cost(gpu, source, target, s, all.meeting);
     double hand = 0;
     std::size_t best = 0;
@@ -250,6 +255,7 @@ void large_ones(gpu_communicator& gpu, std::size_t staging_bytes, nccl::communic
     if (gpu.rank() == 0)
       std::printf("  ring %6zu KiB  %10.1f us, by hand %10.1f us (messages of %zu KiB): %.3f of its time",
                   bytes >> 10, library, hand, best * sizeof(float) >> 10, library / hand);
+    if (gpu.rank() == 0) std::printf("; chosen %10.1f us", chosen);
     if (other != nullptr) {
       double const theirs = replayed(s, all.meeting, calls, [&] {
         require_nccl(
