@@ -54,7 +54,7 @@ bool any_succeeds(window_group::group& all, std::vector<std::size_t> const& coun
 void wait_for_message(window_group::group const& all, rank_t rank, rank_t peer, std::size_t bytes) {
   transport::windows::lane_port const port(all.view(rank), 0);
   auto const is_here = [&] {
-    transport::arrival letter;
+    windows::delivery letter;
     if (!port.packs(bytes)) return port.arrived(peer, letter);
     std::size_t came = 0;
     return port.take_packets(device::solo_team(), peer, port.next_from(peer), 0, bytes, came) == status::ok;
@@ -168,7 +168,7 @@ TEST_CASE("a call ends when nobody reads its buffers any more") {
             oracle::setting const how{2, count_max, true};
             if (r == 1) {
               transport::windows::lane_port const port(all.view(1), lane);
-              transport::arrival first;
+              transport::windows::delivery first;
               while (!port.arrived(0, first)) sched_yield();
               // The root has sent all it ever will, and could go on if nothing kept it. Relaxed: only a hint.
               for (int i = 0; i < 1000; ++i) CHECK_FALSE(returned.load(std::memory_order_relaxed));

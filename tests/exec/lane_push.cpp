@@ -138,7 +138,7 @@ void disagree(std::vector<std::size_t> const& counts) {
           [&](rank_t r, int lane, team_t& team) {
             auto const at = static_cast<std::size_t>(r);
             transport::windows::lane_port const port(all.view(r), lane);
-            transport::arrival letter;
+            transport::windows::delivery letter;
             for (rank_t peer = 0; r == last && peer < last; ++peer)
               while (!port.arrived(peer, letter) && !port.is_stopped()) sched_yield();
             workspaces[at].failed = 0;

@@ -29,9 +29,15 @@ struct direct_base {
   static constexpr COLLX_HD std::int32_t step_count(problem) { return 2; }
 };
 
+// Those of one shot: what each of their steps is, is known but for numbers.
+struct one_shot_base : direct_base {
+  static constexpr std::int32_t steps_max = 2;
+};
+
 // Take chunk `chunk` from everybody and combine in rank order: one fan-in, n memory streams.
-[[nodiscard]] COLLX_ALWAYS_INLINE constexpr COLLX_HD primitive
-reduce_from_everybody(problem p, region operand, region target) {
+[[nodiscard]] COLLX_ALWAYS_INLINE constexpr COLLX_HD primitive reduce_from_everybody(problem p,
+                                                                                     region operand,
+                                                                                     region target) {
   return {.from = everybody(p.size),
           .operand = operand,
           .target = target,
@@ -70,7 +76,7 @@ struct direct_one_shot {
   static constexpr char const* name = "direct_one_shot";
 
   // Everybody sends everything to everybody, and reduces everything: the least latency.
-  struct all_reduce : detail::direct_base {
+  struct all_reduce : detail::one_shot_base {
     using contract = contract::all_reduce;
     static constexpr COLLX_HD std::int32_t chunk_count(rank_t) { return 1; }
     static COLLX_ALWAYS_INLINE constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
@@ -82,7 +88,7 @@ struct direct_one_shot {
     static constexpr COLLX_HD cost documented_cost(rank_t n) { return {n > 1, n - 1, n - 1}; }
   };
 
-  struct reduce_scatter : detail::direct_base {
+  struct reduce_scatter : detail::one_shot_base {
     using contract = contract::reduce_scatter;
     static constexpr known_counts counts = known_counts::agreed;
     static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n; }
@@ -93,7 +99,7 @@ struct direct_one_shot {
     static constexpr COLLX_HD cost documented_cost(rank_t n) { return {n > 1, n - 1, n - 1}; }
   };
 
-  struct all_gather : detail::direct_base {
+  struct all_gather : detail::one_shot_base {
     using contract = contract::all_gather;
     static constexpr bool moves_blocks = true;
     static constexpr known_counts counts = known_counts::agreed;
@@ -105,7 +111,7 @@ struct direct_one_shot {
     static constexpr COLLX_HD cost documented_cost(rank_t n) { return {n > 1, n - 1, n - 1}; }
   };
 
-  struct broadcast : detail::direct_base {
+  struct broadcast : detail::one_shot_base {
     using contract = contract::broadcast;
     static constexpr COLLX_HD std::int32_t chunk_count(rank_t) { return 1; }
     static constexpr COLLX_HD std::int32_t step_count(problem) { return 1; }
@@ -120,7 +126,7 @@ struct direct_one_shot {
     static constexpr COLLX_HD cost documented_cost(rank_t n) { return {n > 1, n - 1, n - 1}; }
   };
 
-  struct reduce : detail::direct_base {
+  struct reduce : detail::one_shot_base {
     using contract = contract::reduce;
     static constexpr COLLX_HD std::int32_t chunk_count(rank_t) { return 1; }
     static constexpr COLLX_HD std::int32_t step_count(problem) { return 1; }
@@ -132,7 +138,7 @@ struct direct_one_shot {
     static constexpr COLLX_HD cost documented_cost(rank_t n) { return {n > 1, n > 1, n > 1}; }
   };
 
-  struct gather : detail::direct_base {
+  struct gather : detail::one_shot_base {
     using contract = contract::gather;
     static constexpr bool moves_blocks = true;
     static constexpr known_counts counts = known_counts::pairwise;
@@ -145,7 +151,7 @@ struct direct_one_shot {
     static constexpr COLLX_HD cost documented_cost(rank_t n) { return {n > 1, n > 1, n > 1}; }
   };
 
-  struct scatter : detail::direct_base {
+  struct scatter : detail::one_shot_base {
     using contract = contract::scatter;
     static constexpr bool moves_blocks = true;
     static constexpr known_counts counts = known_counts::pairwise;
@@ -161,7 +167,7 @@ struct direct_one_shot {
   };
 
   // Linear: every block goes straight from its sender to its receiver, all at once.
-  struct all_to_all : detail::direct_base {
+  struct all_to_all : detail::one_shot_base {
     using contract = contract::all_to_all;
     static constexpr bool moves_blocks = true;
     static constexpr known_counts counts = known_counts::pairwise;
@@ -188,7 +194,7 @@ struct direct_one_shot {
   };
 
   // Rank r sends its vector to all ranks behind it, and combines those of all before it.
-  struct scan : detail::direct_base {
+  struct scan : detail::one_shot_base {
     using contract = contract::scan;
     static constexpr COLLX_HD std::int32_t chunk_count(rank_t) { return 1; }
     static COLLX_ALWAYS_INLINE constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
@@ -205,16 +211,13 @@ struct direct_one_shot {
   };
 
   // The same without the own vector: rank 1 has nothing to combine, and rank 0 nothing to do but send.
-  struct exclusive_scan : detail::direct_base {
+  struct exclusive_scan : detail::one_shot_base {
     using contract = contract::exclusive_scan;
     static constexpr COLLX_HD std::int32_t chunk_count(rank_t) { return 1; }
     static constexpr COLLX_HD std::int32_t step_count(problem p) { return p.rank == 0 ? 1 : 2; }
     static COLLX_ALWAYS_INLINE constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
       if (s == 0) return detail::send_behind(p);
-      return {.from = {0, 1, p.rank},
-              .target = {place::output, 0, 1},
-              .reduce = p.rank > 1,
-              .store = true};
+      return {.from = {0, 1, p.rank}, .target = {place::output, 0, 1}, .reduce = p.rank > 1, .store = true};
     }
     static constexpr COLLX_HD cost documented_cost(rank_t n) { return {n > 1, n - 1, n - 1}; }
   };
@@ -263,9 +266,7 @@ struct direct_two_shot {
       step.store = false;
       return step;
     }
-    static constexpr COLLX_HD cost documented_cost(rank_t n) {
-      return n > 1 ? cost{2, n, n} : cost{0, 0, 0};
-    }
+    static constexpr COLLX_HD cost documented_cost(rank_t n) { return n > 1 ? cost{2, n, n} : cost{0, 0, 0}; }
   };
 
   // The root scatters, then everybody gathers.

@@ -53,9 +53,9 @@ __global__ void __launch_bounds__(lane_threads_max, 1)
   lane_workspace& shared = workspace_of_block();
   device::block_team team;
   Port const port(group, static_cast<int>(blockIdx.x), shared.near);
-  if (!may_begin(team, port, shared)) return;
   lane_machine<Contract::from_all, T, Op, device::block_team, Port> machine(team, port, shared,
                                                                             tabled(map, tables, team), op);
+  if (!may_begin(team, port, shared, [&] { machine.template look_ahead<S>(); })) return;
   if constexpr (std::is_same_v<After, no_epilogue>) (void)machine.template perform_all<S>();
   else (void)machine.template perform_all_then<S>(after);
 }

@@ -13,7 +13,7 @@
 // message puts far away.
 #pragma once
 
-#include "collx/exec/lane_memory.hpp"
+#include "collx/exec/lane_sends.hpp"
 #include "collx/schedule/concept.hpp"
 
 namespace collx::inline abi_1::exec {
@@ -24,25 +24,37 @@ struct no_epilogue {};
 // The rule is that of step_machine.hpp: a step waits for all its messages and credits, then reads, combines,
 // stores and sends. `Port` is a lane of a transport (transport/windows/lane_port.hpp).
 template <bool Combines, class T, class Op, device::team Team, class Port>
-class lane_machine : lane_traffic<Team, Port> {
+class lane_machine : lane_sends<Combines, T, Op, Team, Port> {
   using traffic = lane_traffic<Team, Port>;
+  using sends = lane_sends<Combines, T, Op, Team, Port>;
   using work = lane_work<Combines, T, Op, Team>;
 
  public:
-  // All threads of a team make one, with the same arguments and one workspace, of which `failed` is 0.
+  // All threads of a team make one, with the same arguments and one workspace, of which `failed` is 0 by the
+  // next sync.
   COLLX_HD_INLINE lane_machine(Team& team, Port const& port, lane_workspace& shared, chunk_map const& map,
                                Op const& op) noexcept
-      : traffic(team, port, shared), map_(map), op_(op) {
+      : sends(team, port, shared, map, op) {
     std::size_t const output_bytes = Combines ? map.common_output_bytes() : 0;
     bool const reached = output_bytes != 0 && port.reachable(map.output(), output_bytes);
     this->offer(reached ? map.output() : nullptr, output_bytes);
   }
 
+  // Finds out about the first steps, while memory answers (may_begin). A sync follows, and what performs
+  // them.
+  template <schedule S>
+  COLLX_HD_INLINE void look_ahead() noexcept {
+    fragment_ = static_cast<std::uint32_t>(port_.lane());
+    if (steps_max<S>() != 0 || fragment_ >= map_.fragments()) return;
+    find_some<S>(0, S::step_count(map_.where()));
+    has_looked_ahead_ = true;
+  }
+
   // Performs all fragments of this lane. Returns whether that worked; if not, the port knows why.
   template <schedule S>
   [[nodiscard]] COLLX_HD_INLINE bool perform_all() noexcept {
-    auto const first = static_cast<std::size_t>(port_.lane()),
-               lanes = static_cast<std::size_t>(port_.lanes());
+    auto const first = static_cast<std::uint32_t>(port_.lane()),
+               lanes = static_cast<std::uint32_t>(port_.lanes());
     std::int32_t const count = S::step_count(map_.where());
     for (fragment_ = first; fragment_ < map_.fragments(); fragment_ += lanes)
       if (!perform_fragment<S>(count)) return false;
@@ -79,50 +91,97 @@ class lane_machine : lane_traffic<Team, Port> {
   }
 
  private:
-  using traffic::credits, traffic::each, traffic::fragment_, traffic::half_is_free, traffic::hand_over,
-      traffic::in_parts, traffic::message, traffic::message_of_packets, traffic::port_, traffic::rank;
-  using traffic::shared_, traffic::size, traffic::stage, traffic::step_, traffic::team_, traffic::wait;
+  using sends::carried, sends::give_operand, sends::give_pushes, sends::give_result, sends::goes_directly,
+      sends::here, sends::is_unprepared, sends::map_, sends::may_push, sends::note_pushes, sends::offset_of,
+      sends::op_, sends::prepares_now, sends::sent_from_target, sends::skips, sends::stage_operands;
+  using traffic::credits, traffic::each, traffic::each_apart, traffic::fragment_, traffic::half_is_free,
+      traffic::hand_over, traffic::in_parts, traffic::message, traffic::message_of_packets, traffic::port_,
+      traffic::rank, traffic::shared_, traffic::size, traffic::stage, traffic::team_, traffic::wait;
   using typename traffic::duty;
 
   template <schedule S>
   [[nodiscard]] COLLX_HD_INLINE bool perform_fragment(std::int32_t count) noexcept {
-    place_ = {&map_, fragment_, port_.scratch()};
-    for (std::int32_t begin = 0; begin < count; begin += lane_steps_at_once) {
-      std::int32_t const rest = count - begin;
-      std::int32_t const some = rest < lane_steps_at_once ? rest : lane_steps_at_once;
-      team_.sync();  // nobody looks at the last ones any more
-      (void)each(some, duty::messages, [&](std::int32_t i) {
-        find_out(shared_.steps[i], S::step(map_.where(), begin + i));
-        return true;
-      });
-      COLLX_NO_UNROLL
-      for (std::int32_t i = 0; i < some; ++i) {
-        step_ = begin + i;
-        team_.sync();  // nor at what the last step has left in the tables
-        if (!perform(shared_.steps[i])) return false;
+    bool done = true;
+    if constexpr (steps_max<S>() != 0) {
+      static_assert(keeps_to_steps_max<S>(), "more steps than steps_max says, which may be inherited");
+      done = perform_from<S, 0>(count);
+    } else done = perform_found<S>(count);
+    if (done) this->next_fragment();
+    return done;
+  }
+
+  template <schedule S>
+  [[nodiscard]] COLLX_HD_INLINE bool perform_found(std::int32_t count) noexcept {
+    COLLX_NO_UNROLL
+    for (std::int32_t number = 0; number < count; ++number) {
+      std::int32_t const place = number % lane_steps_at_once;
+      if (place == 0 && !has_looked_ahead_) {
+        team_.sync();  // nobody looks at the last ones any more
+        find_some<S>(number, count);
       }
+      has_looked_ahead_ = false;
+      begin_step(number);
+      team_.sync();  // nor at what the last step has left in the tables
+      if (!perform(shared_.steps[place])) return false;
     }
-    this->next_fragment();
     return true;
+  }
+
+  // Of so few steps that each is compiled by itself, all that are left: of most, nearly all is known then,
+  // and every thread finds out the rest for itself.
+  template <schedule S, std::int32_t Step>
+  [[nodiscard]] COLLX_HD_INLINE bool perform_from(std::int32_t count) noexcept {
+    if (Step >= count) return true;
+    begin_step(Step);
+    problem const where = map_.where();
+    COLLX_ASSUME(where.size > 0);  // so that everybody is somebody
+    lane_step now{};
+    now.does = S::step(where, Step);
+    now.operand = here().find(now.does.operand, 0);
+    now.target = here().find(now.does.target, 0);
+    find_out_more(now);
+    team_.sync();  // nobody looks at what the last step has left in the tables
+    if (!perform(now)) return false;
+    if constexpr (Step + 1 < steps_max<S>()) return perform_from<S, Step + 1>(count);
+    else return true;
+  }
+
+  // A sync follows.
+  COLLX_HD_INLINE void begin_step(std::int32_t number) noexcept {
+    if (team_.rank() == 0) shared_.step = number;
+  }
+
+  // About the next of `count` steps, from `begin` on.
+  template <schedule S>
+  COLLX_HD_INLINE void find_some(std::int32_t begin, std::int32_t count) noexcept {
+    std::int32_t const rest = count - begin;
+    each_apart(rest < lane_steps_at_once ? rest : lane_steps_at_once,
+               [&](std::int32_t i) { find_out(shared_.steps[i], S::step(map_.where(), begin + i)); });
   }
 
   // By one thread.
   COLLX_HD_INLINE void find_out(lane_step& now, primitive const& step) noexcept {
     now.does = step;
-    now.own = -1;
-    for (std::int32_t k = 0; step.reduce && k < step.from.count; ++k)
-      if (step.from.member(k, size()) == rank()) now.own = k;
     COLLX_NO_UNROLL
     for (int i = 0; i < 2; ++i) {
-      run const found = place_.find(i == 0 ? now.does.operand : now.does.target, 0);
+      run const found = here().find(i == 0 ? now.does.operand : now.does.target, 0);
       (i == 0 ? now.operand : now.target) = found;
     }
+    find_out_more(now);
+  }
+  // What follows from it, and from where its chunks lie.
+  COLLX_HD_INLINE void find_out_more(lane_step& now) noexcept {
+    primitive const& step = now.does;
+    now.own = step.reduce ? step.from.position(rank(), size()) : -1;
     bool const originates = step.from.empty(), sends_operand = originates && !sent_from_target(step);
-    region const& sent = originates ? sent_without_fan_in(now.does) : now.does.target;
+    // By value, as all that is chosen of a step: what it may lie at could not be kept in registers.
+    place const where = sends_operand ? step.operand.where : step.target.where;
+    bool const differs = originates && (sends_operand ? step.operand.per_peer : step.target.per_peer) != 0;
     bool const direct =
-        (originates || step.store) && goes_directly(sends_operand ? now.operand : now.target, sent.where,
-                                                    step, originates && prepares_now(step));
-    now.stages = !step.to.empty() && (!direct || (originates && sent.per_peer != 0));
+        (originates || step.store) &&
+        (sends_operand ? goes_directly(now.operand, where, step, prepares_now(step))
+                       : goes_directly(now.target, where, step, originates && prepares_now(step)));
+    now.stages = !step.to.empty() && (!direct || differs);
   }
 
   // By all threads: what is needed is waited for, elements are moved, what was taken is given back and what
@@ -131,40 +190,45 @@ class lane_machine : lane_traffic<Team, Port> {
     primitive const& step = now.does;
     bool const originates = step.from.empty(), raw = is_unprepared(step.operand);
     if (originates && step.store) {
-      work::copy_locally(team_, now, place_, now.target, op_, raw, size());
+      copy_locally(now, now.target, raw);
       if (step.to.empty()) return true;
-      team_.sync();
     }
     // Messages of different lengths, each looked up by a thread.
     bool const differ = !step.reduce && step.from.count > 1;
     if (differ) {
       (void)each(step.from.count, duty::messages, [&](std::int32_t k) {
-        shared_.targets[k] = place_.find(step.target, k);
+        shared_.targets[k] = here().find(step.target, k);
         return true;
       });
       team_.sync();
     }
     bool const whole = step.reduce && now.target.whole && (now.own < 0 || now.operand.whole);
     std::byte* const staged = !originates && now.stages ? stage(now.target.bytes) : nullptr;
-    int const destinations =
-        whole ? work::note_destinations(team_, shared_, now, now.target.data, staged, now.operand.data) : 0;
-    bool const ready =
-        wait([&] { return messages(now, differ) && credits(step.to) && (!now.stages || half_is_free()); });
+    int const destinations = whole ? work::note_destinations(team_, shared_, step.store, now.own,
+                                                             now.target.data, staged, now.operand.data)
+                                   : 0;
+    bool const ready = wait([&] {
+      return messages(now, differ) &&
+             credits(step.to,
+                     [&](std::int32_t k, outgoing& sent) {
+                       if (originates) give_operand(now, k, sent);
+                       else give_result(now, staged, sent);
+                       if (sent.written) this->write(sent, sent.data);
+                     }) &&
+             (!now.stages || half_is_free());
+    });
     if (!ready) return false;
     if (originates) {
-      give_operands(now);
+      if (now.stages) stage_operands(now);
     } else {
       bool const pushes = whole && may_push(step, now.target);
+      if (pushes) give_pushes(step, now.target);
       if (whole) combine(now, pushes ? note_pushes(step, now.target) : destinations, raw);
-      else if (step.reduce)
-        work::combine_pieces(team_, shared_, op_, now, place_, staged, size(), raw ? now.own : -1);
+      else if (step.reduce) combine_pieces(now, staged, raw);
       else store_all(now, differ, staged, raw);
-      give_result(now, staged, pushes);
     }
-    team_.sync();
-    hand_over(
-        step.from, step.to, [&](std::int32_t k) { return !skips(target_of(now, differ, k)); },
-        [&](std::int32_t k) { return port_.packs(target_of(now, differ, k).bytes); });
+    if (!originates || now.stages) team_.sync();  // else nothing was moved since all waited
+    hand_over(step.from.count, step.to.count);
     return true;
   }
 
@@ -181,14 +245,16 @@ class lane_machine : lane_traffic<Team, Port> {
     bool const came = each(step.from.count, duty::messages, [&](std::int32_t k) {
       rank_t const peer = step.from.member(k, size());
       run const target = target_of(now, differ, k);
-      if (peer == rank() || skips(target) || port_.packs(target.bytes)) return true;
-      return message(peer, k, target.bytes, step.push, offset_of(target.data) + target.bytes);
+      carriage const by = carried(peer, target);
+      shared_.from[k] = {peer, by};
+      return by != carriage::letter ||
+             message(peer, k, target.bytes, step.push, offset_of(target.data) + target.bytes);
     });
     if (!came || !port_.has_packets()) return came;
     return in_parts(step.from.count, [&](team_part const& part, std::int32_t k) {
       rank_t const peer = step.from.member(k, size());
       run const target = target_of(now, differ, k);
-      if (peer == rank() || !port_.packs(target.bytes)) return true;
+      if (carried(peer, target) != carriage::packets) return true;
       return message_of_packets(part, peer, k, target.bytes);
     });
   }
@@ -200,6 +266,17 @@ class lane_machine : lane_traffic<Team, Port> {
                   size(), raw ? now.own : -1);
   }
 
+  // By value: a step that threads have for themselves would lie in memory if its address were known
+  // elsewhere.
+  COLLX_HD_INLINE void combine_pieces(lane_step const& now, std::byte* staged, bool raw) noexcept {
+    primitive const& step = now.does;
+    work::combine_pieces(team_, shared_, op_, here(), step.operand, now.operand, step.target, now.target,
+                         step.from.count, now.own, step.store, step.complete, staged, size(), raw);
+  }
+  COLLX_HD_INLINE void copy_locally(lane_step const& now, run const& to, bool raw) noexcept {
+    work::copy_locally(team_, here(), now.does.operand, now.operand, now.does.target, to, op_, raw, size());
+  }
+
   // Messages that are results themselves: stores each, and stages the only one if it goes on.
   COLLX_HD_INLINE void store_all(lane_step const& now, bool differ, std::byte* staged, bool raw) noexcept {
     primitive const& step = now.does;
@@ -207,7 +284,7 @@ class lane_machine : lane_traffic<Team, Port> {
     for (std::int32_t k = 0; k < step.from.count; ++k) {
       run const target = target_of(now, differ, k);
       if (step.from.member(k, size()) == rank()) {
-        if (step.store) work::copy_locally(team_, now, place_, target, op_, raw, size());
+        if (step.store) copy_locally(now, target, raw);
         continue;
       }
       if (skips(target)) continue;
@@ -216,141 +293,11 @@ class lane_machine : lane_traffic<Team, Port> {
       if (stores || staged != nullptr)
         work::copy(team_, stores ? target.data : staged, stores ? staged : nullptr, came, target.bytes, op_,
                    false, size());
-      if (step.store && !target.whole) work::unpack(team_, place_, step.target, target, came, op_, size());
+      if (step.store && !target.whole) work::unpack(team_, here(), step.target, target, came, op_, size());
     }
   }
 
-  // ---- what is sent --------------------------------------------------------------------------------
-
-  // A result, from where it was staged or lies, or as it was stored to each peer's output.
-  COLLX_HD_INLINE void give_result(lane_step const& now, std::byte const* staged, bool pushes) noexcept {
-    primitive const& step = now.does;
-    (void)each(step.to.count, duty::messages, [&](std::int32_t k) {
-      rank_t const peer = step.to.member(k, size());
-      outgoing sent{staged != nullptr ? staged : now.target.data,
-                    now.target.bytes,
-                    !skips(now.target),
-                    staged == nullptr,
-                    false,
-                    false};
-      if (pushes && peer != rank())
-        sent = {pushed_to(step, peer, k, now.target.data), now.target.bytes, true, false, true, false};
-      shared_.given[k] = sent;
-      return true;
-    });
-  }
-
-  // Operands, from where they lie, or staged: once for all peers or for each.
-  COLLX_HD_INLINE void give_operands(lane_step const& now) noexcept {
-    primitive const& step = now.does;
-    bool const from_target = sent_from_target(step), prepares = prepares_now(step);
-    region const& sent = sent_without_fan_in(step);
-    bool const differ = sent.per_peer != 0;
-    (void)each(step.to.count, duty::messages, [&](std::int32_t k) {
-      run const operand = differ ? place_.find(sent, k) : from_target ? now.target : now.operand;
-      bool const lends = goes_directly(operand, sent.where, step, prepares);
-      shared_.targets[k] = operand;
-      shared_.given[k] = {operand.data, operand.bytes, !skips(operand), lends, false, !lends};
-      return true;
-    });
-    if (!now.stages) return;
-    team_.sync();
-    std::byte* staged = nullptr;
-    COLLX_NO_UNROLL
-    for (std::int32_t k = 0; k < step.to.count; ++k) {
-      outgoing const& given = shared_.given[k];
-      if (step.to.member(k, size()) == rank() || !given.is_due || given.lends) continue;
-      if (staged == nullptr || differ) {
-        staged = stage(given.bytes);
-        work::pack(team_, place_, sent, shared_.targets[k], staged, op_, prepares, size());
-      }
-      if (team_.rank() == 0) shared_.destinations[k] = staged;
-    }
-  }
-
-  // ---- what a step is about ------------------------------------------------------------------------
-
-  [[nodiscard]] COLLX_HD_INLINE bool skips(run const& sent) const noexcept {
-    return map_.skips_empty() && sent.bytes == 0;
-  }
-
-  // Contributions that the operator must prepare first; see step_machine.hpp.
-  [[nodiscard]] COLLX_HD_INLINE bool is_unprepared(region const& r) const noexcept {
-    return Combines && prepares<Op, T> && r.where == place::input;
-  }
-  // A contribution that was prepared where it was stored is sent from there.
-  [[nodiscard]] COLLX_HD_INLINE bool sent_from_target(primitive const& step) const noexcept {
-    return step.store && is_unprepared(step.operand);
-  }
-  [[nodiscard]] COLLX_HD_INLINE region const& sent_without_fan_in(primitive const& step) const noexcept {
-    return sent_from_target(step) ? step.target : step.operand;
-  }
-  [[nodiscard]] COLLX_HD_INLINE bool prepares_now(primitive const& step) const noexcept {
-    return is_unprepared(step.operand) && !step.store;
-  }
-
-  // Whether a payload can be sent from where it lies.
-  [[nodiscard]] COLLX_HD_INLINE bool goes_directly(run const& sent, place where, primitive const& step,
-                                                   bool unprepared) const noexcept {
-    if (!sent.whole || unprepared) return false;
-    if (port_.packs(sent.bytes)) return true;
-    bool const stays = !step.copy || (where == place::input && !map_.in_place());
-    return stays && where != place::scratch && port_.reachable(sent.data, sent.bytes);
-  }
-
-  // ---- pushing: results stored where their receivers want them ---------------------------------------
-
-  // In the output, in bytes. Outputs are numbers here: this rank may have none itself.
-  [[nodiscard]] COLLX_HD_INLINE std::size_t offset_of(std::byte const* mine) const noexcept {
-    return reinterpret_cast<std::uintptr_t>(mine) - reinterpret_cast<std::uintptr_t>(map_.output());
-  }
-
-  // The place in a fan-in of the message from a peer; -1: it sends none. Fan-ins and fan-outs are mostly
-  // alike.
-  [[nodiscard]] COLLX_HD_INLINE std::int32_t place_of(peer_set const& from, rank_t peer,
-                                                      std::int32_t hint) const noexcept {
-    if (hint < from.count && from.member(hint, size()) == peer) return hint;
-    for (std::int32_t k = 0; k < from.count; ++k)
-      if (from.member(k, size()) == peer) return k;
-    return -1;
-  }
-
-  // Whether all receivers of a result have said, with a message of this step, where their outputs are, and
-  // these are long enough. That message is also why nobody is in the way there: it shows that its sender has
-  // come to this call, and the verifier has proved the rest of steps that push.
-  [[nodiscard]] COLLX_HD_INLINE bool may_push(primitive const& step, run const& result) const noexcept {
-    if (!step.push || step.to.empty() || step.target.where != place::output || port_.packs(result.bytes))
-      return false;
-    for (std::int32_t k = 0; k < step.to.count; ++k) {
-      rank_t const peer = step.to.member(k, size());
-      if (peer == rank()) continue;
-      std::int32_t const at = place_of(step.from, peer, k);
-      if (at < 0 || shared_.outputs[at] == nullptr) return false;
-    }
-    return true;
-  }
-
-  [[nodiscard]] COLLX_HD_INLINE std::byte* pushed_to(primitive const& step, rank_t peer, std::int32_t hint,
-                                                     std::byte* mine) const noexcept {
-    return shared_.outputs[place_of(step.from, peer, hint)] + offset_of(mine);
-  }
-
-  // The target and the places in peers' outputs as destinations. Returns how many.
-  [[nodiscard]] COLLX_HD_INLINE int note_pushes(primitive const& step, run const& target) noexcept {
-    int count = step.store ? 1 : 0;
-    for (std::int32_t k = 0; k < step.to.count; ++k) {
-      rank_t const peer = step.to.member(k, size());
-      if (peer == rank()) continue;
-      if (team_.rank() == 0) shared_.destinations[count] = pushed_to(step, peer, k, target.data);
-      ++count;
-    }
-    team_.sync();
-    return count;
-  }
-
-  chunk_map const& map_;
-  Op const& op_;
-  lane_place place_{};
+  bool has_looked_ahead_ = false;
 };
 
 }  // namespace collx::inline abi_1::exec

@@ -49,36 +49,36 @@ struct lane_work {
   }
 
   // The same where a target, or this rank's own contribution, is several pieces: one by one, and all sources
-  // but the own one move on.
+  // but the own one move on. `own`: its place among them, or -1; `raw`: it is to be prepared.
   COLLX_HD COLLX_NEVER_INLINE static void combine_pieces(Team& team, lane_workspace& shared, Op const& op,
-                                                         lane_step const& now, lane_place where,
-                                                         std::byte* staged, rank_t size,
-                                                         int prepared) noexcept {
-    primitive const& step = now.does;
-    for (std::int32_t i = 0; i < step.target.count; ++i) {
-      piece const result = where.chunk(now.target, step.target, i);
-      std::byte const* const mine = now.own < 0 ? nullptr : where.chunk(now.operand, step.operand, i).data;
-      int const count = note_destinations(team, shared, now, result.data, staged, mine);
+                                                         lane_place where, region operand, run from,
+                                                         region target, run to, int sources, int own,
+                                                         bool stores, bool complete, std::byte* staged,
+                                                         rank_t size, bool raw) noexcept {
+    for (std::int32_t i = 0; i < target.count; ++i) {
+      piece const result = where.chunk(to, target, i);
+      std::byte const* const mine = own < 0 ? nullptr : where.chunk(from, operand, i).data;
+      int const count = note_destinations(team, shared, stores, own, result.data, staged, mine);
       team.sync();
-      combine(team, shared, op, count, step.from.count, result.bytes, step.complete, size, prepared);
+      combine(team, shared, op, count, sources, result.bytes, complete, size, raw ? own : -1);
       team.sync();
       if (team.rank() == 0)
-        for (std::int32_t k = 0; k < step.from.count; ++k)
-          if (k != now.own) shared.sources[k] += result.bytes;
+        for (std::int32_t k = 0; k < sources; ++k)
+          if (k != own) shared.sources[k] += result.bytes;
       if (staged != nullptr) staged += result.bytes;
     }
   }
 
   // Where a result goes, but for pushes, and where this rank's own contribution lies: written by one thread.
   // Returns how many destinations there are.
-  COLLX_HD_INLINE static int note_destinations(Team const& team, lane_workspace& shared, lane_step const& now,
+  COLLX_HD_INLINE static int note_destinations(Team const& team, lane_workspace& shared, bool stores, int own,
                                                std::byte* target, std::byte* staged,
                                                std::byte const* mine) noexcept {
-    int const stored = now.does.store ? 1 : 0;
+    int const stored = stores ? 1 : 0;
     if (team.rank() == 0) {
       if (stored != 0) shared.destinations[0] = target;
       if (staged != nullptr) shared.destinations[stored] = staged;
-      if (now.own >= 0) shared.sources[now.own] = mine;
+      if (own >= 0) shared.sources[own] = mine;
     }
     return stored + (staged != nullptr ? 1 : 0);
   }
@@ -97,8 +97,8 @@ struct lane_work {
   }
 
   // Chunks to a message, one behind the other; and back.
-  COLLX_HD COLLX_NEVER_INLINE static void pack(Team& team, lane_place where, region const& what,
-                                               run const& from, std::byte* message, Op const& op, bool raw,
+  COLLX_HD COLLX_NEVER_INLINE static void pack(Team& team, lane_place where, region what, run from,
+                                               std::byte* message, Op const& op, bool raw,
                                                rank_t size) noexcept {
     if (from.whole) return copy(team, message, nullptr, from.data, from.bytes, op, raw, size);
     for (std::int32_t i = 0; i < what.count; ++i) {
@@ -107,8 +107,8 @@ struct lane_work {
       message += part.bytes;
     }
   }
-  COLLX_HD COLLX_NEVER_INLINE static void unpack(Team& team, lane_place where, region const& what,
-                                                 run const& to, std::byte const* message, Op const& op,
+  COLLX_HD COLLX_NEVER_INLINE static void unpack(Team& team, lane_place where, region what, run to,
+                                                 std::byte const* message, Op const& op,
                                                  rank_t size) noexcept {
     for (std::int32_t i = 0; i < what.count; ++i) {
       piece const part = where.chunk(to, what, i);
@@ -118,15 +118,13 @@ struct lane_work {
   }
 
   // The operand of a step to a target of it.
-  COLLX_HD COLLX_NEVER_INLINE static void copy_locally(Team& team, lane_step const& now, lane_place where,
-                                                       run const& to, Op const& op, bool raw,
+  COLLX_HD COLLX_NEVER_INLINE static void copy_locally(Team& team, lane_place where, region operand, run from,
+                                                       region target, run to, Op const& op, bool raw,
                                                        rank_t size) noexcept {
-    run const& from = now.operand;
     if (from.whole && to.whole) return copy(team, to.data, nullptr, from.data, to.bytes, op, raw, size);
-    for (std::int32_t i = 0; i < now.does.target.count; ++i) {
-      piece const target = where.chunk(to, now.does.target, i);
-      copy(team, target.data, nullptr, where.chunk(from, now.does.operand, i).data, target.bytes, op, raw,
-           size);
+    for (std::int32_t i = 0; i < target.count; ++i) {
+      piece const part = where.chunk(to, target, i);
+      copy(team, part.data, nullptr, where.chunk(from, operand, i).data, part.bytes, op, raw, size);
     }
   }
 };

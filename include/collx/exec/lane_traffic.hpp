@@ -17,7 +17,7 @@ namespace collx::inline abi_1::exec {
 // Ranks that one group on GPUs may have: what fits the tables below.
 inline constexpr rank_t lane_peers_max = 72;
 // Of what a port keeps near; see lane_port.hpp.
-inline constexpr std::size_t lane_near_bytes = std::size_t{lane_peers_max} * 64;
+inline constexpr std::size_t lane_near_bytes = std::size_t{lane_peers_max} * 72;
 
 // What a step does, as one thread has found out for all.
 struct lane_step {
@@ -28,14 +28,25 @@ struct lane_step {
                 // be
 };
 
+// How a message travels. Nothing: between a rank and itself, or without bytes where those are not sent.
+enum class carriage : std::uint8_t { nothing, letter, packets };
+
+// A peer of a step, and what comes from it.
+struct incoming {
+  rank_t peer;
+  carriage by;
+};
+
 // What goes to a peer.
 struct outgoing {
   std::byte const* data;
   std::size_t bytes;
-  bool is_due;  // or nothing is sent to that peer
-  bool lends;   // it lies where the user has it
-  bool stored;  // it is in the peer's output already, at `data`
-  bool staged;  // it is where the destinations say, not at `data`
+  rank_t peer;
+  carriage by;
+  bool lends;    // it lies where the user has it
+  bool stored;   // it is in the peer's output already, at `data`
+  bool staged;   // it is where the destinations say, not at `data`
+  bool written;  // its letter is
 };
 
 // Steps of a fragment that are found out about together, by as many threads: for one thread after the other
@@ -48,6 +59,7 @@ struct lane_workspace {
   lane_step steps[lane_steps_at_once];
   run targets[lane_peers_max];                  // of each message, where they differ
   std::byte const* sources[lane_peers_max];     // of a fan-in
+  incoming from[lane_peers_max];                // the same
   std::byte* outputs[lane_peers_max];           // of the senders of a fan-in, where a result may be stored
   std::byte* destinations[lane_peers_max + 1];  // of a result; or where operands of a fan-out were staged
   outgoing given[lane_peers_max];               // to the peers of a fan-out
@@ -55,6 +67,7 @@ struct lane_workspace {
   alignas(16) std::byte near[lane_near_bytes];
   std::byte const* offered;   // of a call: this rank's output, if peers may store there; or null
   std::size_t offered_bytes;  // how long that is
+  std::int32_t step;          // that is performed
   std::uint32_t lent;         // 1: peers read memory of the user's in this call
   std::uint32_t failed;       // 1: a thread gave up waiting
   std::uint32_t stopped;      // 1: the group had failed before the call began
@@ -63,17 +76,26 @@ struct lane_workspace {
 // Whether a lane may begin a call. Not after its group has failed, when nobody keeps the books any more: what
 // was queued by then, or is replayed, reports that itself, since no other call of this rank may have. By all
 // threads of a team, first of all.
-template <device::team Team, class Port>
-[[nodiscard]] COLLX_HD bool may_begin(Team& team, Port const& port, lane_workspace& shared) noexcept {
-  port.open(team);
-  if (team.rank() == 0) {
-    shared.failed = 0;
-    // A word of its own: a thread may have given up waiting before another one has looked here.
-    shared.stopped = port.is_stopped() ? 1 : 0;
-    if (shared.stopped != 0) port.fail(status::aborted, -1, 0, no_rank, 0);
-  }
+// Does `meanwhile()` while memory answers; that must not need the port's books, nor what it knows of peers.
+template <device::team Team, class Port, class Meanwhile>
+[[nodiscard]] COLLX_HD_INLINE bool may_begin(Team& team, Port const& port, lane_workspace& shared,
+                                             Meanwhile const& meanwhile) noexcept {
+  port.open(team, [&] {
+    if (team.rank() == 0) shared.failed = 0;
+    // By who has least to do else. A word of its own: a thread may have given up waiting before another one
+    // has looked here.
+    if (team.rank() == team.size() - 1) {
+      shared.stopped = port.is_stopped() ? 1 : 0;
+      if (shared.stopped != 0) port.fail(status::aborted, -1, 0, no_rank, 0);
+    }
+    meanwhile();
+  });
   team.sync();
   return shared.stopped == 0;
+}
+template <device::team Team, class Port>
+[[nodiscard]] COLLX_HD bool may_begin(Team& team, Port const& port, lane_workspace& shared) noexcept {
+  return may_begin(team, port, shared, [] {});
 }
 
 // A call that moves nothing, because this rank was given no elements: it counts, or messages of the next call
@@ -115,6 +137,17 @@ class lane_traffic {
       if (!f(i)) return false;
     return true;
   }
+  // The same, always for all, by threads of different warps where the team has as many: where what they do
+  // differs, or takes long, those of one warp would wait for each other.
+  template <class F>
+  COLLX_HD_INLINE void each_apart(std::int32_t count, F const& f) const noexcept {
+    int const apart = team_.size() >= part_threads_min * count       ? part_threads_min
+                      : team_.size() >= part_threads_min / 4 * count ? part_threads_min / 4
+                                                                     : 1;
+    if (team_.rank() % apart != 0) return;
+    COLLX_NO_UNROLL
+    for (int i = team_.rank() / apart; i < count; i += apart == 1 ? team_.size() : count) f(i);
+  }
   // f(part, i), the team in as many parts as there is something to do for.
   template <class F>
   COLLX_HD_INLINE bool in_parts(std::int32_t count, F const& f) const noexcept {
@@ -143,24 +176,23 @@ class lane_traffic {
   [[nodiscard]] COLLX_HD_INLINE bool wait_for(rank_t peer, std::size_t bytes, Ready const& ready) noexcept {
     if (ready()) return true;
     status const outcome = device::wait_until(port_.limits(), ready);
-    if (outcome != status::ok) port_.fail(outcome, step_, fragment_, peer, bytes);
+    if (outcome != status::ok) port_.fail(outcome, shared_.step, fragment_, peer, bytes);
     return outcome == status::ok;
   }
 
-  // The k-th message of a fan-in: puts it together, or notes where it lies; and, if that is wanted, where the
-  // sender's output is, if that has `end_bytes`.
+  // The k-th message of a fan-in: notes where it lies; and, if that is wanted, where the sender's output is,
+  // if that has `end_bytes`.
   [[nodiscard]] COLLX_HD_INLINE bool message(rank_t peer, std::int32_t k, std::size_t bytes,
                                              bool wants_output, std::size_t end_bytes) noexcept {
-    transport::arrival came;
+    typename Port::delivery came;
     std::uint32_t looks = 0;
     status outcome = device::wait_until(
         port_.limits(), [&] { return port_.arrived(peer, came, looks++); },
         [&] { return port_.came_as_packets(peer, came.bytes); });
-    if (outcome == status::ok && (came.bytes != bytes || port_.calls_ahead(peer) != 0))
-      outcome = status::mismatch;
+    if (outcome == status::ok && (came.bytes != bytes || came.calls_ahead != 0)) outcome = status::mismatch;
     if (outcome != status::ok) return tell(outcome, peer, came.bytes, bytes);
     shared_.sources[k] = came.data;
-    if (wants_output) shared_.outputs[k] = port_.output_of(peer, end_bytes);
+    if (wants_output) shared_.outputs[k] = port_.output_of(peer, came, end_bytes);
     return true;
   }
   [[nodiscard]] COLLX_HD_INLINE bool message_of_packets(team_part const& part, rank_t peer, std::int32_t k,
@@ -172,12 +204,19 @@ class lane_traffic {
     return true;
   }
 
-  [[nodiscard]] COLLX_HD_INLINE bool credits(peer_set const& to) noexcept {
+  // Waits until the peers of a fan-out take a message, and has `describe(k, sent)` say what goes to each. Its
+  // letter is written at once where that can be said, so while others wait.
+  template <class Describe>
+  [[nodiscard]] COLLX_HD_INLINE bool credits(peer_set const& to, Describe const& describe) noexcept {
     return each(to.count, duty::credits, [&](std::int32_t k) {
-      rank_t const peer = to.member(k, size());
-      if (peer == rank()) return true;
-      if (!wait_for(peer, 0, [&] { return port_.can_send(peer); })) return false;
-      shared_.numbers[k] = port_.next_to(peer);
+      outgoing sent{};
+      sent.peer = to.member(k, size());
+      if (sent.peer != rank()) {
+        if (!wait_for(sent.peer, 0, [&] { return port_.can_send(sent.peer); })) return false;
+        shared_.numbers[k] = port_.next_to(sent.peer);
+        describe(k, sent);
+      }
+      shared_.given[k] = sent;
       return true;
     });
   }
@@ -212,7 +251,7 @@ class lane_traffic {
   // Why the next message from a peer is of no use. Returns false.
   COLLX_HD_INLINE bool tell(status why, rank_t peer, std::size_t came, std::size_t expected) noexcept {
     bool const differs = why == status::mismatch;
-    port_.fail(why, step_, fragment_, peer, differs ? came : expected,
+    port_.fail(why, shared_.step, fragment_, peer, differs ? came : expected,
                differs ? port_.calls_ahead(peer, port_.next_from(peer)) : 0);
     return false;
   }
@@ -226,7 +265,7 @@ class lane_traffic {
       return true;
     });
     ++fragments_;
-    staged_bytes_ = 0;
+    staged_lines_ = 0;
   }
 
   [[nodiscard]] COLLX_HD_INLINE int half() const noexcept { return static_cast<int>(fragments_ % 2); }
@@ -234,55 +273,58 @@ class lane_traffic {
   // Room in this fragment's half of the staging memory: the geometry sees to it that it suffices. Every
   // thread counts what was taken.
   [[nodiscard]] COLLX_HD_INLINE std::byte* stage(std::size_t bytes) noexcept {
-    std::byte* const room = port_.staging(half()) + staged_bytes_;
-    staged_bytes_ += (bytes + 63) / 64 * 64;
+    std::byte* const room = port_.staging(half()) + std::size_t{staged_lines_} * 64;
+    staged_lines_ += static_cast<std::uint32_t>((bytes + 63) / 64);
     return room;
   }
 
   // ---- sending -----------------------------------------------------------------------------------
 
-  // Done with the messages of a fan-in, but for those that takes(k) denies; and gives the peers of a fan-out
-  // what the workspace says. After a sync that follows all accesses to either. Messages that is_packed(k) are
-  // given back without a fence: who has read a packet has looked at its number before the sync, so no later
-  // store to it can have been what was read; and what was read of letters before, a fence of that step
-  // covers.
-  template <class Takes, class IsPacked>
-  COLLX_HD_INLINE void hand_over(peer_set const& from, peer_set const& to, Takes const& takes,
-                                 IsPacked const& is_packed) noexcept {
+  // Done with the messages of a fan-in, and gives the peers of a fan-out what the workspace says. After a
+  // sync that follows all accesses to either. Packets are given back without a fence: who has read a packet
+  // has looked at its number before the sync, so no later store to it can have been what was read; and what
+  // was read of letters before, a fence of that step covers.
+  COLLX_HD_INLINE void hand_over(std::int32_t senders, std::int32_t receivers) noexcept {
     // Packets first: they need no fence.
     if (port_.has_packets()) {
-      (void)in_parts(to.count, [&](team_part const& part, std::int32_t k) {
-        rank_t const peer = to.member(k, size());
+      (void)in_parts(receivers, [&](team_part const& part, std::int32_t k) {
         outgoing const& sent = shared_.given[k];
-        if (peer == rank() || !sent.is_due || !port_.packs(sent.bytes)) return true;
-        port_.send_packets(part, peer, shared_.numbers[k], data_of(k), sent.bytes);
-        if (part.rank() == 0) port_.sent_as_packets(peer);
+        if (sent.by != carriage::packets) return true;
+        port_.send_packets(part, sent.peer, shared_.numbers[k], data_of(k), sent.bytes);
+        if (part.rank() == 0) port_.sent_as_packets(sent.peer);
         return true;
       });
     }
-    if (team_.rank() >= (from.count > to.count ? from.count : to.count)) return;
+    if (team_.rank() >= (senders > receivers ? senders : receivers)) return;
     bool fences = false;
-    (void)each(from.count, duty::messages, [&](std::int32_t k) {
-      fences = fences || (from.member(k, size()) != rank() && takes(k) && !is_packed(k));
+    (void)each(senders, duty::messages, [&](std::int32_t k) {
+      fences = fences || shared_.from[k].by == carriage::letter;
       return true;
     });
-    (void)each(to.count, duty::messages, [&](std::int32_t k) {
-      rank_t const peer = to.member(k, size());
-      if (!is_letter(peer, shared_.given[k])) return true;
-      write(peer, shared_.given[k], data_of(k));
+    (void)each(receivers, duty::messages, [&](std::int32_t k) {
+      outgoing const& sent = shared_.given[k];
+      if (sent.by != carriage::letter) return true;
+      if (!sent.written) write(sent, data_of(k));
       return fences = true;
     });
     device::publication const published(fences ? port_.reach() : device::reach::nobody);
-    (void)each(from.count, duty::messages, [&](std::int32_t k) {
-      rank_t const peer = from.member(k, size());
-      if (peer != rank() && takes(k)) port_.consume(peer, published);
+    (void)each(senders, duty::messages, [&](std::int32_t k) {
+      incoming const came = shared_.from[k];
+      if (came.by != carriage::nothing) port_.consume(came.peer, published);
       return true;
     });
-    (void)each(to.count, duty::messages, [&](std::int32_t k) {
-      rank_t const peer = to.member(k, size());
-      if (is_letter(peer, shared_.given[k])) port_.post(peer, published);
+    (void)each(receivers, duty::messages, [&](std::int32_t k) {
+      outgoing const& sent = shared_.given[k];
+      if (sent.by == carriage::letter) port_.post(sent.peer, published);
       return true;
     });
+  }
+
+  // The letter that says where a payload is. By the thread that sees to the peer, once it takes a message.
+  COLLX_HD_INLINE void write(outgoing const& sent, std::byte const* where) noexcept {
+    if (sent.stored) return port_.write_stored(sent.peer, where, sent.bytes);
+    if (sent.lends) device::store_relaxed(&shared_.lent, 1u);  // relaxed: read after the next sync
+    port_.write(sent.peer, where, sent.bytes, shared_.offered, shared_.offered_bytes);
   }
 
   // Lets peers store to the output of this call, or, null, not. A wait comes between this and what is sent.
@@ -299,24 +341,17 @@ class lane_traffic {
   Team& team_;
   Port const& port_;
   lane_workspace& shared_;
-  std::size_t fragment_ = 0;
-  std::int32_t step_ = 0;
+  // Of 32 bits, for registers are scarce: a fragment has a line at least, and more than 256 GiB nobody cuts
+  // in lines.
+  std::uint32_t fragment_ = 0;
 
  private:
-  [[nodiscard]] COLLX_HD_INLINE bool is_letter(rank_t peer, outgoing const& sent) const noexcept {
-    return peer != rank() && sent.is_due && !port_.packs(sent.bytes);
-  }
   [[nodiscard]] COLLX_HD_INLINE std::byte const* data_of(std::int32_t k) const noexcept {
     return shared_.given[k].staged ? shared_.destinations[k] : shared_.given[k].data;
   }
-  COLLX_HD_INLINE void write(rank_t peer, outgoing const& sent, std::byte const* where) noexcept {
-    if (sent.stored) return port_.write_stored(peer, sent.data, sent.bytes);
-    if (sent.lends) device::store_relaxed(&shared_.lent, 1u);  // relaxed: read after the next sync
-    port_.write(peer, where, sent.bytes, shared_.offered, shared_.offered_bytes);
-  }
 
-  std::uint64_t fragments_;  // of this lane, in all calls: which half of the staging memory is used
-  std::size_t staged_bytes_ = 0;
+  std::uint32_t fragments_;  // of this lane, in all calls: which half of the staging memory is used
+  std::uint32_t staged_lines_ = 0;
 };
 
 }  // namespace collx::inline abi_1::exec

@@ -104,8 +104,11 @@ class window_mappings {
     }
     std::size_t const lists = all.size() * windows::registered_list * sizeof(windows::registered_range);
     table_ = device_block(all.size() * sizeof(windows::peer_view) + lists);  // lists are empty
+    // In one process nothing need be registered, and kernels need not look.
+    bool is_alone = true;
+    for (announcement const& each : all) is_alone = is_alone && each.is_of_process_of(mine);
     for (std::size_t r = 0; r < all.size(); ++r)
-      views[r].registered = lists_in(all.size()) + r * windows::registered_list;
+      views[r].registered = is_alone ? nullptr : lists_in(all.size()) + r * windows::registered_list;
     own_stream const aside;
     require(cudaMemcpyAsync(table_.data(), views.data(), all.size() * sizeof(windows::peer_view),
                             cudaMemcpyHostToDevice, aside.get()),

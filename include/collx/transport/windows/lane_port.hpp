@@ -11,38 +11,60 @@
 
 namespace collx::inline abi_1::transport::windows {
 
+// A message that is here.
+struct delivery : arrival {
+  // Where the sender has its output, and how long that is; 0: none may be stored to.
+  std::uint64_t output = 0;
+  std::size_t output_bytes = 0;
+  // How many more calls its sender had made. Else than 0, the two ranks are not in the same call.
+  std::int64_t calls_ahead = 0;
+};
+
 class lane_port {
  public:
   using group = view;  // what kernels take
+  using delivery = windows::delivery;
 
   COLLX_HD_INLINE lane_port(view const& all, int lane) noexcept
       : group_(&all),
         lane_(lane),
         call_(lane == 0 ? all.state(0).calls : 0),
+        packed_max_(lane == 0 ? static_cast<std::uint32_t>(all.where.packet_bytes()) : 0),
         books_(kept_books()),
         peers_(all.peers),
-        channels_(all.where.from(lane, 0)) {}
+        channels_(static_cast<std::uint32_t>(all.where.from(lane, 0))) {}
   // The same with what is looked at in every step in memory that is near to the team's threads, of
   // near_bytes: a GPU's first-level cache forgets it at every acquire. open() comes first, and close() last.
   COLLX_HD_INLINE lane_port(view const& all, int lane, std::byte* near) noexcept
       : group_(&all),
         lane_(lane),
         call_(lane == 0 ? all.state(0).calls : 0),
+        packed_max_(lane == 0 ? static_cast<std::uint32_t>(all.where.packet_bytes()) : 0),
         books_(reinterpret_cast<book*>(near)),
         peers_(reinterpret_cast<peer_view const*>(near + static_cast<std::size_t>(all.size) * sizeof(book))),
-        channels_(all.where.from(lane, 0)) {}
+        channels_(static_cast<std::uint32_t>(all.where.from(lane, 0))) {}
   [[nodiscard]] static constexpr COLLX_HD std::size_t near_bytes(rank_t size) noexcept {
     return static_cast<std::size_t>(size) * (sizeof(book) + sizeof(peer_view));
   }
 
-  // By all threads, which sync afterwards.
+  // By all threads, which sync afterwards. Does `meanwhile()` while what it has asked for is under way, which
+  // therefore must not need it.
+  template <device::team Team, class Meanwhile>
+  COLLX_HD_INLINE void open(Team const& team, Meanwhile const& meanwhile) const noexcept {
+    rank_t peer = team.rank();
+    bool const has_peer = is_near() && peer < size();
+    book kept{};
+    peer_view seen{};
+    if (has_peer) kept = kept_books()[peer], seen = group_->peers[peer];
+    meanwhile();
+    if (!has_peer) return;
+    keep_near(peer, kept, seen);
+    for (peer += team.size(); peer < size(); peer += team.size())
+      keep_near(peer, kept_books()[peer], group_->peers[peer]);
+  }
   template <device::team Team>
   COLLX_HD_INLINE void open(Team const& team) const noexcept {
-    if (!is_near()) return;
-    for (rank_t peer = team.rank(); peer < size(); peer += team.size()) {
-      books_[peer] = kept_books()[peer];
-      const_cast<peer_view&>(peers_[peer]) = group_->peers[peer];
-    }
+    open(team, [] {});
   }
   // By all threads, which have synced before. What is not closed is as if it had not happened.
   template <device::team Team>
@@ -61,20 +83,34 @@ class lane_port {
 
   // ---- by the thread that sees to the peer ---------------------------------------------------------
 
-  // Whether the next message from the peer is here; then `a` says where. Not for packets. `looks`: how often
-  // that was asked before.
-  [[nodiscard]] COLLX_HD_INLINE bool arrived(rank_t peer, arrival& a,
-                                             std::uint32_t looks = 1) const noexcept {
+  // Whether the next message from the peer is here; then `came` is what it says. Not for packets. `looks`:
+  // how often that was asked before.
+  [[nodiscard]] COLLX_HD_INLINE bool arrived(rank_t peer, delivery& came,
+                                             std::uint32_t looks = 0) const noexcept {
     std::uint64_t const taken = book_of(peer).taken;
     letter const& next = from(peer).letters[taken % depth];
     if (!holds(&next.sequence, taken + 1, looks)) return false;
+    // All that it says, before any of it is used: memory is far, and is asked once.
+    std::uint64_t const address = next.address;
+    std::uint32_t const call = next.call;
+    letter_place const where = next.where;
+    came.bytes = next.bytes, came.output = next.output, came.output_bytes = next.output_bytes;
     peer_view const& sender = peers_[peer];
-    std::int64_t const shift = next.where == letter_place::heap     ? sender.shift_of(next.address)
-                               : next.where == letter_place::window ? sender.window_shift
-                                                                    : 0;
-    a.data = reinterpret_cast<std::byte const*>(next.address + static_cast<std::uint64_t>(shift));
-    a.bytes = next.bytes;
+    std::int64_t const shift = where == letter_place::heap     ? sender.shift_of(address)
+                               : where == letter_place::window ? sender.window_shift
+                                                               : 0;
+    came.data = reinterpret_cast<std::byte const*>(address + static_cast<std::uint64_t>(shift));
+    came.calls_ahead = static_cast<std::int32_t>(call - call_);
     return true;
+  }
+
+  // The sender's output, as this rank sees it; or null if none may be stored to, or it ends before
+  // `end_bytes`: the sender was called with a smaller count.
+  [[nodiscard]] COLLX_HD_INLINE std::byte* output_of(rank_t peer, delivery const& came,
+                                                     std::size_t end_bytes) const noexcept {
+    if (came.output == 0 || came.output_bytes < end_bytes) return nullptr;
+    return reinterpret_cast<std::byte*>(came.output +
+                                        static_cast<std::uint64_t>(peers_[peer].shift_of(came.output)));
   }
 
   // Done with the peer's message: the peer may reuse its memory, and the letter. Published after all threads
@@ -83,17 +119,13 @@ class lane_port {
     published.store(&at(peer).consumed, ++book_of(peer).taken);
   }
 
+  // Looks at what the peer has read only where what it had read by the last look does not do.
   [[nodiscard]] COLLX_HD_INLINE bool can_send(rank_t peer) const noexcept {
-    return has_consumed(peer, book_of(peer).sent - (depth - 1));
-  }
-
-  // Of the message that has arrived: the sender's output, as this rank sees it, or null if none may be stored
-  // to, or it ends before `end_bytes`: the sender was called with a smaller count.
-  [[nodiscard]] COLLX_HD_INLINE std::byte* output_of(rank_t peer, std::size_t end_bytes) const noexcept {
-    letter const& here = from(peer).letters[book_of(peer).taken % depth];
-    if (here.output == 0 || here.output_bytes < end_bytes) return nullptr;
-    return reinterpret_cast<std::byte*>(here.output +
-                                        static_cast<std::uint64_t>(peers_[peer].shift_of(here.output)));
+    book& own = book_of(peer);
+    std::uint64_t const wanted = own.sent - (depth - 1);
+    if (reaches(own.read, wanted)) return true;
+    own.read = consumed_by(peer);
+    return reaches(own.read, wanted);
   }
 
   // Requires can_send. In two parts, so that one publication does for the letters to several peers: the
@@ -148,17 +180,16 @@ class lane_port {
     auto const begin = reinterpret_cast<std::uintptr_t>(p);
     bool const in_heap = begin >= group_->heap_begin && begin <= group_->heap_end &&
                          bytes <= group_->heap_end - begin;  // written so that nothing wraps around
-    return in_heap || is_in_window(p) || peers_[rank()].has_registered(begin, bytes);
+    // Not the near view: it may not be here yet.
+    return in_heap || is_in_window(p) || group_->peers[rank()].has_registered(begin, bytes);
   }
 
   // Whether a message of that length goes as packets: both ends know.
   [[nodiscard]] COLLX_HD_INLINE bool packs(std::size_t bytes) const noexcept {
-    return has_packets() && bytes != 0 && bytes <= group_->where.packet_bytes();
+    return bytes - 1 < packed_max_;  // not of 0 bytes: that wraps
   }
   // Whether any does on this lane.
-  [[nodiscard]] COLLX_HD_INLINE bool has_packets() const noexcept {
-    return lane_ == 0 && group_->where.packet_bytes() != 0;
-  }
+  [[nodiscard]] COLLX_HD_INLINE bool has_packets() const noexcept { return packed_max_ != 0; }
 
   // Stores a payload of any alignment in the peer's packets. `message`: next_to(peer).
   template <device::team Team>
@@ -175,8 +206,8 @@ class lane_port {
                                                     int k, std::size_t bytes,
                                                     std::size_t& came) const noexcept {
     unpacked const outcome = take_packets_of(team, limits(), group_->where.width(),
-                                          group_->own + group_->where.packets(peer, message), from(peer),
-                                          message, call_, landing(k), bytes);
+                                             group_->own + group_->where.packets(peer, message), from(peer),
+                                             message, call_, landing(k), bytes);
     came = outcome.came;
     return outcome.why;
   }
@@ -189,17 +220,12 @@ class lane_port {
     return load_length(group_->own + group_->where.packets(peer, taken), taken, bytes);
   }
 
-  // Of the letter that has arrived: how many more calls its sender had made. Else than 0, the two ranks are
-  // not in the same call.
-  [[nodiscard]] COLLX_HD_INLINE std::int64_t calls_ahead(rank_t peer) const noexcept {
-    return static_cast<std::int64_t>(from(peer).letters[book_of(peer).taken % depth].call - call_);
-  }
-  // The same of a message that is here in either way.
+  // Of a message that is here in either way: delivery::calls_ahead.
   [[nodiscard]] COLLX_HD_INLINE std::int64_t calls_ahead(rank_t peer, std::uint64_t message) const noexcept {
     letter const& next = from(peer).letters[message % depth];
     // Relaxed: who asks has seen the message.
     if (device::load_relaxed(&next.sequence) == message + 1)
-      return static_cast<std::int64_t>(next.call - call_);
+      return static_cast<std::int32_t>(next.call - call_);
     std::int64_t ahead = 0;
     return has_packets() &&
                    load_call(group_->own + group_->where.packets(peer, message), message, call_, ahead)
@@ -221,11 +247,12 @@ class lane_port {
   [[nodiscard]] COLLX_HD_INLINE std::byte* scratch() const noexcept {
     return group_->own + group_->where.scratch(lane_);
   }
-  [[nodiscard]] COLLX_HD_INLINE std::uint64_t fragments() const noexcept {
+  // By this lane, in all calls before.
+  [[nodiscard]] COLLX_HD_INLINE std::uint32_t fragments() const noexcept {
     return group_->state(lane_).fragments;
   }
   // By one thread, when none reads it.
-  COLLX_HD_INLINE void fragments(std::uint64_t count) const noexcept {
+  COLLX_HD_INLINE void fragments(std::uint32_t count) const noexcept {
     group_->state(lane_).fragments = count;
   }
 
@@ -274,11 +301,15 @@ class lane_port {
       device::store_relaxed(reinterpret_cast<std::uint32_t*>(group.peers[r].window), me);
   }
 
-  // Whether a word has a value, and then sees what was written before it. At the first look it mostly has:
-  // one acquire. Later ones are many, so relaxed, which leaves the caches alone, until it has.
+  // Looks of a usual wait: some microseconds.
+  static constexpr std::uint32_t short_looks = 16;
+
+  // Whether a word has a value, and then sees what was written before it. The first looks are acquires, or
+  // what is here would have to be looked at twice. Later ones are many, so relaxed, which leaves the caches
+  // to who else works on this multiprocessor.
   [[nodiscard]] static COLLX_HD_INLINE bool holds(std::uint64_t const* word, std::uint64_t value,
                                                   std::uint32_t looks) noexcept {
-    if (looks != 0 && device::load_relaxed(word) != value) return false;
+    if (looks >= short_looks && device::load_relaxed(word) != value) return false;
     return device::load_acquire(word) == value;
   }
 
@@ -304,7 +335,7 @@ class lane_port {
     // Whether it came as a letter; another thread may see to those.
     auto const has_letter = [&](std::size_t& length) noexcept {
       letter const& next = peer.letters[message % depth];
-      if (!holds(&next.sequence, message + 1, 1)) return false;
+      if (!holds(&next.sequence, message + 1, short_looks)) return false;
       length = next.bytes;
       return true;
     };
@@ -322,6 +353,10 @@ class lane_port {
     return reinterpret_cast<book*>(group_->own + group_->where.of(lane_, 0));
   }
   [[nodiscard]] COLLX_HD_INLINE bool is_near() const noexcept { return books_ != kept_books(); }
+  COLLX_HD_INLINE void keep_near(rank_t peer, book const& kept, peer_view const& seen) const noexcept {
+    books_[peer] = kept;
+    const_cast<peer_view&>(peers_[peer]) = seen;
+  }
   // Where the peer writes, in this rank's window; and where this rank does, in the peer's.
   [[nodiscard]] COLLX_HD_INLINE channel const& from(rank_t peer) const noexcept {
     return reinterpret_cast<channel const*>(group_->own + channels_)[peer];
@@ -329,10 +364,16 @@ class lane_port {
   [[nodiscard]] COLLX_HD_INLINE channel& at(rank_t peer) const noexcept {
     return reinterpret_cast<channel*>(peers_[peer].window + channels_)[rank()];
   }
-  // Whether the peer has read at least so many messages; that is a difference, which may be below 0.
+  // Whether a count of messages is at least another one, which is a difference, and may be below 0.
+  [[nodiscard]] static COLLX_HD_INLINE bool reaches(std::uint64_t count, std::uint64_t wanted) noexcept {
+    return static_cast<std::int64_t>(count - wanted) >= 0;
+  }
+  // How many messages the peer has read. Acquire: its reads of what is now reused came before.
+  [[nodiscard]] COLLX_HD_INLINE std::uint64_t consumed_by(rank_t peer) const noexcept {
+    return device::load_acquire(&from(peer).consumed);
+  }
   [[nodiscard]] COLLX_HD_INLINE bool has_consumed(rank_t peer, std::uint64_t messages) const noexcept {
-    // Acquire: the peer's reads of what is now reused came before.
-    return static_cast<std::int64_t>(device::load_acquire(&from(peer).consumed) - messages) >= 0;
+    return reaches(consumed_by(peer), messages);
   }
   [[nodiscard]] COLLX_HD_INLINE bool is_in_window(std::byte const* p) const noexcept {
     auto const begin = reinterpret_cast<std::uintptr_t>(p);
@@ -342,10 +383,11 @@ class lane_port {
 
   view const* group_;
   int lane_;
-  std::uint64_t call_;  // how many there were before this one
-  book* books_;         // of the lane, by peer
+  std::uint32_t call_;        // how many there were before this one
+  std::uint32_t packed_max_;  // bytes of the longest message that travels as packets
+  book* books_;               // of the lane, by peer
   peer_view const* peers_;
-  std::size_t channels_;  // where those of the lane begin, by peer, in every window
+  std::uint32_t channels_;  // where those of the lane begin, by peer, in every window
 };
 
 }  // namespace collx::inline abi_1::transport::windows

@@ -18,15 +18,15 @@ inline constexpr int depth = 8;
 enum class letter_place : std::uint64_t { window, heap, receiver };
 
 // Where a payload lies: an address in the memory of its sender, which knows which mapping the receiver
-// must go by.
-struct letter {
+// must go by. One line: what is asked for together comes together.
+struct alignas(64) letter {
   std::uint64_t sequence;  // the message's number, from 1; written last
   std::uint64_t address;
   std::uint64_t bytes;
   letter_place where;
   std::uint64_t output;        // the address of the sender's output, if its peers may store there; else 0
   std::uint64_t output_bytes;  // how long that is
-  std::uint64_t call;          // of which call, on lane 0
+  std::uint32_t call;          // of which call, on lane 0
 };
 
 // What a peer writes into this rank's window, on one lane.
@@ -39,14 +39,16 @@ struct alignas(128) channel {
 // before another one does.
 struct book {
   std::uint64_t sent, taken;
+  std::uint64_t read;             // of what was sent, as far as was looked at last
   std::uint64_t staged_until[2];  // sent, when either half of the staging memory was last left
 };
 
 // Both sides of what this rank knows of a lane.
 struct alignas(64) lane_state {
-  std::uint64_t fragments;  // of all calls so far
+  std::uint32_t fragments;  // of all calls so far
   // Calls of this group so far, those that moved nothing included. Of lane 0, which is a part of every call.
-  std::uint64_t calls;
+  // Of both numbers only differences matter, so that they may come to 0 again.
+  std::uint32_t calls;
 };
 
 struct alignas(128) head {
@@ -72,7 +74,12 @@ class layout {
         lanes_(lanes),
         width_(width),
         staging_bytes_(rounded(staging_bytes)),
-        packet_bytes_(rounded(packet_bytes)) {}
+        packet_bytes_(rounded(packet_bytes)),
+        channels_(sizeof(head) + rounded(number(lanes) * sizeof(lane_state))),
+        books_(channels_ + number(lanes) * number(size) * sizeof(channel)),
+        packets_(books_ + rounded(number(lanes) * number(size) * sizeof(book))),
+        landings_(packets_ + number(size) * depth * packet_room()),
+        staging_(landings_ + number(size) * packet_bytes_) {}
 
   [[nodiscard]] COLLX_HD constexpr int lanes() const noexcept { return lanes_; }
   [[nodiscard]] COLLX_HD constexpr std::size_t staging_bytes() const noexcept { return staging_bytes_; }
@@ -85,21 +92,21 @@ class layout {
   }
   // Written by the peer.
   [[nodiscard]] COLLX_HD constexpr std::size_t from(int lane, rank_t peer) const noexcept {
-    return channels() + pair(lane, peer) * sizeof(channel);
+    return channels_ + pair(lane, peer) * sizeof(channel);
   }
   [[nodiscard]] COLLX_HD constexpr std::size_t of(int lane, rank_t peer) const noexcept {
-    return books() + pair(lane, peer) * sizeof(book);
+    return books_ + pair(lane, peer) * sizeof(book);
   }
   // Of the peer's message with that number (from 0), on lane 0.
   [[nodiscard]] COLLX_HD constexpr std::size_t packets(rank_t peer, std::uint64_t message) const noexcept {
-    return all_packets() + (number(peer) * depth + message % depth) * packet_room();
+    return packets_ + (number(peer) * depth + message % depth) * packet_room();
   }
   // Where the payload of the k-th of a step's packet messages is put together.
   [[nodiscard]] COLLX_HD constexpr std::size_t landing(int k) const noexcept {
-    return landings() + number(k) * packet_bytes_;
+    return landings_ + number(k) * packet_bytes_;
   }
   [[nodiscard]] COLLX_HD constexpr std::size_t staging(int lane, int half) const noexcept {
-    return all_staging() + number(lane) * (staging_bytes_ + half_bytes()) + number(half) * half_bytes();
+    return staging_ + number(lane) * (staging_bytes_ + half_bytes()) + number(half) * half_bytes();
   }
   [[nodiscard]] COLLX_HD constexpr std::size_t scratch(int lane) const noexcept { return staging(lane, 2); }
   [[nodiscard]] COLLX_HD constexpr std::size_t half_bytes() const noexcept { return staging_bytes_ / 2; }
@@ -126,26 +133,12 @@ class layout {
     // Narrow ones are half payload, wide ones more; and a line for what is in front of them.
     return packet_bytes_ == 0 ? 0 : packet_bytes_ * 2 + 128;
   }
-  [[nodiscard]] COLLX_HD constexpr std::size_t channels() const {
-    return sizeof(head) + rounded(number(lanes_) * sizeof(lane_state));
-  }
-  [[nodiscard]] COLLX_HD constexpr std::size_t books() const {
-    return channels() + number(lanes_) * number(size_) * sizeof(channel);
-  }
-  [[nodiscard]] COLLX_HD constexpr std::size_t all_packets() const {
-    return books() + rounded(number(lanes_) * number(size_) * sizeof(book));
-  }
-  [[nodiscard]] COLLX_HD constexpr std::size_t landings() const {
-    return all_packets() + number(size_) * depth * packet_room();
-  }
-  [[nodiscard]] COLLX_HD constexpr std::size_t all_staging() const {
-    return landings() + number(size_) * packet_bytes_;
-  }
-
   rank_t size_ = 1;
   int lanes_ = 1;
   packet_width width_ = packet_width::narrow;
   std::size_t staging_bytes_ = 0, packet_bytes_ = 0;
+  // Where what all lanes have begins: found out once, and not by threads of a GPU.
+  std::size_t channels_ = 0, books_ = 0, packets_ = 0, landings_ = 0, staging_ = 0;
 };
 
 // As allocate() of a gpu_communicator promises.

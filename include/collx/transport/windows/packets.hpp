@@ -134,19 +134,23 @@ COLLX_HD_INLINE void send_packets(Team const& team, std::byte* slot, std::uint64
   if (sees_to_length(team)) store_head(slot, message, bytes, call);
   std::uint32_t const number = packet_number(message);
   std::byte* const to = slot + packets_begin;
-  constexpr std::size_t each = packets<Words>::payload_words, each_bytes = each * sizeof(std::uint32_t);
+  constexpr std::uint32_t each = packets<Words>::payload_words, each_bytes = each * sizeof(std::uint32_t);
+  // A GPU's numbers have 32 bits, and lengths as many at most.
+  auto const length = static_cast<std::uint32_t>(bytes), threads = static_cast<std::uint32_t>(team.size());
   bool const whole_words = reinterpret_cast<std::uintptr_t>(payload) % sizeof(std::uint32_t) == 0;
-  for (auto i = static_cast<std::size_t>(team.rank()); i * each_bytes < bytes;
-       i += static_cast<std::size_t>(team.size())) {
+  COLLX_NO_UNROLL
+  for (auto i = static_cast<std::uint32_t>(team.rank()); i * each_bytes < length; i += threads) {
+    std::uint32_t const at = i * each_bytes;
     std::uint32_t data[each] = {};
     COLLX_UNROLL
-    for (std::size_t w = 0; w < each; ++w) {
-      std::size_t const at = i * each_bytes + 4 * w;
-      if (whole_words && at + 4 <= bytes) {
-        data[w] = *reinterpret_cast<std::uint32_t const*>(payload + at);
+    for (std::uint32_t w = 0; w < each; ++w) {
+      std::uint32_t const begin = at + 4 * w;
+      if (whole_words && begin + 4 <= length) {
+        data[w] = *reinterpret_cast<std::uint32_t const*>(payload + begin);
       } else {
-        for (std::size_t b = 0; b < 4 && at + b < bytes; ++b)
-          data[w] |= static_cast<std::uint32_t>(payload[at + b]) << (8 * b);
+        COLLX_NO_UNROLL
+        for (std::uint32_t b = 0; b < 4 && begin + b < length; ++b)
+          data[w] |= static_cast<std::uint32_t>(payload[begin + b]) << (8 * b);
       }
     }
     packets<Words>::store(to + i * Words * sizeof(std::uint32_t), data, number);
@@ -154,7 +158,7 @@ COLLX_HD_INLINE void send_packets(Team const& team, std::byte* slot, std::uint64
 }
 
 // Packets that a thread looks for at a time.
-inline constexpr std::size_t packets_at_once = 4;
+inline constexpr std::uint32_t packets_at_once = 4;
 
 // Puts a payload together, in whole words. Each thread waits for its own packets and returns ok, or why it
 // stopped waiting: one of them mismatch, where the message has another length, which is `came` then, or is of
@@ -180,28 +184,31 @@ template <int Words, device::team Team, class CameOtherwise>
   }
   std::byte const* const from = slot + packets_begin;
   std::uint32_t const number = packet_number(message);
-  constexpr std::size_t each = packets<Words>::payload_words, each_bytes = each * sizeof(std::uint32_t);
-  std::size_t const words = (bytes + 3) / 4, stride = static_cast<std::size_t>(team.size());
+  constexpr std::uint32_t each = packets<Words>::payload_words, each_bytes = each * sizeof(std::uint32_t);
+  auto const length = static_cast<std::uint32_t>(bytes), stride = static_cast<std::uint32_t>(team.size());
+  std::uint32_t const words = (length + 3) / 4, count = (length + each_bytes - 1) / each_bytes;
   // Several at a time, or each look would wait for the one before it.
-  for (auto first = static_cast<std::size_t>(team.rank()); first * each_bytes < bytes;
+  COLLX_NO_UNROLL
+  for (auto first = static_cast<std::uint32_t>(team.rank()); first < count;
        first += packets_at_once * stride) {
     std::uint32_t data[packets_at_once][each] = {};
     auto const is_here = [&]() noexcept {
       bool all = true;
       COLLX_UNROLL
-      for (std::size_t p = 0; p < packets_at_once; ++p) {
-        std::size_t const i = first + p * stride;
-        if (i * each_bytes < bytes)
+      for (std::uint32_t p = 0; p < packets_at_once; ++p) {
+        std::uint32_t const i = first + p * stride;
+        if (i < count)
           all = packets<Words>::load(from + i * Words * sizeof(std::uint32_t), data[p], number) && all;
       }
       return all;
     };
     if (status const outcome = device::wait_until(limits, is_here); outcome != status::ok) return outcome;
     COLLX_UNROLL
-    for (std::size_t p = 0; p < packets_at_once; ++p) {
-      std::size_t const i = first + p * stride;
+    for (std::uint32_t p = 0; p < packets_at_once; ++p) {
+      std::uint32_t const i = first + p * stride;
+      if (i >= count) break;
       COLLX_UNROLL
-      for (std::size_t w = 0; w < each; ++w)
+      for (std::uint32_t w = 0; w < each; ++w)
         if (i * each + w < words) to[i * each + w] = data[p][w];
     }
   }
