@@ -11,7 +11,7 @@ namespace window_group {
 
 using team_t = device_test::host_team;
 
-// What a lane of a rank does in one call. `workspace`: of the lane; its `failed` is 0. `after`: the epilogue.
+// What a lane of a rank does in one call. `workspace`: of the lane. `after`: the epilogue.
 template <collx::schedule S, class T, class Op, class After = collx::exec::no_epilogue>
 bool perform_on(windows::view const& mine, traits const& chosen, int lane, team_t& team,
                 collx::exec::lane_workspace& workspace, T const* in, T* out, oracle::setting const& how,
@@ -22,12 +22,11 @@ bool perform_on(windows::view const& mine, traits const& chosen, int lane, team_
   };
   collx::exec::chunk_map const map =
       collx::exec::map_lanes<S>(where, user, how.count, sizeof(T), chosen.staging_bytes, chosen.lanes);
-  // Workspaces are used again without may_begin(), which would do this.
+  // As a kernel does it (exec/device_executor.cuh).
   windows::lane_port const port(mine, lane, workspace.near);
-  port.open(team);
-  team.sync();
   collx::exec::lane_machine<S::contract::from_all, T, Op, team_t, windows::lane_port> machine(
       team, port, workspace, map, op);
+  if (!collx::exec::may_begin(team, port, workspace, [&] { machine.template look_ahead<S>(); })) return false;
   if constexpr (std::is_same_v<After, collx::exec::no_epilogue>) return machine.template perform_all<S>();
   else return machine.template perform_all_then<S>(after);
 }

@@ -31,7 +31,6 @@ class stream {
              [&](rank_t r, int lane, team_t& team) {
                windows::view mine = all_.view(r);
                mine.collective = collective, mine.sequence = sequence;
-               if (!exec::may_begin(team, windows::lane_port(mine, lane), workspaces[r])) return;
                bool const done = window_group::perform_on<algo::ring::all_reduce>(
                    mine, all_.chosen(), lane, team, workspaces[r], r == 0 ? in_.data() : in.data(),
                    r == 0 ? out_.data() : out.data(), {2, count}, sum);
