@@ -91,9 +91,9 @@ class lane_machine : lane_sends<Combines, T, Op, Team, Port> {
   }
 
  private:
-  using sends::carried, sends::give_operand, sends::give_pushes, sends::give_result, sends::goes_directly,
-      sends::here, sends::is_unprepared, sends::map_, sends::may_push, sends::note_pushes, sends::offset_of,
-      sends::op_, sends::prepares_now, sends::sent_from_target, sends::skips, sends::stage_operands;
+  using sends::carried, sends::give_operand, sends::give_result, sends::goes_directly, sends::here,
+      sends::is_unprepared, sends::map_, sends::offset_of, sends::op_, sends::prepares_now, sends::push,
+      sends::sent_from_target, sends::skips, sends::stage_operands;
   using traffic::credits, traffic::each, traffic::each_apart, traffic::fragment_, traffic::half_is_free,
       traffic::hand_over, traffic::in_parts, traffic::message, traffic::message_of_packets, traffic::port_,
       traffic::rank, traffic::shared_, traffic::size, traffic::stage, traffic::team_, traffic::wait;
@@ -221,9 +221,8 @@ class lane_machine : lane_sends<Combines, T, Op, Team, Port> {
     if (originates) {
       if (now.stages) stage_operands(now);
     } else {
-      bool const pushes = whole && may_push(step, now.target);
-      if (pushes) give_pushes(step, now.target);
-      if (whole) combine(now, pushes ? note_pushes(step, now.target) : destinations, raw);
+      int const pushed = whole ? push(step, now.target) : 0;
+      if (whole) combine(now, pushed != 0 ? pushed : destinations, raw);
       else if (step.reduce) combine_pieces(now, staged, raw);
       else store_all(now, differ, staged, raw);
     }

@@ -70,18 +70,6 @@ class lane_sends : public lane_traffic<Team, Port> {
     sent.lends = staged == nullptr;
     sent.written = sent.by == carriage::letter && !now.does.push;
   }
-  // As it was stored to each peer's output.
-  COLLX_HD_INLINE void give_pushes(primitive const& step, run const& target) noexcept {
-    (void)each(step.to.count, duty::messages, [&](std::int32_t k) {
-      outgoing& sent = shared_.given[k];
-      if (sent.by == carriage::nothing) return true;
-      sent.data = pushed_to(step, sent.peer, target.data);
-      sent.lends = false;
-      sent.stored = true;
-      return true;
-    });
-  }
-
   // An operand, from where it lies, if it can be, or it will be staged.
   COLLX_HD_INLINE void give_operand(lane_step const& now, std::int32_t k, outgoing& sent) noexcept {
     primitive const& step = now.does;
@@ -121,46 +109,49 @@ class lane_sends : public lane_traffic<Team, Port> {
     return reinterpret_cast<std::uintptr_t>(mine) - reinterpret_cast<std::uintptr_t>(map_.output());
   }
 
-  // Whether all receivers of a result have said, with a message of this step, where their outputs are, and
-  // these are long enough. That message is also why nobody is in the way there: it shows that its sender has
-  // come to this call, and the verifier has proved the rest of steps that push.
-  [[nodiscard]] COLLX_HD_INLINE bool may_push(primitive const& step, run const& result) const noexcept {
+  // Has a result stored where its receivers want it, if all of them have said, with a message of this step,
+  // where their outputs are, and these are long enough. That message is also why nobody is in the way there:
+  // it shows that its sender has come to this call, and the verifier has proved the rest of steps that push.
+  // Returns how many destinations there are, in the workspace; 0: nothing is pushed.
+  [[nodiscard]] COLLX_HD_INLINE int push(primitive const& step, run const& result) noexcept {
     if (!step.push || step.to.empty() || step.target.where != place::output || port_.packs(result.bytes))
-      return false;
-    for (std::int32_t k = 0; k < step.to.count; ++k) {
-      rank_t const peer = step.to.member(k, size());
-      if (peer == rank()) continue;
-      std::int32_t const at = step.from.position(peer, size());
-      if (at < 0 || shared_.outputs[at] == nullptr) return false;
-    }
-    return true;
-  }
-
-  // The target and the places in peers' outputs as destinations. Returns how many.
-  [[nodiscard]] COLLX_HD_INLINE int note_pushes(primitive const& step, run const& target) noexcept {
-    int count = step.store ? 1 : 0;
-    for (std::int32_t k = 0; k < step.to.count; ++k) {
-      rank_t const peer = step.to.member(k, size());
-      if (peer == rank()) continue;
-      if (team_.rank() == 0) shared_.destinations[count] = pushed_to(step, peer, target.data);
-      ++count;
-    }
-    team_.sync();
-    return count;
+      return 0;
+    return push_to(team_, shared_, step.from, step.to, rank(), size(), offset_of(result.data), step.store);
   }
 
   chunk_map const& map_;
   Op const& op_;
 
  private:
-  // Where a payload goes from that follows no fan-in.
+  // What is sent where nothing was received.
   [[nodiscard]] COLLX_HD_INLINE region sent_without_fan_in(primitive const& step) const noexcept {
     if (sent_from_target(step)) return step.target;
     return step.operand;
   }
-  [[nodiscard]] COLLX_HD_INLINE std::byte* pushed_to(primitive const& step, rank_t peer,
-                                                     std::byte* mine) const noexcept {
-    return shared_.outputs[step.from.position(peer, size())] + offset_of(mine);
+
+  // Out of line, and by value: few steps do that, and registers are scarce.
+  COLLX_HD COLLX_NEVER_INLINE static int push_to(Team& team, lane_workspace& shared, peer_set from,
+                                                 peer_set to, rank_t rank, rank_t size, std::size_t offset,
+                                                 bool stores) noexcept {
+    auto const output_of = [&](std::int32_t k) {
+      std::int32_t const at = from.position(to.member(k, size), size);
+      return at < 0 ? nullptr : shared.outputs[at];
+    };
+    for (std::int32_t k = 0; k < to.count; ++k)
+      if (to.member(k, size) != rank && output_of(k) == nullptr) return 0;
+    int count = stores ? 1 : 0;  // the target is noted already
+    for (std::int32_t k = 0; k < to.count; ++k) {
+      if (to.member(k, size) == rank) continue;
+      std::byte* const there = output_of(k) + offset;
+      if (team.rank() == 0) {
+        outgoing& sent = shared.given[k];
+        sent.data = there, sent.lends = false, sent.stored = true;
+        shared.destinations[count] = there;
+      }
+      ++count;
+    }
+    team.sync();
+    return count;
   }
 };
 
