@@ -24,20 +24,23 @@ template <schedule Meeting, class Machine, device::team Team, class Memory>
                                             Memory const& memory, std::size_t vectors, int lane,
                                             int lanes) noexcept {
   constexpr std::size_t line_vectors = 8;  // shares end between lines of 128 bytes
-  // All contributions are there. Lanes wait for each other's namesakes only, and may: what was in the stream
-  // before this kernel is done on each rank whose lane has begun.
-  if (!machine.template meet<Meeting>()) return false;
-  memory.begin();
-  auto const ranks = static_cast<std::size_t>(p.size);
-  device::share const mine = device::share_of(
-      vectors, line_vectors, static_cast<std::size_t>(lane) * ranks + static_cast<std::size_t>(p.rank),
-      static_cast<std::size_t>(lanes) * ranks);
-  auto const threads = static_cast<std::size_t>(team.size());
-  for (std::size_t i = static_cast<std::size_t>(team.rank()); i < mine.count; i += threads)
-    memory.store(mine.begin + i, memory.sum(mine.begin + i));
-  memory.end();
-  // All results are there.
-  if (!machine.template meet<Meeting>()) return false;
+  // They meet twice: when all contributions are there, and when all results are. Lanes wait for each other's
+  // namesakes only, and may: what was in the stream before this kernel is done on each rank whose lane has
+  // begun. In a loop, or a kernel would have all that a meeting takes twice.
+  COLLX_NO_UNROLL
+  for (int met = 0; met < 2; ++met) {
+    if (!machine.template meet<Meeting>()) return false;
+    if (met == 1) break;
+    memory.begin();
+    auto const ranks = static_cast<std::size_t>(p.size);
+    device::share const mine = device::share_of(
+        vectors, line_vectors, static_cast<std::size_t>(lane) * ranks + static_cast<std::size_t>(p.rank),
+        static_cast<std::size_t>(lanes) * ranks);
+    auto const threads = static_cast<std::size_t>(team.size());
+    for (std::size_t i = static_cast<std::size_t>(team.rank()); i < mine.count; i += threads)
+      memory.store(mine.begin + i, memory.sum(mine.begin + i));
+    memory.end();
+  }
   machine.leave();
   return true;
 }
