@@ -54,9 +54,9 @@ struct cost {
 // sends a large payload has as much to copy at that time as its receiver: the system may copy it, once),
 // `moves_blocks` (true: chunks are blocks; steps send blocks of the input, to every peer at most one, or
 // store what comes, from every peer at most once, or own blocks; and nothing else touches the places they
-// store to, in any fragment), `steps_max` (no rank has more steps than that; set where there are so few that a
-// GPU's executor may have each of them compiled by itself, which pays where a step's kind depends on nothing
-// but its index).
+// store to, in any fragment), `steps_max` (no rank has more steps than that; set where there are so few that
+// a GPU's executor may have each of them compiled by itself, which pays where a step's kind depends on
+// nothing but its index).
 //
 // What depends on how ranks lie, and not only on how many there are, takes a shape in place of the
 // size (and reads problem::inner): hierarchical algorithms do.
@@ -160,7 +160,8 @@ template <class S>
   else return 0;
 }
 
-// Whether that holds for up to four ranks: who derives from a schedule, and adds steps, inherits what it says.
+// Whether that holds for up to four ranks: who derives from a schedule, and adds steps, inherits what it
+// says.
 template <class S>
 [[nodiscard]] COLLX_HD constexpr bool keeps_to_steps_max() {
   for (rank_t size = 1; size <= 4; ++size)
