@@ -214,15 +214,6 @@ void try_two_streams(communicator<Transport>& host, gpu_communicator& gpu, strea
 }
 
 // What the user puts into another stream comes before a collective, and behind it, by events.
-__global__ void nothing() {}
-
-// Launches in a stream before kernels of other ranks wait: the first launch in one waited for those, now and
-// then, on an H200 (docs/gpu.md).
-void begin(stream const& s) {
-  nothing<<<1, 1, 0, s.id>>>();
-  require(cudaStreamSynchronize(s.id), "an empty kernel");
-}
-
 template <class Transport>
 void try_events(communicator<Transport>& host, gpu_communicator& gpu, stream const& s, stream const& other) {
   std::size_t const count = 5000, bytes = count * sizeof(float);
@@ -294,6 +285,15 @@ void stage(rank_t rank, char const* name, Part const& part) {
     std::fprintf(stderr, "rank %d, %s: %s\n", rank, name, e.what());
     throw;
   }
+}
+
+__global__ void nothing() {}
+
+// Launches in a stream before kernels of other ranks wait: the first launch in one waited for those, now and
+// then, on an H200 (docs/gpu.md).
+void begin(stream const& s) {
+  nothing<<<1, 1, 0, s.id>>>();
+  require(cudaStreamSynchronize(s.id), "an empty kernel");
 }
 
 template <class Transport>

@@ -29,8 +29,6 @@ void step_everywhere(rank_t size, int lanes, int threads, std::size_t count) {
           [&](rank_t r, int lane, window_group::team_t& team) {
             auto const i = static_cast<std::size_t>(r);
             auto& mine = workspaces[i * static_cast<std::size_t>(lanes) + static_cast<std::size_t>(lane)];
-            if (team.rank() == 0) mine.failed = 0;
-            team.sync();
             auto const step = [&weights, &calls, i](std::size_t at, int sum) {
               weights[i][at] -= 2 * sum;
               ++calls[i][at];

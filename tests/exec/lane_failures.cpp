@@ -32,10 +32,7 @@ bool any_succeeds(window_group::group& all, std::vector<std::size_t> const& coun
             auto const i = static_cast<std::size_t>(r);
             auto& workspace =
                 lanes[i * static_cast<std::size_t>(all.chosen().lanes) + static_cast<std::size_t>(lane)];
-            if (team.rank() == 0) {
-              workspace.failed = 0;
-              before(r);
-            }
+            if (team.rank() == 0) before(r);
             team.sync();
             oracle::setting const how{all.chosen().size, counts[i]};
             // Relaxed: read after all threads have ended.
@@ -239,8 +236,10 @@ std::vector<int> good_calls(window_group::group& all, std::vector<std::vector<st
   std::vector<int> good(n);
   auto const call = [&](std::size_t r, int lane, team_t& team, std::size_t count) {
     team.sync();  // nobody looks at the last call's workspace any more
-    windows::lane_port const port(all.view(static_cast<rank_t>(r)), lane);
-    if (count == 0) return exec::pass_empty_call(team, port, lanes[r]), true;
+    if (count == 0) {
+      windows::lane_port const port(all.view(static_cast<rank_t>(r)), lane);
+      return exec::pass_empty_call(team, port, lanes[r]), true;
+    }
     oracle::setting const how{all.chosen().size, count};
     return window_group::perform<typename Algorithm::all_reduce>(
         all, static_cast<rank_t>(r), lane, team, lanes[r], in[r].data(), out[r].data(), how, sum);

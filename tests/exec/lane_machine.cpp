@@ -95,7 +95,6 @@ class walker {
     if (leads)
       mine.emplace(*called.collective, called.in_order, how, rank,
                    memory_[static_cast<std::size_t>(rank)].data());
-    if (team.rank() == 0) workspace.failed = 0;
     meeting_.arrive_and_wait();
     bool const done = called.perform(all_, rank, lane, team, workspace, *mine, how);
     meeting_.arrive_and_wait();

@@ -101,8 +101,6 @@ std::size_t pushes(window_group::traits const& chosen, std::size_t count, bool i
   all.run([](rank_t) { return true; },
           [&](rank_t r, int lane, team_t& team) {
             auto& mine = workspaces[static_cast<std::size_t>(r * chosen.lanes + lane)];
-            if (team.rank() == 0) mine.failed = 0;
-            team.sync();
             auto const at = static_cast<std::size_t>(r);
             oracle::setting how{chosen.size, count};
             how.in_place = in_place;
@@ -141,7 +139,6 @@ void disagree(std::vector<std::size_t> const& counts) {
             transport::windows::delivery letter;
             for (rank_t peer = 0; r == last && peer < last; ++peer)
               while (!port.arrived(peer, letter) && !port.is_stopped()) sched_yield();
-            workspaces[at].failed = 0;
             oracle::setting const how{last + 1, counts[at]};
             // Relaxed: read after all threads have ended.
             if (window_group::perform<S>(all, r, lane, team, workspaces[at], in[at].data(), out[at].data(),

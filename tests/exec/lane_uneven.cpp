@@ -86,14 +86,14 @@ bool succeeds(window_group::traits const& chosen, Bind const& bind) {
         told = {};  // whoever still reads these finds nothing
         attach(map, elsewhere);
         auto& mine = workspaces[static_cast<std::size_t>(r * chosen.lanes + lane)];
-        if (team.rank() == 0) mine.failed = 0;
-        team.sync();
         transport::windows::lane_port const port(all.view(r), lane);
         using op_t = decltype(args_t::op);
         exec::lane_machine<S::contract::from_all, int, op_t, team_t, transport::windows::lane_port> machine(
             team, port, mine, map, args.op);
+        bool const done = exec::may_begin(team, port, mine, [&] { machine.template look_ahead<S>(); }) &&
+                          machine.template perform_all<S>();
         // Relaxed: read after all threads have ended.
-        if (!machine.template perform_all<S>()) failed.fetch_add(1, std::memory_order_relaxed);
+        if (!done) failed.fetch_add(1, std::memory_order_relaxed);
       });
   return failed.load(std::memory_order_relaxed) == 0;
 }
