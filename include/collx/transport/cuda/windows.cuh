@@ -11,6 +11,7 @@
 #include "collx/net/descriptor_exchange.hpp"
 #include "collx/transport/cuda/process_name.hpp"
 #include "collx/transport/cuda/window_memory.cuh"
+#include "collx/transport/windows/company.hpp"
 #include "collx/transport/windows/view.hpp"
 
 namespace collx::inline abi_1::transport::cuda_parts {
@@ -105,8 +106,7 @@ class window_mappings {
     std::size_t const lists = all.size() * windows::registered_list * sizeof(windows::registered_range);
     table_ = device_block(all.size() * sizeof(windows::peer_view) + lists);  // lists are empty
     // In one process nothing need be registered, and kernels need not look.
-    bool is_alone = true;
-    for (announcement const& each : all) is_alone = is_alone && each.is_of_process_of(mine);
+    bool const is_alone = windows::company_of(all, rank).is_one_process;
     for (std::size_t r = 0; r < all.size(); ++r)
       views[r].registered = is_alone ? nullptr : lists_in(all.size()) + r * windows::registered_list;
     own_stream const aside;

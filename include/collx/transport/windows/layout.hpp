@@ -133,6 +133,7 @@ class layout {
     // Narrow ones are half payload, wide ones more; and a line for what is in front of them.
     return packet_bytes_ == 0 ? 0 : packet_bytes_ * 2 + 128;
   }
+
   rank_t size_ = 1;
   int lanes_ = 1;
   packet_width width_ = packet_width::narrow;
