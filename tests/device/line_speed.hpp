@@ -23,4 +23,15 @@ void on_slow_and_quick_lines(F const& f) {
   }
 }
 
+// As long as it lives, lines are taken to come so quickly, or not.
+class quick_lines {
+ public:
+  explicit quick_lines(bool quickly) { collx::device::cpu::takes_lines_quickly = quickly; }
+  quick_lines(quick_lines const&) = delete;
+  ~quick_lines() { collx::device::cpu::takes_lines_quickly = before_; }
+
+ private:
+  bool before_ = collx::device::cpu::takes_lines_quickly;
+};
+
 }  // namespace device_test

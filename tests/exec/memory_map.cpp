@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "collx/algo/direct.hpp"
+#include "collx/algo/push_pull.hpp"
 #include "collx/collective/call.hpp"
 
 namespace {
@@ -95,6 +96,78 @@ TEST_CASE("results that fit a part of a cache which takes stores well are stored
   CHECK(sum.streams(here, least + 1));
   CHECK_FALSE(sum.streams(here, half));
   CHECK(sum.streams(here, half + 1));
+}
+
+// What is combined, or goes to everybody, of any length that is fetched at all; other blocks, and vectors of
+// which both sides copy a half, while they are small.
+TEST_CASE("which inputs are staged if the program writes them before each call") {
+  std::size_t const least = collx::device::remembered_bytes_min();
+  std::size_t const most = collx::device::fetched_bytes_max();
+  std::size_t const unit = collx::device::stream_bytes_min();
+  std::vector<std::byte> memory(1);
+  auto const stages = [&]<class Schedule>(std::size_t bytes, collx::rank_t rank = 0, bool in_place = false) {
+    using arguments = collx::detail::invocation<typename Schedule::contract, std::byte, collx::sum_t>;
+    collx::exec::workspace work{2};
+    arguments args;
+    args.input = args.output = memory.data();
+    args.count = bytes;
+    args.in_place = in_place;
+    collx::problem const where{rank, 2, 0};
+    args.at.where = where;
+    collx::detail::choice const how{&collx::exec::erased_schedule_of<Schedule>, nullptr, nullptr, ""};
+    auto map = collx::exec::map_memory(collx::detail::scheduled(how, args), work, nullptr, 1u << 19);
+    bool const staged = map.stages_if_rewritten();
+    map.stage_payloads();
+    CHECK_FALSE(map.lets_fetch());
+    return staged;
+  };
+  using halves = collx::algo::push_pull;
+  using two_shots = collx::algo::direct_two_shot;
+  for (auto const& [bytes, as_small] : {std::pair{least - 1, false}, {least, true}, {most, false}}) {
+    CAPTURE(bytes);
+    CHECK(stages.operator()<direct::all_gather>(bytes) == (bytes >= least));
+    CHECK(stages.operator()<direct::reduce_scatter>(bytes) == (bytes >= least));
+    CHECK(stages.operator()<direct::all_to_all>(bytes) == as_small);
+    CHECK(stages.operator()<two_shots::all_reduce>(bytes) == as_small);
+    CHECK(stages.operator()<halves::broadcast>(bytes) == as_small);
+    CHECK_FALSE(stages.operator()<halves::broadcast>(bytes, 1));  // has no input
+  }
+  CHECK_FALSE(stages.operator()<direct::all_gather>(most + 1));  // staged anyway
+  // A sum in place changes by itself.
+  CHECK_FALSE(stages.operator()<two_shots::all_reduce>(least, 0, true));
+  CHECK(stages.operator()<direct::reduce_scatter>(least, 0, true));
+  CHECK(stages.operator()<halves::broadcast>(least, 0, true));
+  CHECK(stages.operator()<direct::all_to_all>(2 * unit - 1));
+  CHECK_FALSE(stages.operator()<direct::all_to_all>(2 * unit));
+  CHECK(stages.operator()<halves::broadcast>(8 * unit - 1));
+  CHECK_FALSE(stages.operator()<halves::broadcast>(8 * unit));
+  // However small the caches are said to be.
+  collx::device::stream_bytes_min(64);
+  CHECK_FALSE(stages.operator()<direct::all_gather>(collx::exec::input_history::bytes_min - 1));
+  CHECK(stages.operator()<direct::all_gather>(collx::exec::input_history::bytes_min));
+  collx::device::stream_bytes_min(unit);
+}
+
+TEST_CASE("inputs are compared where their blocks follow each other, and all have one length") {
+  using gather = direct::all_gather;
+  std::vector<std::byte> memory(1);
+  std::vector<std::size_t> const counts(2, 1 << 16);
+  collx::exec::scheduled_call plain;
+  plain.schedule = &collx::exec::erased_schedule_of<gather>;
+  plain.contract = &collx::exec::erased_contract_of<gather::contract>;
+  plain.input = plain.output = memory.data();
+  plain.count = counts[0];
+  plain.what.at.where = {1, 2, 0};
+  auto const bytes_of = [](collx::exec::scheduled_call const& call) {
+    collx::exec::workspace work(2);
+    return collx::exec::map_memory(call, work, nullptr, 1u << 19).input_bytes();
+  };
+  CHECK(bytes_of(plain) == counts[0]);
+  collx::exec::scheduled_call apart = plain, uneven = plain;
+  apart.block_pitch = counts[0] + 1;
+  uneven.tables.input.counts = counts.data();
+  CHECK(bytes_of(apart) == 0);
+  CHECK(bytes_of(uneven) == 0);
 }
 
 TEST_CASE("a map that is kept serves calls that differ in their buffers, and no others") {

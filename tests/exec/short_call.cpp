@@ -26,16 +26,17 @@ using handover = collx::transport::handover;
 constexpr std::size_t bytes = 8;
 using pair_of_floats = float[2];
 
-struct three_ends {
-  three_ends() : world(*new threads_world(3, {.staging_bytes = 64 * 1024})) {
-    for (rank_t r = 0; r < 3; ++r) {
-      collx::array<rank_t> members(3);
-      for (rank_t m = 0; m < 3; ++m) members[static_cast<std::size_t>(m)] = m;
+template <rank_t Size>
+struct group_of {
+  group_of() : world(*new threads_world(Size, {.staging_bytes = 64 * 1024})) {
+    for (rank_t r = 0; r < Size; ++r) {
+      collx::array<rank_t> members(static_cast<std::size_t>(Size));
+      for (rank_t m = 0; m < Size; ++m) members[static_cast<std::size_t>(m)] = m;
       ends[r] = new endpoint(world, r, std::move(members), world.blocks(), world.layout());
     }
   }
-  three_ends(three_ends const&) = delete;
-  ~three_ends() {
+  group_of(group_of const&) = delete;
+  ~group_of() {
     for (endpoint* each : ends) each->leave();
     for (endpoint* each : ends) delete each;
     world.drop();
@@ -50,8 +51,9 @@ struct three_ends {
   }
 
   threads_world& world;
-  endpoint* ends[3];
+  endpoint* ends[static_cast<std::size_t>(Size)];
 };
+using three_ends = group_of<3>;
 
 template <class S>
 stopped_at run(endpoint& end, problem where, float const* input, float* output) {
@@ -63,11 +65,16 @@ stopped_at run(endpoint& end, problem where, float const* input, float* output) 
 
 // Of `count` floats each, by way of staging.
 template <class S>
-stopped_at run_staged(endpoint& end, problem where, float const* input, float* output, std::size_t count) {
-  collx::exec::workspace work(3);
+stopped_at run_staged(collx::exec::workspace& work, endpoint& end, problem where, float const* input,
+                      float* output, std::size_t count) {
   collx::sum_t const sum;
   using call = collx::exec::short_call<S, float, collx::sum_t, endpoint>;
   return call(end, work, where, input, output, count * sizeof(float), sum, 1, true, input == output).run();
+}
+template <class S>
+stopped_at run_staged(endpoint& end, problem where, float const* input, float* output, std::size_t count) {
+  collx::exec::workspace work(3);
+  return run_staged<S>(work, end, where, input, output, count);
 }
 
 bool same(stopped_at const& a, stopped_at const& b) { return a.step == b.step && a.peers == b.peers; }
@@ -180,7 +187,7 @@ TEST_CASE("short calls: no staging memory stops a fan-out") {
   CHECK(same(run_staged<schedule>(*group.ends[0], {0, 3, 0}, values, values, 250), {0, 0}));
 }
 
-// Ranks are threads, so that peers can read all memory; below 4 KiB a copy is cheaper.
+// Ranks are threads, so that peers can read all memory; below 4 KiB a copy is cheaper for more than two.
 TEST_CASE("short calls: blocks of 4 KiB are lent, and the call ends when they have been read") {
   using schedule = collx::algo::direct_one_shot::all_gather;
   std::vector<float> values(4 * 1024);
@@ -207,6 +214,59 @@ TEST_CASE("short calls: blocks of 4 KiB are lent, and the call ends when they ha
   CHECK(at.lent);
   CHECK(result[0] == 1.0f);
   CHECK(result[3 * 1024 - 1] == 1.0f);
+}
+
+// In place, and where a root sends, nobody asks whether the program writes it before each call.
+TEST_CASE(
+    "short calls: two ranks lend from 2 KiB on what may be seen to be written, unless lines come quickly") {
+  using direct = collx::algo::direct_one_shot;
+  std::vector<float> values(2 * 1024), result(2 * 1024);
+  auto const lends_of = [&]<class S>(float* output, std::size_t count) {
+    group_of<2> group;
+    return run_staged<S>(*group.ends[1], {1, 2, 1}, values.data(), output, count).lent;
+  };
+  for (bool const quickly : {false, true}) {
+    device_test::quick_lines const taken_for(quickly);
+    for (std::size_t const count : {512u, 1023u, 1024u}) {
+      CHECK(lends_of.operator()<direct::scatter>(result.data(), count) == (count == 1024));
+      CHECK(lends_of.operator()<direct::all_gather>(values.data(), count) == (count == 1024));
+    }
+  }
+  auto const lends = [&](std::size_t count) {
+    return lends_of.operator()<direct::all_reduce>(result.data(), count);
+  };
+  for (bool const quickly : {false, true}) {
+    device_test::quick_lines const taken_for(quickly);
+    CHECK_FALSE(lends(511));
+    CHECK(lends(512) == !quickly);
+    CHECK(lends(1023) == !quickly);
+    CHECK(lends(1024));
+  }
+}
+
+TEST_CASE("short calls: what the program writes before each call is staged below 16 KiB") {
+  using schedule = collx::algo::direct_one_shot::all_reduce;
+  for (std::size_t const count : {1024u, 4095u, 4096u}) {
+    CAPTURE(count);
+    std::vector<float> values(count), result(count), theirs(count, 1.0f);
+    group_of<2> group;
+    collx::exec::workspace work(3);
+    for (int call = 0; call < 20; ++call) {
+      CAPTURE(call);
+      bool const writes = call >= 5 && call < 15;
+      if (writes) values.assign(count, static_cast<float>(call));
+      group.send(1, 0, theirs);
+      stopped_at const at =
+          run_staged<schedule>(work, *group.ends[0], {0, 2}, values.data(), result.data(), count);
+      collx::transport::arrival message;
+      REQUIRE(group.ends[1]->arrived(0, 0, message));
+      bool const lent = message.data == reinterpret_cast<std::byte const*>(values.data());
+      CHECK(lent == at.lent);
+      CHECK(lent == (!writes || count == 4096));
+      CHECK(result[count - 1] == values[count - 1] + 1.0f);
+      group.ends[1]->consume(0, 0);
+    }
+  }
 }
 
 TEST_CASE("short calls: a root lends from 4 KiB on if each gets another block, else above 8 KiB, or 4") {

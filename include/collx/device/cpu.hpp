@@ -102,15 +102,19 @@ inline bool const wants_help_fetching = amd_family == 0;
 
 // Whether who looks for a line that another processor is about to write does better to pause between looks:
 // each takes the line away from its writer, who must ask for it again. So it is on Zen 4 and 5, where a pause
-// takes as long as a line, 27 and 23 ns; AMD's older ones do as those, untimed. On Intel's Xeons (fourth
-// generation) it takes 50 to 70, and gained nothing (docs/decisions.md).
+// takes as long as a line, 27 and 23 ns; AMD's older ones do as those, untimed. On Intel's Xeons it takes 50
+// to 70 (fourth generation) or 15 (fifth), and gains where no root sends: letters that enclose something take
+// 0.92 to 0.97 of the time. Who looks for those of a root had better be early (docs/decisions.md).
 inline bool const wants_pause_between_looks = amd_family != 0;
+inline constexpr bool wants_pause_without_root = true;
 
 // Whether lines are slow to come from another processor's own caches, as on Zen 4 (of one family with Zen 3,
 // which was not timed): then what is staged had better not lie where others have read lately, and is sooner
 // lent. On Zen 5 they come three times as quickly; others were not timed both ways (docs/decisions.md). Tests
 // change it.
 inline bool takes_lines_slowly = amd_family == 25;
+// Or so quick that a copy of 2 KiB takes less than to wait until a peer has read it. Tests change it.
+inline bool takes_lines_quickly = amd_family >= 26;
 
 #if defined(COLLX_AVX512)
 // Whether a C library's memcpy has the processor copy strings (rep movsb) where vectors would be quicker:
@@ -118,14 +122,16 @@ inline bool takes_lines_slowly = amd_family == 25;
 inline bool const copies_strings_slowly = vectors_in_use == vector_kind::avx512 && __builtin_cpu_is("amd");
 #endif
 #else
-inline constexpr bool wants_help_fetching = true, wants_pause_between_looks = false;
-inline bool takes_lines_slowly = false;
+inline constexpr bool wants_help_fetching = true;
+inline constexpr bool wants_pause_between_looks = false, wants_pause_without_root = false;
+inline bool takes_lines_slowly = false, takes_lines_quickly = false;
 [[nodiscard]] inline shared_cache find_shared_cache() noexcept { return {}; }
 #endif
 
-// To be called between two looks for what another processor writes.
-COLLX_ALWAYS_INLINE void pause_between_looks() noexcept {
-  if (wants_pause_between_looks) relax();
+// To be called between two looks for what another processor writes; `without_root`: that one looks for what
+// this one writes, too.
+COLLX_ALWAYS_INLINE void pause_between_looks(bool without_root = false) noexcept {
+  if (without_root ? wants_pause_without_root : wants_pause_between_looks) relax();
 }
 
 }  // namespace collx::inline abi_1::device::cpu

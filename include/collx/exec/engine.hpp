@@ -368,8 +368,8 @@ class engine {
   // However short the time-out: a peer that is just at work is no peer that has been held up.
   static constexpr std::uint64_t reclaim_us_min = 5'000'000;
   // A blocking call with nothing else to move along looks so often for a message before it gives up
-  // its place: most arrive in that time, and then nothing has to be found out again. Some 0.5 us; where each
-  // look is a system call, 10 us.
+  // its place: most arrive in that time, and then nothing has to be found out again. Some 0.5 us, or 4 with
+  // a pause after each; where each look is a system call, 10 us.
   static constexpr std::uint32_t looks_at_first = Endpoint::is_mapped ? 256 : looks_by_system_call;
 
   Endpoint endpoint_;

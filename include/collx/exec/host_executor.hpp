@@ -59,8 +59,12 @@ class host_executor : public step_machine<Endpoint> {
   [[nodiscard]] static memory_map map(Endpoint& endpoint, int lane, workspace& work,
                                       scheduled_call const& call) noexcept {
     memory_map memory = map_memory(call, work, endpoint.scratch(lane), endpoint.staging_bytes());
-    if constexpr (Endpoint::fetches)
+    if constexpr (Endpoint::fetches) {
       if (COLLX_UNLIKELY(endpoint.space().crowded())) memory.fetch_as_crowded();
+      else if (memory.stages_if_rewritten() && !endpoint.stages_slowly() &&
+               work.inputs.is_rewritten(memory.input(), memory.input_bytes()))
+        memory.stage_payloads();
+    }
     return memory;
   }
 

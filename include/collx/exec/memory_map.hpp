@@ -5,6 +5,7 @@
 
 #include "collx/device/stream.hpp"
 #include "collx/exec/chunk_map.hpp"
+#include "collx/exec/input_history.hpp"
 #include "collx/transport/concept.hpp"
 
 namespace collx::inline abi_1::exec {
@@ -43,6 +44,24 @@ class memory_map : public chunk_map {
         user_.output_again ? 2 * device::fetched_bytes_max() : cold_bytes_max;
     std::size_t const blocks = user_.sharded ? static_cast<std::size_t>(problem_.size) : 1;
     user_.fetched_block_bytes_max = user_.combines ? 0 : vector_bytes_max / blocks;
+  }
+  // Whether an input that the program writes before each call is staged where another one is left to
+  // receivers: whose processors hold its lines then, and must give them back to be written. What goes to
+  // everybody is, and what is combined; blocks that differ, and vectors of which both sides copy a half,
+  // while they are small, but not sums in place, which change by themselves.
+  [[nodiscard]] bool stages_if_rewritten() const noexcept {
+    if (!lets_fetch() || block_bytes_ < device::remembered_bytes_min()) return false;
+    if (input_bytes() < input_history::bytes_min) return false;
+    if (user_.lets_post)
+      return block_bytes_ < 8 * device::stream_bytes_min() && !(user_.combines && user_.in_place);
+    return user_.combines || user_.input_window.count == 1 || block_bytes_ < 2 * device::stream_bytes_min();
+  }
+  void stage_payloads() noexcept { user_.fetched_block_bytes_max = 0; }
+  // This rank's input, where its blocks are all alike and follow each other; else of no bytes.
+  [[nodiscard]] std::byte const* input() const noexcept { return user_.input; }
+  [[nodiscard]] std::size_t input_bytes() const noexcept {
+    bool const whole = !uneven_ && user_.block_pitch == 0 && user_.input_window.stride == 1;
+    return whole ? static_cast<std::size_t>(user_.input_window.count) * block_bytes_ : 0;
   }
   // Whether this rank knows where blocks lie in its peers' buffers: offset_at() may be asked.
   [[nodiscard]] bool knows_peers() const noexcept { return !uneven_ && user_.numbers_peers; }

@@ -160,6 +160,7 @@ class short_call {
     if (!is_plain(step.operand, step.to.count)) return 0;
     if (step.store) copy(find_target(step.target, 0), find(step.operand, 0));
     staged_from_ = nullptr;
+    copies_ = stages_ && is_rewritten(step);
     rank_t peer = step.to.first;
     for (std::int32_t k = 0; k < step.to.count; ++k, peer = next(step.to, peer)) {
       if (peer == where_.rank) continue;
@@ -171,21 +172,27 @@ class short_call {
     return all_peers;
   }
 
-  // How large a payload must be to be lent, if it can be: a copy of 2 KiB takes less than to wait for who
-  // reads it (docs/decisions.md). Where others only take, or only send, calls that follow each other overlap,
-  // and a root that lends waits for its readers: one copy for all costs less up to 8 KiB, or to half of that
-  // where readers are slow to take it.
-  [[nodiscard]] static std::size_t lent_from(primitive const& step) noexcept {
-    if constexpr (requires { Endpoint::lends_at_once; }) return lendable_from<Endpoint>;
-    bool const copies_once = contract::rooted && step.operand.per_peer == 0;
-    if (!copies_once) return 4 * lend_bytes_min;
-    return (device::cpu::takes_lines_slowly ? 4 : 8) * lend_bytes_min + 1;
+  [[nodiscard]] std::size_t lent_from(primitive const& step) const noexcept {
+    return lent_from_short_calls<Endpoint>(contract::rooted && step.operand.per_peer == 0,
+                                           where_.size == 2 && asks_for_rewriting());
+  }
+
+  // Whether the program writes before each call what would be lent. Asked once, of all that there is to send.
+  [[nodiscard]] COLLX_ALWAYS_INLINE bool asks_for_rewriting() const noexcept {
+    return !contract::rooted && Endpoint::is_mapped && !in_place_;
+  }
+  [[nodiscard]] COLLX_ALWAYS_INLINE bool is_rewritten(primitive const& step) const noexcept {
+    if (!asks_for_rewriting() || block_bytes_ < lent_from(step) || block_bytes_ >= short_staged_bytes ||
+        !endpoint_.reachable(input_, block_bytes_))
+      return false;
+    return work_.inputs.is_rewritten(input_,
+                                     static_cast<std::size_t>(contract::input(where_).count) * block_bytes_);
   }
 
   [[nodiscard]] COLLX_ALWAYS_INLINE bool may_be_lent(std::byte const* payload,
                                                      primitive const& step) const noexcept {
     bool const stays = stays_there(step, step.operand.where, in_place_);
-    return stays && block_bytes_ >= lent_from(step) && endpoint_.reachable(payload, block_bytes_);
+    return stays && !copies_ && block_bytes_ >= lent_from(step) && endpoint_.reachable(payload, block_bytes_);
   }
 
   // Those for which it may count what the machine takes into account: whether the output is used again, which
@@ -210,7 +217,7 @@ class short_call {
         endpoint_.send(lane, peer, payload, block_bytes_, transport::handover::in_place);
         return lent_ = true;
       }
-      if (may_be_fetched(payload)) return false;
+      if (!copies_ && may_be_fetched(payload)) return false;
       staged_ = endpoint_.stage(lane, block_bytes_);
       if (staged_ == nullptr) return false;
       stage_copy(payload);
@@ -237,7 +244,7 @@ class short_call {
 
   // Bytes that come over a connection must be taken from it.
   COLLX_ALWAYS_INLINE void before_next_look() noexcept {
-    if constexpr (Endpoint::is_mapped) device::cpu::pause_between_looks();
+    if constexpr (Endpoint::is_mapped) device::cpu::pause_between_looks(!contract::rooted && !stages_);
     else endpoint_.progress();
   }
 
@@ -380,6 +387,7 @@ class short_call {
   bool stages_;
   bool in_place_;
   bool lent_ = false;
+  bool copies_ = false;                     // what might be lent
   bool announced_ = false;                  // the step that is being done
   std::byte const* staged_from_ = nullptr;  // what lies at staged_
   std::byte* staged_ = nullptr;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "collx/exec/erased_schedule.hpp"
+#include "collx/exec/input_history.hpp"
 #include "collx/exec/memory_map.hpp"
 #include "collx/exec/message.hpp"
 
@@ -43,6 +44,7 @@ struct workspace {
   array<std::byte*> destinations;
   // Of the last call that was not a small one.
   std::byte const* last_output = nullptr;
+  input_history inputs;
   // Of the last calls with even blocks: most programs make the same ones again.
   kept_map maps[kept_map::places];
   // Where the blocks of a call begin that gives only their counts.
