@@ -15,6 +15,7 @@ from comparing import overview, summary  # noqa: E402
 
 HOSTS = "amd_zen5_two_hosts_composite"
 SECOND, FOURTH, CROWDED = "amd_epyc_two_ranks_shm", "amd_zen5_two_ranks_shm", "amd_zen5_many_ranks_shm"
+NEWEST, FRESH = "intel_xeon5_two_ranks_shm", "intel_xeon5_two_ranks_fresh"
 COLLECTIVES = ["all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "reduce"]
 
 
@@ -75,7 +76,7 @@ class Plots(unittest.TestCase):
 
 class Figures(unittest.TestCase):
     def test_of_the_readme(self):
-        for machine, data in (("AMD EPYC (fourth generation)", SECOND),
+        for machine, data in (("Intel Xeon (fifth generation)", NEWEST), ("AMD EPYC (fourth generation)", SECOND),
                               ("AMD EPYC (fifth generation); the plot", FOURTH)):
             found = points(data)
             both = [mean(of(found, memory=memory)) for memory in ("private", "symmetric")]
@@ -83,7 +84,7 @@ class Figures(unittest.TestCase):
             self.assertIn(row(machine, *both, slower), read("README.md"))
 
     def test_of_two_ranks(self):
-        for heading, data in (("A second machine", SECOND), ("A fourth machine", FOURTH)):
+        for heading, data in (("The newest machine", NEWEST), ("A second machine", SECOND), ("A fourth machine", FOURTH)):
             found, told = points(data), section(heading)
             for memory in ("private", "symmetric"):
                 some = of(found, memory=memory)
@@ -91,6 +92,14 @@ class Figures(unittest.TestCase):
                 for state in ("rotating", "hot"):
                     each = [mean(of(some, buffers=state, collective=name)) for name in COLLECTIVES]
                     self.assertIn(row(f"{memory}, {state}", *each), told)
+
+    def test_of_fresh_inputs(self):
+        found, told = points(FRESH), section("The newest machine")
+        for memory in ("private", "symmetric"):
+            some = of(found, memory=memory)
+            self.assertIn(row(memory, mean(some), *(mean(of(some, collective=name)) for name in COLLECTIVES)), told)
+        self.assertIn(" and ".join(mean(of(found, memory=memory)) for memory in ("private", "symmetric")), read("README.md"))
+        self.assertEqual(len(summary.slower(found)), 1)
 
     def test_of_more_ranks_than_processors(self):
         found, told = points(CROWDED), section("More ranks than processors")
