@@ -2,7 +2,7 @@
 // The network of train_digits, trained on GPUs: each rank computes the gradient of its share of a batch in
 // kernels; one more kernel adds up the gradients of all ranks by the schedule composed in
 // ../train_digits/gradient_sum.hpp, and takes the optimiser's step with each sum as soon as it is there.
-//   train_digits_gpu [RANKS [DATA]]      ranks are processes, which share GPUs where there are fewer (2)
+//   train_digits_gpu [RANKS [DATA [EPOCHS]]]   ranks (2) are processes, which share GPUs if there are fewer
 #include <cstdio>
 #include <cstdlib>
 #include <numeric>
@@ -24,7 +24,6 @@ using collx::rank_t;
 
 constexpr std::size_t test_image_count = 360;
 constexpr std::size_t batch = 64;
-constexpr int epochs = 40;
 constexpr std::uint64_t seed = 1;
 constexpr double required_accuracy = 0.95;
 
@@ -46,7 +45,7 @@ double accuracy(std::span<float const> parameters, std::vector<image> const& ima
 }
 
 // All ranks walk through the same order, and each takes its part of every batch.
-std::vector<float> train(collx::gpu_communicator& gpu, std::vector<image> const& images) {
+std::vector<float> train(collx::gpu_communicator& gpu, std::vector<image> const& images, int epochs) {
   gpu_model model(images, initial_parameters(seed), batch);
   auto const share = [&](rank_t r, std::size_t of) {
     return of * static_cast<std::size_t>(r) / static_cast<std::size_t>(gpu.size());
@@ -69,10 +68,10 @@ std::vector<float> train(collx::gpu_communicator& gpu, std::vector<image> const&
 }
 
 template <class World>
-void run_rank(World& world, digits const& data, int gpus, double& reached) {
+void run_rank(World& world, digits const& data, int epochs, int gpus, double& reached) {
   require(cudaSetDevice(world.rank() % gpus), "cudaSetDevice");
   collx::gpu_communicator gpu(world);
-  std::vector<float> const parameters = train(gpu, data.training);
+  std::vector<float> const parameters = train(gpu, data.training, epochs);
   std::vector<float> all(parameters.size() * static_cast<std::size_t>(world.size()));
   collx::all_gather(world, parameters, all);
   for (std::size_t i = 0; i < all.size(); ++i)
@@ -93,6 +92,7 @@ void run_rank(World& world, digits const& data, int gpus, double& reached) {
 int main(int argc, char** argv) try {
   rank_t const ranks = argc > 1 ? std::atoi(argv[1]) : 2;
   digits const data = split(load_digits(argc > 2 ? argv[2] : TRAIN_DIGITS_DATA), test_image_count, seed);
+  int const epochs = argc > 3 ? std::atoi(argv[3]) : 40;
   int const gpus = count_gpus();
   if (gpus == 0) {
     std::puts("SKIPPED: no GPU");
@@ -100,7 +100,7 @@ int main(int argc, char** argv) try {
   }
   auto const codes = collx::bootstrap::on_processes(ranks, [&](auto& world) {
     double reached = 0;
-    run_rank(world, data, gpus, reached);
+    run_rank(world, data, epochs, gpus, reached);
     if (reached < required_accuracy) std::_Exit(1);
   });
   for (int const code : codes)
