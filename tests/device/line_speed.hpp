@@ -8,30 +8,26 @@
 
 namespace device_test {
 
+// As long as it lives, the library takes something of the processor to be so: one of collx::device::cpu.
+class assumed {
+ public:
+  assumed(bool& what, bool is_so) : what_(what), before_(what) { what = is_so; }
+  assumed(assumed const&) = delete;
+  ~assumed() { what_ = before_; }
+
+ private:
+  bool& what_;
+  bool const before_;
+};
+
 // Calls f(slowly) for both, while the library takes it to be so.
 template <class F>
 void on_slow_and_quick_lines(F const& f) {
-  namespace cpu = collx::device::cpu;
-  struct restored {
-    bool before = cpu::takes_lines_slowly;
-    ~restored() { cpu::takes_lines_slowly = before; }
-  } const at_the_end;
   for (bool const slowly : {false, true}) {
     CAPTURE(slowly);
-    cpu::takes_lines_slowly = slowly;
+    assumed const taken_for(collx::device::cpu::takes_lines_slowly, slowly);
     f(slowly);
   }
 }
-
-// As long as it lives, lines are taken to come so quickly, or not.
-class quick_lines {
- public:
-  explicit quick_lines(bool quickly) { collx::device::cpu::takes_lines_quickly = quickly; }
-  quick_lines(quick_lines const&) = delete;
-  ~quick_lines() { collx::device::cpu::takes_lines_quickly = before_; }
-
- private:
-  bool before_ = collx::device::cpu::takes_lines_quickly;
-};
 
 }  // namespace device_test

@@ -3,6 +3,7 @@
 // written. Whether it is, each rank finds for itself.
 // thread sanitizer: no, each rank is a process of one thread
 #include <algorithm>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
