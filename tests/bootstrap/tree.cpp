@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's place in the tree after a failure: it wakes for nobody but children that are still greeting.
+// A rank's place in the tree after a failure: it wakes for nobody but children that are still greeting, and
+// knows what has failed.
 // component: tcp
 #include "collx/bootstrap/tree.hpp"
 
@@ -106,4 +107,22 @@ TEST_CASE("tree: nor does room for the table wake who has failed") {
   while (net::ready_before(child.get(), POLLIN, now_us() + 50'000))
     REQUIRE(recv(child.get(), taken.data(), taken.size(), 0) > 0);
   CHECK(one.is_quiet());
+}
+
+TEST_CASE("tree: what a child said before it left counts, though the table finds the child gone") {
+  rank_1 one(4000, net::protection::none);
+  one.meet_parent();
+  net::caller call = one.meet_child();
+  net::owned_fd child = call.take();
+  say(one.above, {});
+  while (!net::ready_before(child.get(), POLLIN, now_us() + 1000))
+    (void)one.around.progress();  // that the table comes
+  // What comes from above is looked at before what the child says: it came first.
+  std::vector<std::byte> const entries(1000);
+  REQUIRE(send(one.above.get(), entries.data(), entries.size(), MSG_NOSIGNAL) == 1000);
+  say(child, bad);
+  child.reset();
+  while (one.around.progress() == status::pending) sched_yield();
+  CHECK(one.around.failure().kind == bad.kind);
+  CHECK(one.around.failure().rank == bad.rank);
 }

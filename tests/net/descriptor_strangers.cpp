@@ -128,16 +128,18 @@ TEST_CASE("of strangers, however they come and go, the one who came first is sho
       if (poll(ends, 2, -1) < 1) _exit(9);
       return ends[0].revents != 0;
     };
-    for (int i = 0; i < 65; ++i) one_more();
-    if (!waits_for_end(0, 0)) _exit(8);  // there is room for 64: they are all inside
+    constexpr std::size_t places = 2 + 64;  // one for each rank, and those for strangers
+    for (std::size_t i = 0; i < places + 1; ++i) one_more();
+    if (!waits_for_end(0, 0)) _exit(8);  // the others are all inside
     strangers[1].reset();
     one_more();  // the newest, who must not be taken for the oldest because he has a place that is free
     one_more();
-    if (!waits_for_end(2, 65)) _exit(7);
+    std::size_t const newest = places + 1;
+    if (!waits_for_end(2, newest)) _exit(7);
     descriptor_exchange::question const asked = right_question(mine.mine(), 1);
-    say(strangers[65], &asked, sizeof asked);
+    say(strangers[newest], &asked, sizeof asked);
     owned_fd const zero = one.answer(right_answer(mine.mine()));
-    _exit(gets_something(strangers[65]) ? 0 : 6);
+    _exit(gets_something(strangers[newest]) ? 0 : 6);
   });
   CHECK(run_as_zero(mine, one.desk()).text == "");
   CHECK(guests.end() == 0);

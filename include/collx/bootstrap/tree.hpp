@@ -161,21 +161,25 @@ class tree {
       return set_.remove(its.line.get());
     }
     if (has_room || has_come) pass_on(i);
-    if (!its.line || its.sent == table_.size()) return;
+    if (its.line && its.sent != table_.size() && !hear(its, i)) lose(its, i);
+  }
+
+  // What a child says that lacks the table: what has failed there. False: it has left without a word.
+  [[nodiscard]] bool hear(child& its, std::size_t i) noexcept {
     ssize_t const got = its.line.receive({its.heard + its.bytes_read, sizeof its.heard - its.bytes_read});
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (got <= 0) return lose(its, i);
+    if (got <= 0) return got < 0 && (errno == EAGAIN || errno == EINTR);
     its.bytes_read = static_cast<std::uint8_t>(its.bytes_read + got);
-    if (its.bytes_read < sizeof its.heard) return;
+    if (its.bytes_read < sizeof its.heard) return true;
     ++messages_;
     news word;
     bool const known = news::decode(its.heard, word) && word.kind != news_kind::good;
     fail(known ? word : news{news_kind::left, rank_of(i), 1, its.at});
+    return true;
   }
 
   void lose(child& its, std::size_t i) noexcept {
     set_.remove(its.line.get());
-    fail({news_kind::left, rank_of(i), 1, its.at});
+    fail({news_kind::left, rank_of(i), 1, its.at});  // if nothing has failed yet
     its.line.reset();
   }
 
@@ -226,7 +230,11 @@ class tree {
       ssize_t const sent = its.line.send({table_.data() + its.sent, filled_ - its.sent});
       if (sent < 0 && errno == EINTR) continue;
       if (sent < 0 && errno == EAGAIN) break;
-      if (sent <= 0) return lose(its, i);
+      if (sent <= 0) {
+        // Why it went may lie here unread, and tells more than that it went.
+        (void)hear(its, i);
+        return lose(its, i);
+      }
       ++messages_;
       its.sent += static_cast<std::size_t>(sent);
     }

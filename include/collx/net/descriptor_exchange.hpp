@@ -83,8 +83,8 @@ class descriptor_exchange {
     } const at_the_end{*this};
     all_ = all, theirs_ = theirs, fd_ = fd;
     peers_ = array<peer>(all.size());
-    guests_ = array<owned_fd>(guests_max);
-    polled_ = array<pollfd>(1 + all.size() + guests_max);
+    guests_ = array<owned_fd>(all.size() + strangers_max);
+    polled_ = array<pollfd>(1 + all.size() + guests_.size());
     for (std::size_t r = 0; r < all.size(); ++r)
       peers_[r].is_due = with[r] && static_cast<rank_t>(r) != rank_;
     while (!is_done()) {
@@ -93,15 +93,16 @@ class descriptor_exchange {
       wait(deadline_us, all_asked);
       for (std::size_t r = 0; r < peers_.size(); ++r)
         if (polled_[1 + r].revents != 0) hear(r);
-      for (std::size_t i = 0; i < guests_max; ++i)
+      for (std::size_t i = 0; i < guests_.size(); ++i)
         if (polled_[1 + peers_.size() + i].revents != 0) serve(guests_[i]);
       if (polled_[0].revents != 0) admit();
     }
   }
 
  private:
-  // Who has connected and not said yet who he is. Ranks do both at once, so that none has to wait here.
-  static constexpr std::size_t guests_max = 64;
+  // Who has connected and not said yet who he is. Ranks do both at once, but any of them may lose its
+  // processor in between: there is a place for each, and for so many others.
+  static constexpr std::size_t strangers_max = 64;
   static constexpr int accepts_max = 64;  // between two looks at the clock, however many strangers come
 
   struct peer {
@@ -163,7 +164,7 @@ class descriptor_exchange {
     polled_[0] = {desk_.get(), POLLIN, 0};
     for (std::size_t r = 0; r < peers_.size(); ++r)
       polled_[1 + r] = {peers_[r].is_closed ? -1 : peers_[r].asked.get(), POLLIN, 0};
-    for (std::size_t i = 0; i < guests_max; ++i)
+    for (std::size_t i = 0; i < guests_.size(); ++i)
       polled_[1 + peers_.size() + i] = {guests_[i].get(), POLLIN, 0};
     std::uint64_t const now = now_us(), rest_ms = now < deadline_us ? (deadline_us - now + 999) / 1000 : 0;
     // Nobody announces that there is room at a desk again.
@@ -212,10 +213,10 @@ class descriptor_exchange {
   // one goes, who has been silent for longest.
   void keep(owned_fd&& guest) noexcept {
     std::size_t count = 0;
-    for (std::size_t i = 0; i < guests_max; ++i)
+    for (std::size_t i = 0; i < guests_.size(); ++i)
       if (guests_[i] && i != count++) guests_[count - 1] = std::move(guests_[i]);
-    if (count == guests_max) {
-      for (std::size_t i = 1; i < guests_max; ++i) guests_[i - 1] = std::move(guests_[i]);
+    if (count == guests_.size()) {
+      for (std::size_t i = 1; i < guests_.size(); ++i) guests_[i - 1] = std::move(guests_[i]);
       --count;
     }
     guests_[count] = std::move(guest);
