@@ -7,7 +7,7 @@
 namespace collx::inline abi_1::bootstrap {
 
 // Called by every rank of a job; returns when everybody has come. Where rank 0 is to be found, the
-// environment says (meeting_place::of). Each rank opens at most two connections, and receives 32 bytes for
+// environment says (meeting_place::of). Each rank opens at most two connections, and receives 48 bytes for
 // each rank; rank 0 serves every rank once. Throws error: bad_argument (wrong variables, no secret, refused
 // by rank 0), timeout naming a rank that never came, peer_lost naming one that left, system_failure.
 // docs/bootstrap.md has the whole of it.
