@@ -3,9 +3,13 @@
 // kernels; one more kernel adds up the gradients of all ranks by the schedule composed in
 // ../train_digits/gradient_sum.hpp, and takes the optimiser's step with each sum as soon as it is there.
 //   train_digits_gpu [RANKS [DATA [EPOCHS]]]   ranks (2) are processes, which share GPUs if there are fewer
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <numeric>
+#include <stdexcept>
+#include <string>
+#include <string_view>
 
 #include <collx/bootstrap/local.hpp>
 #include <collx/gpu.cuh>
@@ -87,12 +91,24 @@ void run_rank(World& world, digits const& data, int epochs, int gpus, double& re
   std::fflush(stdout);
 }
 
+// A whole number from 1 to `most`; `otherwise`, if there is no such argument.
+[[nodiscard]] int number(int argc, char** argv, int index, char const* name, int most, int otherwise) {
+  if (index >= argc) return otherwise;
+  std::string_view const text = argv[index];
+  int value = 0;
+  auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 1 || value > most)
+    throw std::runtime_error(std::string(name) + " is '" + argv[index] + "'; say a number from 1 to " +
+                             std::to_string(most) + ": train_digits_gpu [RANKS [DATA [EPOCHS]]]");
+  return value;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
-  rank_t const ranks = argc > 1 ? std::atoi(argv[1]) : 2;
+  rank_t const ranks = number(argc, argv, 1, "RANKS", 128, 2);
   digits const data = split(load_digits(argc > 2 ? argv[2] : TRAIN_DIGITS_DATA), test_image_count, seed);
-  int const epochs = argc > 3 ? std::atoi(argv[3]) : 40;
+  int const epochs = number(argc, argv, 3, "EPOCHS", 10'000, 40);
   int const gpus = count_gpus();
   if (gpus == 0) {
     std::puts("SKIPPED: no GPU");

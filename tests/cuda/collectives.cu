@@ -362,14 +362,18 @@ void as_threads(rank_t size) {
 
 }  // namespace
 
-// collectives [threads|processes [MOST [small|tools [switch]]]]     both and 8 by default. tools: small, and
-// for what runs one kernel after the other (compute-sanitizer), as with CUDA_LAUNCH_BLOCKING=1: no rank meets
-// another on the host while its kernel waits for that one's. switch: fails if ranks with GPUs of their own do
-// not add up in the switch between those
+// collectives [threads|processes [[LEAST-]MOST [small|tools [switch]]]]     both and 1-8 by default, of the
+// numbers of ranks 1, 2, 4 and 8. tools: small, and for what runs one kernel after the other
+// (compute-sanitizer), as with CUDA_LAUNCH_BLOCKING=1: no rank meets another on the host while its kernel
+// waits for that one's. switch: fails if ranks with GPUs of their own do not add up in the switch between
+// those
 int main(int argc, char** argv) {
   if (!gpu_test::may_begin()) return 0;
   std::string const what = argc > 1 ? argv[1] : "";
-  rank_t const most = argc > 2 ? std::atoi(argv[2]) : 8;
+  std::string const sizes = argc > 2 ? argv[2] : "8";
+  std::size_t const dash = sizes.find('-');
+  rank_t const least = dash == std::string::npos ? 1 : std::stoi(sizes);
+  rank_t const most = std::stoi(dash == std::string::npos ? sizes : sizes.substr(dash + 1));
   std::string_view const how = argc > 3 ? argv[3] : "";
   if (how == "small" || how == "tools") longest = 10'000;
   char const* const blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
@@ -378,9 +382,9 @@ int main(int argc, char** argv) {
   try {
     // Processes first: a process that has used CUDA cannot be forked.
     for (rank_t const size : {1, 2, 4, 8})
-      if (size <= most && what != "threads") as_processes(size);
+      if (least <= size && size <= most && what != "threads") as_processes(size);
     for (rank_t const size : {1, 2, 4, 8})
-      if (size <= most && what != "processes") as_threads(size);
+      if (least <= size && size <= most && what != "processes") as_threads(size);
   } catch (std::exception const& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;
