@@ -18,11 +18,23 @@
 
 namespace collx::inline abi_1 {
 
+namespace detail {
+
+template <class Endpoint>
+concept is_of_one_thread = requires { requires Endpoint::is_of_one_thread; };
+
+}  // namespace detail
+
 // One rank's thread. While it lives, the communicator is its own: the user calls nothing on it. Calls are
 // made in the same order on all ranks, and done in that order: what one of them waits for must not wait for a
 // later one.
 template <class Transport, transport::copier Copier>
 class host_driven {
+  static_assert(
+      !detail::is_of_one_thread<typename Transport::endpoint>,
+      "collx: communicators over mpi and ucx belong to the thread that joined, and these calls are made "
+      "by one of their own; take shm, threads, tcp or composite");
+
  public:
   using communicator_type = communicator<Transport>;
   using stream = typename Copier::stream;

@@ -18,6 +18,8 @@ class endpoint {
   static constexpr bool fetches = false;
   // The library promises to get on with a large message only while both ends are inside of it.
   static constexpr bool finishes_sends = true;
+  // Its calls are those of the thread that joined, and of no other.
+  static constexpr bool is_of_one_thread = true;
   static constexpr char const* transport_name = World::transport_name;
   static constexpr std::size_t inline_bytes = matched::channel::inline_bytes;
   using channel = matched::channel;
