@@ -15,6 +15,7 @@ from comparing import overview, summary  # noqa: E402
 
 HOSTS = "amd_zen5_two_hosts_composite"
 SECOND, FOURTH, CROWDED = "amd_epyc_two_ranks_shm", "amd_zen5_two_ranks_shm", "amd_zen5_many_ranks_shm"
+CROWDED_SECOND, CROWDED_NEWEST = "amd_epyc_many_ranks_shm", "intel_xeon5_many_ranks_shm"
 NEWEST, FRESH = "intel_xeon5_two_ranks_shm", "intel_xeon5_two_ranks_fresh"
 COLLECTIVES = ["all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "reduce"]
 
@@ -102,11 +103,13 @@ class Figures(unittest.TestCase):
         self.assertEqual(len(summary.slower(found)), 1)
 
     def test_of_more_ranks_than_processors(self):
-        found, told = points(CROWDED), section("More ranks than processors")
-        for ranks in (4, 8):
-            for memory in ("private", "symmetric"):
-                some = of(found, ranks=ranks, memory=memory)
-                self.assertIn(row(ranks, memory, *means(some), len(some), len(summary.slower(some))), told)
+        told = section("More ranks than processors")
+        for data in (CROWDED, CROWDED_SECOND, CROWDED_NEWEST):
+            found = points(data)
+            for ranks in (4, 8):
+                for memory in ("private", "symmetric"):
+                    some = of(found, ranks=ranks, memory=memory)
+                    self.assertIn(row(ranks, memory, *means(some), len(some), len(summary.slower(some))), told)
 
     def test_of_several_hosts(self):
         found, told = points(HOSTS), section("Several hosts with shared memory inside")
