@@ -370,21 +370,23 @@ void as_threads(rank_t size) {
 int main(int argc, char** argv) {
   if (!gpu_test::may_begin()) return 0;
   std::string const what = argc > 1 ? argv[1] : "";
-  std::string const sizes = argc > 2 ? argv[2] : "8";
-  std::size_t const dash = sizes.find('-');
-  rank_t const least = dash == std::string::npos ? 1 : std::stoi(sizes);
-  rank_t const most = std::stoi(dash == std::string::npos ? sizes : sizes.substr(dash + 1));
   std::string_view const how = argc > 3 ? argv[3] : "";
   if (how == "small" || how == "tools") longest = 10'000;
   char const* const blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
   in_switch.has_late = how != "tools" && (blocking == nullptr || std::string_view(blocking) == "0");
   in_switch.must = argc > 4 && std::string_view(argv[4]) == "switch";
   try {
+    std::string const sizes = argc > 2 ? argv[2] : "8";
+    std::size_t const dash = sizes.find('-');
+    bool const has_least = dash != std::string::npos;
+    rank_t const least = has_least ? std::stoi(sizes) : 1;
+    rank_t const most = std::stoi(has_least ? sizes.substr(dash + 1) : sizes);
+    auto const is_asked_for = [&](rank_t size) { return least <= size && size <= most; };
     // Processes first: a process that has used CUDA cannot be forked.
     for (rank_t const size : {1, 2, 4, 8})
-      if (least <= size && size <= most && what != "threads") as_processes(size);
+      if (is_asked_for(size) && what != "threads") as_processes(size);
     for (rank_t const size : {1, 2, 4, 8})
-      if (least <= size && size <= most && what != "processes") as_threads(size);
+      if (is_asked_for(size) && what != "processes") as_threads(size);
   } catch (std::exception const& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;
