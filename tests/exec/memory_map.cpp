@@ -98,6 +98,37 @@ TEST_CASE("results that fit a part of a cache which takes stores well are stored
   CHECK(sum.streams(here, half + 1));
 }
 
+// The largest vectors of which ranks that share processors fetch blocks, where the last call had others.
+TEST_CASE("ranks that share processors leave to receivers what is not combined and fits the caches") {
+  std::vector<std::byte> memory(1);
+  auto const lets_fetch = [&]<class Schedule>(collx::rank_t size, std::size_t block_bytes) {
+    using arguments = collx::detail::invocation<typename Schedule::contract, std::byte, collx::sum_t>;
+    collx::exec::workspace work{size};
+    arguments args;
+    args.input = args.output = memory.data();
+    args.count = block_bytes;
+    args.at.where = collx::problem{0, size, 0};
+    collx::detail::choice const how{&collx::exec::erased_schedule_of<Schedule>, nullptr, nullptr, ""};
+    auto map = collx::exec::map_memory(collx::detail::scheduled(how, args), work, nullptr, 1u << 19);
+    map.fetch_as_crowded();
+    return map.lets_fetch();
+  };
+  std::size_t const cache = collx::device::fetched_bytes_max() / 2;
+  for (collx::rank_t const size : {2, 3, 4, 5, 8, 64}) {
+    CAPTURE(size);
+    auto const ranks = static_cast<std::size_t>(size);
+    std::size_t const most = (size <= 4 ? cache : cache / 4) / ranks;
+    CHECK(lets_fetch.operator()<direct::all_to_all>(size, most));
+    CHECK_FALSE(lets_fetch.operator()<direct::all_to_all>(size, most + 1));
+    CHECK(lets_fetch.operator()<direct::all_gather>(size, most));
+    CHECK_FALSE(lets_fetch.operator()<direct::all_gather>(size, most + 1));
+    CHECK(lets_fetch.operator()<direct::broadcast>(size, cache) == (size <= 4));
+    CHECK(lets_fetch.operator()<direct::broadcast>(size, 1) == (size <= 4));
+    CHECK_FALSE(lets_fetch.operator()<direct::broadcast>(size, cache + 1));
+    CHECK_FALSE(lets_fetch.operator()<direct::reduce_scatter>(size, 1));
+  }
+}
+
 // What is combined, or goes to everybody, of any length that is fetched at all; other blocks, and vectors of
 // which both sides copy a half, while they are small.
 TEST_CASE("which inputs are staged if the program writes them before each call") {

@@ -36,10 +36,13 @@ class memory_map : public chunk_map {
   [[nodiscard]] bool lets_fetch_if_slow() const noexcept { return !crowded_ || !user_.combines; }
   // For ranks that share processors, who wait for each other's work anyway: one copy by the system is less
   // of it than two by ranks, unless something is combined on the way, or vectors exceed the caches of
-  // processors that lie near each other.
+  // processors that lie near each other. Where more than 4 share them, vectors that a call does not find in
+  // the caches must be shorter, and consist of a block for each rank.
   void fetch_as_crowded() noexcept {
     crowded_ = true;
-    std::size_t const cold_bytes_max = problem_.size <= 4 ? device::fetched_bytes_max() / 2 : 0;
+    std::size_t const shorter_bytes_max = user_.sharded ? device::fetched_bytes_max() / 8 : 0;
+    std::size_t const cold_bytes_max =
+        problem_.size <= 4 ? device::fetched_bytes_max() / 2 : shorter_bytes_max;
     std::size_t const vector_bytes_max =
         user_.output_again ? 2 * device::fetched_bytes_max() : cold_bytes_max;
     std::size_t const blocks = user_.sharded ? static_cast<std::size_t>(problem_.size) : 1;
