@@ -35,6 +35,30 @@ TEST_CASE("checking: where a rank has no memory left to compare calls, they fail
   }
 }
 
+TEST_CASE("all_reduce_fixed_tree: where a rank has no memory for nodes, it says so until the end") {
+  std::vector<std::string> texts(2);
+  std::vector<collx::status> codes(2), later(2);
+  watched::on_threads(2, [&](auto& comm) {
+    auto const i = static_cast<std::size_t>(comm.rank());
+    std::vector<int> in(300'000, 1), out(300'000);
+    try {
+      scarce_memory::allowance const few(comm.rank() == 1 ? 0 : -1);
+      collx::all_reduce_fixed_tree(comm, collx::fixed_tree{2}, in, out);
+    } catch (collx::error const& failure) {
+      texts[i] = failure.what();
+      codes[i] = failure.code();
+    }
+    int mine = 1, sum = 0;
+    later[i] = collx::try_all_reduce(comm, std::span(&mine, 1), std::span(&sum, 1));
+  });
+  CHECK(codes[1] == collx::status::out_of_memory);
+  CHECK(texts[1].find("no memory for the nodes") != std::string::npos);
+  CHECK(later[1] == collx::status::out_of_memory);
+  CHECK(codes[0] == collx::status::aborted);
+  CHECK(texts[0].find("first reported by rank 1") != std::string::npos);
+  CHECK(later[0] == collx::status::aborted);
+}
+
 TEST_CASE("checking: memory for the comparison is taken once") {
   std::vector<int> sums(3);
   watched::on_threads(3, [&](auto& comm) {

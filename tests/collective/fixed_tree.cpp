@@ -2,16 +2,19 @@
 // Sums over a fixed tree: the tree itself, and the same bits for every number of ranks and on every
 // transport, for floats of very different sizes, small floats and operators that are not associative.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include "collective/contribution.hpp"
 #include "collx/bootstrap/local.hpp"
+#include "collx/collective/agreement.hpp"
 #include "collx/collective/all_reduce_fixed_tree.hpp"
 #include "meeting.hpp"
 #include "watched.hpp"
@@ -245,4 +248,75 @@ TEST_CASE("wrong arguments are refused before anything is sent") {
     (void)collx::start::all_reduce_fixed_tree(comm, {8}, std::span(in).first(0), std::span(out).first(0))
         .test();
   });
+}
+
+namespace {
+
+int least_common_multiple(int a, int b) {
+  if (a <= 0 || b <= 0) return -1;
+  int const product = a * b;
+  while (b != 0) a = std::exchange(b, a % b);
+  return product / a;
+}
+
+}  // namespace
+
+TEST_CASE("an operator, a function too, is given nothing but elements of the leaves") {
+  for (rank_t const size : {1, 2, 3, 5})
+    for (std::size_t const elements : {1u, 2u, 7u, 1025u}) {
+      CAPTURE(size);
+      CAPTURE(elements);
+      watched::on_threads(size, [&](collx::communicator<collx::transport::threads>& comm) {
+        fixed_tree const tree{6};
+        leaf_range const mine = tree.share(comm.rank(), size);
+        std::vector<int> in, out(elements);
+        for (std::int32_t leaf = mine.begin; leaf < mine.end; ++leaf) in.insert(in.end(), elements, leaf + 1);
+        collx::all_reduce_fixed_tree(comm, tree, in, out, least_common_multiple);
+        if (out != std::vector<int>(elements, 60)) throw std::runtime_error("wrong, blocking");
+        std::fill(out.begin(), out.end(), 0);
+        collx::start::all_reduce_fixed_tree(comm, tree, in, out, least_common_multiple).wait();
+        if (out != std::vector<int>(elements, 60)) throw std::runtime_error("wrong, started");
+      });
+    }
+}
+
+TEST_CASE("checking: ranks compare what was asked for, not the messages") {
+  struct asked {
+    std::int32_t leaves;
+    std::size_t elements;
+    bool largest;
+  };
+  struct difference {
+    asked other;
+    char const* what;
+  };
+  // Beside {2, 7, false}, of which each message is as long, or there is none.
+  for (difference const& d : {difference{{2, 8, false}, "count"},
+                              {{2, 0, false}, "count"},
+                              {{2, 7, true}, "operator"},
+                              {{1, 7, false}, "number of leaves"}})
+    for (bool const is_started : {false, true}) {
+      CAPTURE(d.what);
+      CAPTURE(is_started);
+      std::atomic<int> found = 0;
+      watched::on_threads(2, [&](collx::communicator<collx::transport::threads>& comm) {
+        comm.checking(collx::checking_level::communication);
+        asked const mine = comm.rank() == 0 ? asked{2, 7, false} : d.other;
+        fixed_tree const tree{mine.leaves};
+        auto const leaves = static_cast<std::size_t>(tree.share(comm.rank(), 2).count());
+        std::vector<int> in(leaves * mine.elements, 1), out(mine.elements);
+        try {
+          auto const call = [&](auto op) {
+            if (is_started) collx::start::all_reduce_fixed_tree(comm, tree, in, out, op).wait();
+            else collx::all_reduce_fixed_tree(comm, tree, in, out, op);
+          };
+          if (mine.largest) call(collx::max);
+          else call(collx::sum);
+        } catch (collx::error const& failure) {
+          found += failure.code() == collx::status::mismatch &&
+                   std::string(failure.what()).find(std::string("another ") + d.what) != std::string::npos;
+        }
+      });
+      CHECK(found == 2);
+    }
 }

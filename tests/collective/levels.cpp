@@ -123,6 +123,12 @@ TEST_CASE("integers have every level") {
     });
   static_assert(collx::is_exact<collx::sum_t, unsigned char>() && !collx::is_exact<collx::sum_t, float>());
   static_assert(!collx::is_exact<decltype(collx::accumulate_in<float>(collx::sum)), int>());
+  static_assert(collx::is_exact<decltype(collx::accumulate_in<std::int64_t>(collx::sum)), std::int32_t>());
+  // Five ranks with 2^30 each: 2^30 where one pass divides what it holds, not where passes come before.
+  static_assert(!collx::is_exact<decltype(collx::accumulate_in<std::int64_t>(collx::avg)), std::int32_t>());
+  static_assert(collx::is_exact<decltype(collx::accumulate_in<std::int32_t>(collx::avg)), std::int32_t>());
+  static_assert(collx::is_exact<collx::ordered<collx::sum_t>, int>());
+  static_assert(!collx::is_exact<collx::ordered<collx::sum_t>, float>());
 }
 
 TEST_CASE("a level may be required of collectives that combine nothing") {

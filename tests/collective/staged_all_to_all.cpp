@@ -205,5 +205,6 @@ TEST_CASE("staged_all_to_all: buffers that do not fit are refused by name") {
     require(refused(fits, large, fits, fits), "too large a buffer");
     require(refused(fits, fits, large, fits), "too large a product");
     require(refused(fits, fits, odd, odd), "an odd output");
+    require(refused(large, large, fits, fits), "a smaller output without a stage");
   });
 }

@@ -228,11 +228,11 @@ TEST_CASE("staged_all_to_all_v: blocks that do not fit are refused by name") {
     std::vector<int> memory(4), small(1);
     counts_t const fits{2, 2}, large{2, 3}, three{1, 1, 1};
     auto const refused = [&](counts_t const& in, std::vector<int>& packed, counts_t const& out,
-                             char const* words) {
+                             char const* words, counts_t const& made = {2, 2}) {
       std::vector<int> gathered(4), produced(4), result(4);
       try {
         collx::staged_all_to_all_v(grid.along<local>(), grid.along<host>(), blocks<int const>(memory, in),
-                                   packed, blocks<int>(gathered, fits), blocks<int>(produced, fits),
+                                   packed, blocks<int>(gathered, fits), blocks<int>(produced, made),
                                    blocks<int>(result, out));
       } catch (collx::error const& failure) {
         return failure.code() == collx::status::bad_argument &&
@@ -244,6 +244,7 @@ TEST_CASE("staged_all_to_all_v: blocks that do not fit are refused by name") {
     require(refused(large, memory, fits, "the input must hold its blocks"), "too large a block");
     require(refused(fits, small, fits, "`packed`"), "too small a buffer");
     require(refused(fits, memory, large, "the output must hold"), "too large an output");
+    require(refused(fits, memory, fits, "without a stage block h * L + l", {1, 3}), "other blocks than came");
     // The blocks count, not the buffer around them.
     counts_t const less{1, 1};
     std::vector<int> two(2), none;

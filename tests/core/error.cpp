@@ -89,11 +89,14 @@ TEST_CASE("where nothing has failed, the text says where refusals are told") {
         "the same call without try_ says in words");
 }
 
-TEST_CASE("an aborted rank names who gave up first, unless it did so itself") {
+TEST_CASE("an aborted rank names who gave up first, by his number in the world") {
   collx::failure_report report = full_report(status::aborted);
   report.reported_by = 7;
   CHECK(holds(collx::error(report).what(), "first reported by rank 7"));
+  // Which may be this rank's in its communicator, and somebody else's.
   report.reported_by = report.rank;
+  CHECK(holds(collx::error(report).what(), "first reported by rank"));
+  report.reported_by = collx::no_rank;
   CHECK_FALSE(holds(collx::error(report).what(), "first reported"));
 }
 

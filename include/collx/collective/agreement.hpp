@@ -41,8 +41,9 @@ void copy_name(char (&to)[Size], char const* from) noexcept {
 
 // Writes the first argument in which two calls differ, in the order in which they depend on each
 // other; false if they agree.
+// `root_is`: as in exec::call.
 [[nodiscard]] inline bool differ(agreement_record const& mine, agreement_record const& theirs,
-                                 failure_report& report) noexcept {
+                                 char const* root_is, failure_report& report) noexcept {
   auto const names = [&](char const* argument, char const* here, char const* there) {
     report.differs_in = argument;
     // Where there is no room for one, both are shown from where they differ, if they do.
@@ -75,7 +76,7 @@ void copy_name(char (&to)[Size], char const* from) noexcept {
     return names("element type", here, there);
   }
   if (mine.op_type != theirs.op_type) return names("operator", mine.op, theirs.op);
-  if (mine.root != theirs.root) return numbers("root", mine.root, theirs.root);
+  if (mine.root != theirs.root) return numbers(root_is, mine.root, theirs.root);
   if (std::strcmp(mine.algorithm, theirs.algorithm) != 0)
     return names("algorithm", mine.algorithm, theirs.algorithm);
   return false;
@@ -99,7 +100,7 @@ template <class Endpoint>
   if (outcome != status::ok) return outcome;
   for (std::size_t r = 0; r < size; ++r) {
     failure_report report = engine.report_for(what);
-    if (!differ(mine, all[r], report)) continue;
+    if (!differ(mine, all[r], what.root_is, report)) continue;
     exec::cursor peer;
     peer.waits_for = what.at.along.rank_of(static_cast<rank_t>(r));
     // Nothing was lent. Who says that it gives up would keep slower peers from finding the same.

@@ -125,13 +125,36 @@ void check_fixed_tree(problem p, fixed_tree tree, In& in, Out& out, Op const& op
     throw_wrong_argument("all_reduce_fixed_tree", p, args.fault, args.given, args.needed);
 }
 
+// What ranks compare where they check their calls (agreement.hpp): what the user said, which neither of the
+// exchanges shows.
+template <class T, class Op>
+[[nodiscard]] exec::call describe_fixed_tree(exec::standing const& at, fixed_tree tree, std::size_t count,
+                                             char const* form) noexcept {
+  exec::call what{.collective = fixed_tree_moves<T, Op>::name, .form = form, .count = count, .at = at};
+  if constexpr (requires { Op::name; }) what.op = Op::name;
+  else what.op = "a callable";
+  what.element_type = &element_kind_of<T>;
+  what.op_type = type_number<Op>();
+  what.root = tree.leaves;
+  what.root_is = "number of leaves";
+  return what;
+}
+
+template <class Endpoint>
+[[nodiscard]] status agree_on(exec::engine<Endpoint>& engine, exec::call const& what) noexcept {
+  bool const compares = engine.checker() != nullptr && what.at.where.size > 1;
+  return compares ? engine.checker()(engine, what) : status::ok;
+}
+
 // Started, or to be started: `Started` is a request_of_two or persistent_of_two.
 template <template <class, class> class Started, class Transport, class In, class Out, class Op>
 [[nodiscard]] auto start_fixed_tree(communicator<Transport>& comm, fixed_tree tree, In& in, Out& out,
-                                    Op const& op, priority how) {
+                                    Op const& op, priority how, char const* form) {
   check_fixed_tree(where(comm), tree, in, out, op);
   using T = element_t<Out>;
-  using moves = fixed_tree_moves<T, Op>;
+  using moves = fixed_tree_moves<T, std::decay_t<Op>>;  // of a function, a pointer to it
+  auto const what = describe_fixed_tree<T, std::decay_t<Op>>(comm.standing(), tree, out.size(), form);
+  if (agree_on(comm.engine(), what) != status::ok) throw error(comm.failure());
   return Started<moves, typename Transport::endpoint>(
       comm.engine(), moves(comm.standing(), tree, in.data(), out.data(), out.size(), op), how,
       std::type_identity<automatic>());
@@ -145,15 +168,19 @@ template <class Transport, buffer_like In, buffer_like Out, class Op = sum_t>
                                                Out&& out, Op const& op = {}) {
   auto const args = detail::bind_fixed_tree(detail::where(comm), tree, in, out, op);
   if (args.fault != nullptr) return status::bad_argument;
-  if (args.count == 0) return comm.failure().code;
   using T = element_t<std::remove_reference_t<Out>>;
-  detail::fixed_tree_moves<T, Op> moves(comm.standing(), tree, args.input, args.output, args.count, op);
+  using function = std::decay_t<Op>;
   auto& engine = comm.engine();
+  auto const what = detail::describe_fixed_tree<T, function>(comm.standing(), tree, args.count, "blocking");
+  if (status const agreed = detail::agree_on(engine, what); agreed != status::ok) return agreed;
+  if (args.count == 0) return comm.failure().code;
+  detail::fixed_tree_moves<T, function> moves(comm.standing(), tree, args.input, args.output, args.count, op);
   std::byte* memory = nullptr;
   try {
     memory = engine.memory().take(moves.bytes_needed());
   } catch (std::bad_alloc const&) {
-    comm.abort();  // the others wait for this rank
+    engine.record(status::out_of_memory, engine.report_for(what), {},
+                  false);  // the others wait for this rank
     return status::out_of_memory;
   }
   moves.use(memory);
@@ -171,7 +198,7 @@ void all_reduce_fixed_tree(communicator<Transport>& comm, fixed_tree tree, In&& 
     detail::throw_not_runnable("all_reduce_fixed_tree", detail::where(comm), sizeof(element_t<Out>),
                                comm.engine().endpoint().depth());
   if (outcome == status::out_of_memory)
-    throw error(outcome, detail::fixed_tree_moves<element_t<Out>, Op>::no_memory);
+    throw error(outcome, detail::fixed_tree_moves<element_t<Out>, std::decay_t<Op>>::no_memory);
   if (outcome != status::ok) throw error(comm.failure());
 }
 
@@ -181,7 +208,7 @@ template <priority How = priority::normal, class Transport, buffer_like In, buff
 [[nodiscard]] auto all_reduce_fixed_tree(communicator<Transport>& comm, fixed_tree tree, In&& in, Out&& out,
                                          Op const& op = {}) {
   COLLX_DETAIL_REQUIRE_BUFFERS_THAT_STAY(In, Out);
-  return detail::start_fixed_tree<request_of_two>(comm, tree, in, out, op, How);
+  return detail::start_fixed_tree<request_of_two>(comm, tree, in, out, op, How, detail::name_of_started(How));
 }
 
 }  // namespace start
@@ -192,7 +219,8 @@ template <priority How = priority::normal, class Transport, buffer_like In, buff
 [[nodiscard]] auto all_reduce_fixed_tree(communicator<Transport>& comm, fixed_tree tree, In&& in, Out&& out,
                                          Op const& op = {}) {
   COLLX_DETAIL_REQUIRE_BUFFERS_THAT_STAY(In, Out);
-  return detail::start_fixed_tree<persistent_of_two>(comm, tree, in, out, op, How);
+  return detail::start_fixed_tree<persistent_of_two>(comm, tree, in, out, op, How,
+                                                     detail::name_of_persistent(How));
 }
 
 }  // namespace persistent

@@ -7,6 +7,7 @@
 
 #include "collx/algo/fixed_tree.hpp"
 #include "collx/collective/invocation.hpp"
+#include "collx/exec/geometry.hpp"
 #include "collx/exec/kept_memory.hpp"
 
 namespace collx::inline abi_1::detail {
@@ -89,18 +90,18 @@ class fixed_tree_work {
   void combine_leaves() const noexcept {
     if (alone()) return combine_leaves(0, count_, [&](std::int32_t) { return out_; });
     for (std::size_t r = 0; r < ranks(); ++r) {
-      std::size_t const begin = r * part_ < count_ ? r * part_ : count_;
-      std::size_t const n = count_ - begin < part_ ? count_ - begin : part_;
+      auto const [begin, n] = elements_of(r);
       auto const place = [&](std::int32_t k) {
         return sent_ + r * message() + static_cast<std::size_t>(k) * part_;
       };
       combine_leaves(begin, n, place);
-      // The last parts are shorter. What fills them up is combined too, and must be something.
+      // The last parts are shorter. What fills them up is sent too, and must be something.
       for (std::int32_t k = 0; n < part_ && k < static_cast<std::int32_t>(width_); ++k)
         std::memset(static_cast<void*>(place(k) + n), 0, (part_ - n) * sizeof(T));
     }
   }
-  // Between both: everybody's nodes of this rank's part to the root, which goes to the begin of sent().
+  // Between both: everybody's nodes of this rank's part to the root, which goes to the begin of sent(). Of
+  // what only fills the part up op must see nothing: it may divide by it.
   void combine_nodes() const noexcept {
     auto const nodes = [&](auto const& visit) {
       for (rank_t r = 0; r < where_.size; ++r) {
@@ -110,7 +111,8 @@ class fixed_tree_work {
           visit(theirs[k], begin + static_cast<std::size_t>(k) * part_);
       }
     };
-    combiner().combine(part_, nodes, [&](std::int32_t) { return sent_; });
+    std::size_t const mine = elements_of(static_cast<std::size_t>(where_.rank)).count;
+    combiner().combine(mine, nodes, [&](std::int32_t) { return sent_; });
   }
   // Behind the second one.
   void deliver() const noexcept {
@@ -123,6 +125,11 @@ class fixed_tree_work {
   }
 
  private:
+  // Of the vector, in a rank's part.
+  [[nodiscard]] exec::extent elements_of(std::size_t rank) const noexcept {
+    std::size_t const begin = rank * part_ < count_ ? rank * part_ : count_;
+    return {begin, count_ - begin < part_ ? count_ - begin : part_};
+  }
   [[nodiscard]] std::size_t ranks() const noexcept { return static_cast<std::size_t>(where_.size); }
   // Whether parts put together are the vector, without anything behind it.
   [[nodiscard]] bool straight() const noexcept { return part_ * ranks() == count_; }

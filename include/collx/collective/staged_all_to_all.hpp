@@ -14,6 +14,20 @@
 
 namespace collx::inline abi_1 {
 
+// The stage of an all_to_all without one: what has been gathered is sorted by receiving host.
+struct no_stage {
+  template <class T>
+  void operator()(std::span<T const> gathered, std::span<T> produced, rank_t locals, rank_t hosts) const {
+    auto const l_count = static_cast<std::size_t>(locals), h_count = static_cast<std::size_t>(hosts);
+    std::size_t const count = gathered.size() / (l_count * h_count);
+    if (count == 0) return;
+    for (std::size_t l = 0; l < l_count; ++l)
+      for (std::size_t h = 0; h < h_count; ++h)
+        std::memcpy(&produced[(h * l_count + l) * count], &gathered[(l * h_count + h) * count],
+                    count * sizeof(T));
+  }
+};
+
 namespace detail {
 
 inline void require_blocks(problem const& where, char const* what, std::size_t given, std::size_t needed,
@@ -83,6 +97,9 @@ template <class Stage, class Transport, class In, class Gathered, class Produced
                  produced.size() == out.size());
   require_blocks(whole, "the output must be a multiple of the number of ranks on all hosts", out.size(),
                  out.size() / n * n, out.size() % n == 0);
+  if constexpr (std::is_same_v<std::remove_cvref_t<Stage>, no_stage>)
+    require_blocks(whole, "without a stage the output must be as large as the input", out.size(), in.size(),
+                   out.size() == in.size());
   staged_moves<T, U, Stage> moves{near.standing(),
                                   far.standing(),
                                   {in.data(), in.size()},
@@ -115,20 +132,6 @@ template <template <class, class> class Started, class Algorithm, class Transpor
 }
 
 }  // namespace detail
-
-// The stage of an all_to_all without one: what has been gathered is sorted by receiving host.
-struct no_stage {
-  template <class T>
-  void operator()(std::span<T const> gathered, std::span<T> produced, rank_t locals, rank_t hosts) const {
-    auto const l_count = static_cast<std::size_t>(locals), h_count = static_cast<std::size_t>(hosts);
-    std::size_t const count = gathered.size() / (l_count * h_count);
-    if (count == 0) return;
-    for (std::size_t l = 0; l < l_count; ++l)
-      for (std::size_t h = 0; h < h_count; ++h)
-        std::memcpy(&produced[(h * l_count + l) * count], &gathered[(l * h_count + h) * count],
-                    count * sizeof(T));
-  }
-};
 
 // near: the L ranks of this host. far: the H ranks with this one's place in their hosts; a rank's number in
 // the whole is far.rank() * L + near.rank(), as on the axes of a mesh. With n = L * H blocks:

@@ -9,6 +9,24 @@
 
 namespace collx::inline abi_1 {
 
+// The stage of a call without one: blocks are sorted by receiving host. They have the same counts.
+struct no_stage_v {
+  template <class T>
+  void operator()(blocks<T const> const& gathered, blocks<T> const& produced, rank_t locals,
+                  rank_t hosts) const {
+    auto const l_count = static_cast<std::size_t>(locals), h_count = static_cast<std::size_t>(hosts);
+    array<std::size_t> begins(l_count * h_count);
+    for (std::size_t b = 1; b < begins.size(); ++b) begins[b] = begins[b - 1] + gathered.counts[b - 1];
+    std::size_t to = 0;
+    for (std::size_t h = 0; h < h_count; ++h)
+      for (std::size_t l = 0; l < l_count; ++l) {
+        std::size_t const block = l * h_count + h, count = gathered.counts[block];
+        if (count != 0) std::memcpy(&produced.data[to], &gathered.data[begins[block]], count * sizeof(T));
+        to += count;
+      }
+  }
+};
+
 namespace detail {
 
 // Blocks one behind the other, in runs of `each` for one receiver or from one sender: how long the runs are.
@@ -48,6 +66,23 @@ void require_packed_blocks(problem const& where, char const* what, blocks<T> con
     end += count;
   }
   if (end != 0 && given.data.data() == nullptr) refuse("must have memory", 0, end);
+}
+
+// Without a stage what is produced is what has been gathered.
+inline void require_unstaged_counts(problem const& where, rank_t locals,
+                                    std::span<std::size_t const> gathered,
+                                    std::span<std::size_t const> produced) {
+  auto const l_count = static_cast<std::size_t>(locals);
+  std::size_t const h_count = gathered.size() / l_count;
+  for (std::size_t l = 0; l < l_count; ++l)
+    for (std::size_t h = 0; h < h_count; ++h) {
+      std::size_t const came = gathered[l * h_count + h], made = produced[h * l_count + l];
+      if (came != made)
+        throw_wrong_argument("staged_all_to_all_v", where,
+                             "without a stage block h * L + l of `produced` must have the count of block "
+                             "l * H + h of `gathered`",
+                             static_cast<std::int64_t>(made), static_cast<std::int64_t>(came));
+    }
 }
 
 // Both exchanges, and what is around them (two_moves.hpp). Stage: by value, or a reference where the call
@@ -146,6 +181,8 @@ template <class Stage, class Transport, class T, class Packed, class U>
                          "`packed` must hold as many elements as the blocks of the input",
                          packed.data() == nullptr ? 0 : static_cast<std::int64_t>(packed.size()),
                          static_cast<std::int64_t>(elements));
+  if constexpr (std::is_same_v<std::remove_cvref_t<Stage>, no_stage_v>)
+    require_unstaged_counts(whole, near.size(), gathered.counts, produced.counts);
   staged_moves_v<T, U, Stage> moves(near.standing(), far.standing(), in, packed.data(), gathered, produced,
                                     out, stage);
   if (auto const first = moves.first(); first.is_wrong()) throw_wrong(first);
@@ -154,24 +191,6 @@ template <class Stage, class Transport, class T, class Packed, class U>
 }
 
 }  // namespace detail
-
-// The stage of a call without one: blocks are sorted by receiving host. They have the same counts.
-struct no_stage_v {
-  template <class T>
-  void operator()(blocks<T const> const& gathered, blocks<T> const& produced, rank_t locals,
-                  rank_t hosts) const {
-    auto const l_count = static_cast<std::size_t>(locals), h_count = static_cast<std::size_t>(hosts);
-    array<std::size_t> begins(l_count * h_count);
-    for (std::size_t b = 1; b < begins.size(); ++b) begins[b] = begins[b - 1] + gathered.counts[b - 1];
-    std::size_t to = 0;
-    for (std::size_t h = 0; h < h_count; ++h)
-      for (std::size_t l = 0; l < l_count; ++l) {
-        std::size_t const block = l * h_count + h, count = gathered.counts[block];
-        if (count != 0) std::memcpy(&produced.data[to], &gathered.data[begins[block]], count * sizeof(T));
-        to += count;
-      }
-  }
-};
 
 // near, far and the numbers of ranks as for staged_all_to_all. All blocks lie one behind the other (no
 // offsets), each list has n = L * H counts, of elements:

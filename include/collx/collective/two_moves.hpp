@@ -98,7 +98,9 @@ class request_of_two {
       second_with_ = detail::choose_move<Algorithm>(engine, work_->second(), form);
     } catch (std::bad_alloc const&) {
       release();
-      engine.abort(status::aborted);  // the others wait for this rank
+      exec::call const what{.collective = Work::name};
+      engine.record(status::out_of_memory, engine.report_for(what), {},
+                    false);  // the others wait for this rank
       throw error(status::out_of_memory, Work::no_memory);
     } catch (...) {
       release();

@@ -101,7 +101,7 @@ class error : public std::exception {
     out.add("collx: %s<%s> #%llu on rank %d: %s", report.collective, report.algorithm,
             number(report.sequence), report.rank, name(report.code));
     if (report.peer != no_rank) out.add(", peer %d", report.peer);
-    if (report.reported_by != no_rank && report.reported_by != report.rank)
+    if (report.reported_by != no_rank)
       out.add(" (first reported by rank %d)", report.reported_by);
     if (report.differs_in != nullptr) {
       out.add(" was called with another %s: %s here, %s there; ", report.differs_in, report.here,

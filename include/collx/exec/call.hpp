@@ -27,6 +27,7 @@ struct call {
   std::uint64_t count = 0;
   rank_t root = 0;
   standing at{};
+  char const* root_is = "root";  // what `root` stands for
 };
 
 }  // namespace collx::inline abi_1::exec

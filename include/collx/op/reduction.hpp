@@ -187,6 +187,7 @@ inline constexpr logical_or_t logical_or{};
 template <class F>
 struct ordered {
   static constexpr bool is_commutative = false;
+  template <class T> static constexpr bool is_exact = collx::is_exact<F, T>();
   template <class T> using accumulate = accumulate_t<F, T>;
   F f;
   explicit constexpr ordered(F callable) : f(callable) {}
@@ -201,11 +202,15 @@ struct ordered {
   COLLX_HD constexpr auto prepare(T const& own) const { return f.prepare(own); }
 };
 
-// Holds partial results of a pass in type A: accumulate_in<double>(sum) on floats.
+// Holds partial results of a pass in type A: accumulate_in<double>(sum) on floats. What goes from one pass to
+// the next is of type T, and not what one pass would have held: of integers a sum is the same modulo T's
+// range, a quotient (avg) is not.
 template <class A, class Op>
 struct accumulating : Op {
   template <class T> using accumulate = A;
-  template <class T> static constexpr bool is_exact = std::is_integral_v<A> && collx::is_exact<Op, T>();
+  template <class T>
+  static constexpr bool is_exact = std::is_integral_v<A> && collx::is_exact<Op, T>() &&
+                                   (!finishes<Op, A> || std::is_same_v<A, T>);
 };
 
 template <class A, class Op>
