@@ -21,6 +21,7 @@ struct prove_pipelined {
   template <class Algorithm, class Contract, class Schedule>
   void operator()() {
     using S = pipelined<Schedule, 3>;
+    static_assert(level_of<S>() == level_of<Schedule>());  // which is proved below
     for (rank_t n : {1, 2, 3, 4, 5, 7, 8, 16, 17})
       for (rank_t root = 0; root < (Contract::rooted ? n : 1); root += n / 3 + 1) {
         if (!supports<S>(n)) continue;

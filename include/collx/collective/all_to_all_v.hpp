@@ -6,7 +6,8 @@
 // Block d of in goes to rank d and becomes block `rank` of its out: in_counts[d] here and out_counts[rank]
 // there must be the same number; that they are not is found when the message comes (status::mismatch, with
 // the peer and both numbers of bytes). counts and offsets, in elements, as std::size_t, are this rank's own.
-// Nothing is sent for a count of 0. Not in place.
+// Nothing is sent for a count of 0, nor looked for: where only one of the two is 0, or they differ by whole
+// fragments, a later call finds the message that is left, or waits for one that never comes. Not in place.
 // Algorithm argument, buffers and errors: as for all_reduce (all_reduce.hpp).
 #pragma once
 

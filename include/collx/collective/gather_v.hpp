@@ -5,7 +5,8 @@
 //   gather_v(comm, in, blocks<T>{}, root)             on the other ranks
 //
 // Only the root knows all counts, in elements, as std::size_t; counts[r] must be in.size() on rank r: that
-// it is not is found when the message comes (status::mismatch). Nothing is sent for a count of 0.
+// it is not is found when the message comes (status::mismatch), but for what all_to_all_v.hpp says of
+// counts of 0. Nothing is sent for these.
 // In place is in == the own block of out, on the root.
 // Algorithm argument, buffers and errors: as for all_reduce (all_reduce.hpp).
 #pragma once

@@ -5,7 +5,8 @@
 //   scatter_v(comm, blocks<T>{}, out, root)            on the other ranks
 //
 // Only the root knows all counts, in elements, as std::size_t; counts[r] must be out.size() on rank r: that
-// it is not is found when the message comes (status::mismatch). Nothing is sent for a count of 0.
+// it is not is found when the message comes (status::mismatch), but for what all_to_all_v.hpp says of
+// counts of 0. Nothing is sent for these.
 // In place is out == the own block of in, on the root.
 // Algorithm argument, buffers and errors: as for all_reduce (all_reduce.hpp).
 #pragma once

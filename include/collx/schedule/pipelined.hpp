@@ -23,6 +23,7 @@ struct pipelined {
   using contract = typename Part::contract;
   static constexpr bool keeps_rank_order = collx::keeps_rank_order<Part>();
   static constexpr bool cost_is_bound = true;
+  static constexpr reproducibility reproduces = level_of<Part>();
 
   // Parts of one block are cut anew only where a schedule does not cut them itself.
   static constexpr COLLX_HD bool supports(shape n) {
