@@ -362,8 +362,8 @@ void as_threads(rank_t size) {
 
 }  // namespace
 
-// collectives [threads|processes [[LEAST-]MOST [small|tools [switch]]]]     both and 1-8 by default, of the
-// numbers of ranks 1, 2, 4 and 8. tools: small, and for what runs one kernel after the other
+// collectives [all|threads|processes [[LEAST-]MOST [small|tools [switch]]]]     all and 1-8 by default, of
+// the numbers of ranks 1, 2, 4 and 8. tools: small, and for what runs one kernel after the other
 // (compute-sanitizer), as with CUDA_LAUNCH_BLOCKING=1: no rank meets another on the host while its kernel
 // waits for that one's. switch: fails if ranks with GPUs of their own do not add up in the switch between
 // those
@@ -376,12 +376,12 @@ int main(int argc, char** argv) {
   in_switch.has_late = how != "tools" && (blocking == nullptr || std::string_view(blocking) == "0");
   in_switch.must = argc > 4 && std::string_view(argv[4]) == "switch";
   try {
-    std::string const sizes = argc > 2 ? argv[2] : "8";
-    std::size_t const dash = sizes.find('-');
-    bool const has_least = dash != std::string::npos;
-    rank_t const least = has_least ? std::stoi(sizes) : 1;
-    rank_t const most = std::stoi(has_least ? sizes.substr(dash + 1) : sizes);
-    auto const is_asked_for = [&](rank_t size) { return least <= size && size <= most; };
+    auto const [least, most] = gpu_test::numbers_of_ranks(argc > 2 ? argv[2] : "8");
+    if (!what.empty() && what != "all" && what != "threads" && what != "processes")
+      throw std::invalid_argument("there is no '" + what + "' to be tested; say all, threads or processes");
+    auto const is_asked_for = [&, least = least, most = most](rank_t size) {
+      return least <= size && size <= most;
+    };
     // Processes first: a process that has used CUDA cannot be forked.
     for (rank_t const size : {1, 2, 4, 8})
       if (is_asked_for(size) && what != "threads") as_processes(size);

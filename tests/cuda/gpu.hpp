@@ -3,12 +3,16 @@
 // any more.
 #pragma once
 
+#include <charconv>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include <collx/core/error.hpp>
@@ -53,6 +57,20 @@ inline void prepare_environment() {
   if (gpu_is_here()) return true;
   std::puts("SKIPPED: no GPU");
   return false;
+}
+
+// [LEAST-]MOST as two numbers.
+[[nodiscard]] inline std::pair<int, int> numbers_of_ranks(std::string_view text) {
+  int least = 1, most = 0;
+  char const *at = text.data(), *const end = at + text.size();
+  auto got = std::from_chars(at, end, most);
+  if (got.ec == std::errc{} && got.ptr != end && *got.ptr == '-') {
+    least = most;
+    got = std::from_chars(got.ptr + 1, end, most);
+  }
+  if (got.ec != std::errc{} || got.ptr != end || least < 1 || most < least)
+    throw std::invalid_argument("'" + std::string(text) + "' is no number of ranks; say 4, or 2-4");
+  return {least, most};
 }
 
 // What f() throws.
