@@ -14,7 +14,7 @@
 // to the root, and gives everybody the result (an all_gather). For n ranks, M bytes of output and W nodes
 // of the rank that has most (1 if n divides V and V/n is a power of two, else up to 2 log2 V):
 //   2 rounds, (W + 1) (n-1)/n M bytes sent per rank
-// Works in about (2 W + 1) M bytes, allocated by the first call that needs so much and kept for the next one
+// Works in about 2 W M bytes, allocated by the first call that needs so much and kept for the next one
 // until the communicator ends; as much again for every further one in flight. in and out must not overlap.
 //
 //   auto request = start::all_reduce_fixed_tree(comm, tree, in, out, op)

@@ -9,7 +9,7 @@
 // it; the schedule finishes with depth(size) messages in flight per pair of ranks; the bits of its
 // reductions depend on rank and chunk no more than its `reproduces` allows; one that states `moves_blocks`
 // does nothing else; its cost is the documented one.
-// docs/schedules.md explains each finding.
+// explain() says what a finding is; docs/schedules.md, of those that need thought, what to look at.
 #pragma once
 
 #include "collx/schedule/verify/moved_blocks.hpp"
