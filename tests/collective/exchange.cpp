@@ -104,6 +104,26 @@ TEST_CASE("exchange: run() concerns only those that have messages; send and rece
   });
 }
 
+TEST_CASE("send: a small message that is not taken yet keeps none to other ranks back") {
+  auto const stream = [](auto& comm) {
+    std::vector<std::byte> v(600);
+    int const me = comm.rank();
+    for (int turn = 0; turn < 30; ++turn) {
+      if (me == 0) collx::send(comm, v, 1);
+      if (me == 1) collx::receive(comm, v, 2);
+      for (int i = 0; i < 150; ++i) {
+        if (me == 0) collx::send(comm, v, 2);
+        if (me == 2) collx::receive(comm, v, 0);
+      }
+      if (me == 2) collx::send(comm, v, 1);
+      if (me == 1) collx::receive(comm, v, 0);
+      collx::barrier(comm);  // so that one is not taken, and not the next one of rank 1 too
+    }
+  };
+  watched::on_threads(3, stream);
+  for (int const code : watched::on_processes(3, stream)) CHECK(code == 0);
+}
+
 TEST_CASE("exchange: along an axis, and a graph of it") {
   watched::on_threads(
       6,

@@ -10,6 +10,7 @@
 #include "collx/algo/all.hpp"
 #include "collx/bootstrap/threads.hpp"
 #include "collx/collective/all_reduce.hpp"
+#include "collx/collective/exclusive_scan.hpp"
 #include "collx/collective/reduce.hpp"
 #include "require.hpp"
 #include "watched.hpp"
@@ -53,6 +54,28 @@ TEST_CASE("a schedule that declares more depth than the transport has is refused
     collx::all_reduce(comm, v);
     require(v == std::vector<int>(10, 2), "the next collective");
   });
+}
+
+TEST_CASE("a schedule of more pieces than staging memory holds is refused and loses nothing") {
+  struct wide {
+    float values[32];
+  };
+  auto const add = [](wide a, wide const& b) {
+    for (int i = 0; i < 32; ++i) a.values[i] += b.values[i];
+    return a;
+  };
+  watched::on_threads(
+      3,
+      [&](communicator& comm) {
+        // Two messages of 128 bytes for each of 1024 pieces, where 64 KiB are staged.
+        std::vector<wide> in(1024, wide{{1}}), out(1024);
+        using algorithm = collx::algo::pipelined_chain<1024>;
+        require(collx::try_exclusive_scan<algorithm>(comm, in, out, add) == collx::status::not_supported,
+                "was not refused");
+        collx::exclusive_scan<collx::algo::pipelined_chain<16>>(comm, in, out, add);
+        require(comm.rank() == 0 || out[1023].values[0] == static_cast<float>(comm.rank()), "the next one");
+      },
+      {.staging_bytes = 64 * 1024});
 }
 
 TEST_CASE("on one rank an operator's finish() is applied once, whatever the algorithm") {

@@ -8,6 +8,7 @@
 
 #include "collective/cases.hpp"
 #include "collx/algo/all.hpp"
+#include "collx/collective/call.hpp"
 #include "collx/exec/host_executor.hpp"
 
 namespace {
@@ -116,6 +117,23 @@ struct fits_staging {
   }
 };
 
+// Where can_run() does not ask.
+struct has_room_unasked {
+  template <class Algorithm, class Contract, class Schedule>
+  void operator()() {
+    namespace detail = collx::detail;
+    for (rank_t const size : {2, 3, 7, 8, 16, 33, 63, 64}) {
+      if (!collx::supports<Schedule>(size)) continue;
+      if (collx::chunk_count<Schedule>(size) > detail::roomy_chunks) continue;
+      CAPTURE(Contract::name);
+      CAPTURE(Algorithm::name);
+      CAPTURE(size);
+      auto const staged = static_cast<std::size_t>(collx::exec::largest_staged<Schedule>(size));
+      REQUIRE(staged * detail::roomy_element_bytes <= detail::roomy_staging_bytes / 2);
+    }
+  }
+};
+
 struct same_on_every_rank {
   template <class Algorithm, class Contract, class Schedule>
   void operator()() {
@@ -219,6 +237,10 @@ TEST_CASE("geometry: counts beyond 2^31 elements and 2^32 bytes") {
 
 TEST_CASE("geometry: what a fragment stages fits half of the staging memory, for every schedule") {
   collx::for_each_schedule<collx::algo::all, collx::contract::all>(fits_staging{});
+}
+
+TEST_CASE("geometry: small elements have room by default, so that calls do not ask") {
+  collx::for_each_schedule<collx::algo::all, collx::contract::all>(has_room_unasked{});
 }
 
 TEST_CASE("geometry: every rank knows where the chunks of the others lie") {

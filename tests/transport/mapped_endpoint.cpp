@@ -323,3 +323,24 @@ TEST_CASE("mapped: the first failure is kept, and ends every wait") {
   CHECK(pair.world.first_failure().reporter == 1);
   CHECK(pair.world.first_failure().culprit == 0);
 }
+
+// Some ten minutes of small messages one way, which are not sent here: the counts are set.
+TEST_CASE("mapped: a letter that lies unread while 2^31 and more go the other way says nothing new") {
+  mapped::letter letters[2]{};
+  mapped::acknowledgement told{};
+  mapped::pair with{};
+  with.inbox = mapped::ring_place(reinterpret_cast<std::byte*>(letters), mapped::inbox_shape{2, 64, 0});
+  with.returned = &told;
+  letters[0].sequence.store(1, std::memory_order_relaxed);
+  constexpr std::uint64_t step = std::uint64_t{1} << 29;
+  for (std::uint64_t consumed = step; consumed < 40 * step; consumed += step) {
+    CAPTURE(consumed);
+    with.sent = consumed + 3;
+    told.consumed.store(consumed, std::memory_order_relaxed);
+    REQUIRE(mapped::look_for_receipt(with) == consumed);
+    REQUIRE(mapped::look_for_receipt(with) == consumed);
+  }
+  // Consumed at last, it says what was known.
+  mapped::learn(with, letters[0]);
+  CHECK(with.known_consumed == 39 * step);
+}

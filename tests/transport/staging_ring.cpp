@@ -142,6 +142,38 @@ TEST_CASE("staging ring: small payloads stay close, but where lines are slow to 
   });
 }
 
+TEST_CASE(
+    "staging ring: while one small payload is unread, all of the ring serves others, asked for often or "
+    "not") {
+  constexpr std::size_t all = 1 << 20, bytes = 600;
+  std::vector<std::byte> memory(all);
+  std::vector<std::uint64_t> snapshots(2 * staging_ring::mark_count);
+  device_test::on_slow_and_quick_lines([&](bool) {
+    staging_ring ring;
+    ring.attach(memory.data(), all, snapshots.data(), 2);
+    bool is_read = false;
+    std::uint64_t sent = 0;
+    auto const acknowledged = [&](rank_t peer, std::uint64_t count) {
+      return peer == 1 || count == 0 || is_read;
+    };
+    auto const send = [&] {
+      if (ring.allocate(bytes, acknowledged) == nullptr) return false;
+      ++sent;
+      // The first goes to reader 0, who does not look, all others to reader 1.
+      ring.mark([&](rank_t peer) { return peer == 0 ? 1 : sent - 1; });
+      return true;
+    };
+    while (sent < 10'000 && send()) {
+    }
+    CHECK(sent > 350);
+    CHECK(sent < all / bytes);
+    CHECK(ring.held_by() == 0);
+    for (int i = 0; i < 1000; ++i) REQUIRE_FALSE(send());
+    is_read = true;
+    for (int i = 0; i < 1000; ++i) REQUIRE(send());
+  });
+}
+
 TEST_CASE("staging ring: a payload as large as a fragment may stage, again and again") {
   std::vector<std::byte> memory(capacity);
   std::vector<std::uint64_t> snapshots(staging_ring::mark_count);

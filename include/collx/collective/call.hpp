@@ -260,14 +260,20 @@ template <class Endpoint>
 }
 
 // Whether the schedule exists for this many ranks, the transport has the credits it declares, and one
-// element per chunk fits what a fragment may stage. Only large elements and large worlds can fail the
-// last with the least staging memory there is.
+// element per chunk fits what a fragment may stage. Where there is as much of that as by default, only large
+// elements, large worlds and many chunks can fail the last (tests/exec/geometry.cpp).
+inline constexpr std::size_t roomy_element_bytes = 128, roomy_staging_bytes = std::size_t{512} << 10;
+inline constexpr rank_t roomy_size = 64;
+inline constexpr std::int32_t roomy_chunks = 64;
+
 template <schedule S, class T, class Endpoint>
 [[nodiscard]] bool can_run(Endpoint const& endpoint, shape n) noexcept {
   if (!supports<S>(n)) return false;
   // A schedule that is proved with more messages in flight than there are credits may deadlock.
   if (static_cast<std::uint64_t>(depth<S>(n)) > endpoint.depth()) return false;
-  if (COLLX_LIKELY(sizeof(T) <= 128 && n.size <= 64)) return true;
+  if (COLLX_LIKELY(sizeof(T) <= roomy_element_bytes && n.size <= roomy_size &&
+                   chunk_count<S>(n) <= roomy_chunks && endpoint.staging_bytes() >= roomy_staging_bytes))
+    return true;
   return has_room(endpoint, exec::erased_schedule_of<S>, n, sizeof(T));
 }
 

@@ -60,7 +60,7 @@ struct settings {
       throw_error(status::bad_argument, "settings.heap_bytes is %zu; set it to at most %zu", heap_bytes,
                   heap_max);
     settings made = *this;
-    made.staging_bytes = (staging_bytes + 127) / 128 * 128;  // halves of it are whole lines
+    made.staging_bytes = (staging_bytes + 4095) / 4096 * 4096;  // what lies behind it begins with a page
     made.heap_bytes = (heap_bytes + 4095) / 4096 * 4096;
     return made;
   }

@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "collx/core/array.hpp"
+#include "collx/core/config.hpp"
 #include "collx/core/types.hpp"
 #include "collx/device/cpu.hpp"
 
@@ -31,10 +32,16 @@ class staging_ring {
   template <class Acknowledged>
   [[nodiscard]] std::byte* allocate(std::size_t bytes, Acknowledged const& acknowledged) noexcept {
     std::size_t const rounded = (bytes + 63) / 64 * 64;
-    place_in_ring const next = find_place(rounded, tail_ == marked_);
-    if (tail_ == marked_) leave_out(next);
-    while (next.position + rounded - head_ > capacity_)
-      if (!reclaim_oldest(acknowledged)) return nullptr;
+    place_in_ring next = find_place(rounded, is_marked());
+    // Who is told that there is no room asks again: until it has some, nothing is left out for it.
+    while (!fits(next, rounded)) {
+      if (reclaim_oldest(acknowledged)) continue;
+      if (!is_marked()) return nullptr;
+      if (oldest_ == newest_) break;  // all is free, the room at the ring's end too
+      if (!find_beyond_unread(rounded, next)) return nullptr;
+    }
+    if (next.position - next.offset != turn_) before_ends_ = tail_ - turn_;
+    if (is_marked()) leave_out(next);
     turn_ = next.position - next.offset;
     tail_ = next.position + rounded;
     return memory_ + next.offset;
@@ -86,7 +93,8 @@ class staging_ring {
   // Payloads are contiguous: skip the end of the ring if one does not fit. Where a fragment begins
   // (and only there: one that was made to fit has no memory to skip) it keeps its distance from the
   // last, and those that are kept close turn round early.
-  [[nodiscard]] place_in_ring find_place(std::size_t rounded, bool begins_fragment) const noexcept {
+  [[nodiscard]] place_in_ring find_place(std::size_t rounded, bool begins_fragment,
+                                         bool may_turn_early = true) const noexcept {
     bool const is_small = begins_fragment && rounded <= small_bytes;
     std::uint64_t begin = tail_ + (is_small ? distance_bytes : 0);
     if (begins_fragment) begin = (begin + alignment_bytes - 1) / alignment_bytes * alignment_bytes;
@@ -94,9 +102,28 @@ class staging_ring {
     std::uint64_t offset = begin - turn_;
     if (offset >= capacity_) offset -= capacity_;
     bool const turn_early =
-        is_small && rounded <= kept_close_bytes_max() && offset >= mark_count * small_bytes;
+        is_small && may_turn_early && rounded <= kept_close_bytes_max() && offset >= mark_count * small_bytes;
     if (offset + rounded > capacity_ || turn_early) return {begin + capacity_ - offset, 0};
     return {begin, offset};
+  }
+
+  // In the turn before, nothing lies behind its end.
+  [[nodiscard]] bool fits(place_in_ring const& next, std::size_t rounded) const noexcept {
+    if (COLLX_LIKELY(next.position + rounded - head_ <= capacity_)) return true;
+    return next.position - next.offset == turn_ && next.offset >= before_ends_;
+  }
+  // For a fragment, where somebody still reads at the ring's begin, or what lies ahead in it, while all
+  // behind that, which was left out by turning early, is free: a message that nobody takes must not keep
+  // others back.
+  [[nodiscard]] COLLX_NEVER_INLINE bool find_beyond_unread(std::size_t rounded,
+                                                           place_in_ring& next) const noexcept {
+    next = find_place(rounded, true, false);
+    if (fits(next, rounded)) return true;
+    std::uint64_t const offset = (before_ends_ + alignment_bytes - 1) / alignment_bytes * alignment_bytes;
+    bool const is_ahead = next.position - next.offset == turn_ && next.offset < offset;
+    if (!is_ahead || offset + rounded > capacity_) return false;
+    next = {turn_ + offset, offset};
+    return true;
   }
 
   // A fragment begins at `next`. What is skipped before it goes with the fragment before.
@@ -133,7 +160,8 @@ class staging_ring {
   std::uint64_t* snapshots_ = nullptr;
   rank_t size_ = 0, held_by_ = no_rank;
   std::uint64_t head_ = 0, tail_ = 0, marked_ = 0;
-  std::uint64_t turn_ = 0;  // the position at the begin of the memory, in the tail's turn of the ring
+  std::uint64_t turn_ = 0;         // the position at the begin of the memory, in the tail's turn of the ring
+  std::uint64_t before_ends_ = 0;  // the offset of the tail when the turn before ended
   std::uint64_t oldest_ = 0, newest_ = 0;
   std::uint64_t position_[mark_count] = {};
 };

@@ -62,11 +62,20 @@ struct alignas(line_bytes) pair {
   std::size_t enclosed_bytes = 0;  // with the letter that was consumed last
 };
 
-// A letter says how many of ours its sender had consumed: of those in flight, so that 32 bits will do.
+// A letter says how many of ours its sender had consumed: of those in flight when it was written, so that 32
+// bits will do. Those that lie unread keep_near().
 inline void learn(pair& with, letter const& from_peer) noexcept {
   auto const more =
       static_cast<std::int32_t>(from_peer.consumed - static_cast<std::uint32_t>(with.known_consumed));
   if (more > 0) with.known_consumed += static_cast<std::uint64_t>(more);
+}
+
+// A letter that lay unread while 2^31 of ours were consumed would seem to speak of as many to come. It is
+// this rank's until it is consumed, which may so correct it; and whose letters go on being consumed looks
+// again and again.
+inline void keep_near(pair const& with, letter& from_peer) noexcept {
+  auto const known = static_cast<std::uint32_t>(with.known_consumed);
+  if (COLLX_UNLIKELY(known - from_peer.consumed >= std::uint32_t{1} << 30)) from_peer.consumed = known;
 }
 
 // Kept out of line: it is rare, and what calls it is on the path of every message.
@@ -80,6 +89,7 @@ COLLX_NEVER_INLINE inline std::uint64_t look_for_receipt(pair& with) noexcept {
   // Acquire: as in arrived(); and what the sender had read by then, it read before we overwrite it.
   for (std::uint64_t n = with.received; at->sequence.load(std::memory_order_acquire) == n + 1;) {
     learn(with, *at);
+    keep_near(with, *at);
     ++n;
     at.advance();
   }
