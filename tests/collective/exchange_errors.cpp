@@ -131,6 +131,27 @@ TEST_CASE("exchange: wrong arguments are named, and change nothing") {
   });
 }
 
+TEST_CASE("exchange: on a line, messages that overlap are named by the line's own ranks") {
+  watched::on_threads(4, [](auto& world) {
+    if (world.rank() % 3 != 0) return;
+    auto line = world.along({0, 3, 2});
+    std::vector<int> v(10);
+    collx::exchange ex(line);
+    ex.receive(v, 1);
+    try {
+      ex.receive(v, 1);
+    } catch (collx::error const& refused) {
+      bool const told =
+          std::string(refused.what())
+              .find("message 1, 40 bytes from rank 1, overlaps message 0, 40 bytes from rank 1;") !=
+          std::string::npos;
+      if (told) return;
+      throw;
+    }
+    throw std::runtime_error("accepted");
+  });
+}
+
 TEST_CASE("exchange: nothing is listed or taken off while its request is in flight") {
   watched::on_threads(2, [](auto& comm) {
     auto const refuses = [](auto const& call) {

@@ -96,7 +96,8 @@ template <class Contract>
   } else {
     auto args = bind_bytes(Contract{}, at.where, in_bytes<Contract>(call, op, at));
     refuse_absurd_bytes<Contract>(args, call, at.where.size);
-    return args;
+    if constexpr (Contract::from_all || !needs_elements<Contract>) return args;
+    else return in_bytes_of(args, unreduced_bytes{{}, element_kind_in(any_types{}, call.type)});
   }
 }
 

@@ -86,6 +86,16 @@ inline constexpr std::size_t collective_kind_count = 16;
   return static_cast<std::size_t>(op) < reduce_op_count ? names[static_cast<std::size_t>(op)] : "?";
 }
 
+namespace detail {
+
+// What is said of calls and messages. Of a type that is none nobody knows how many bytes it has.
+inline constexpr char const* no_enum_value = "the collective, type or operator is no value of its enum";
+[[nodiscard]] constexpr bool is_value(data_type type) noexcept {
+  return static_cast<std::size_t>(type) < data_type_count;
+}
+
+}  // namespace detail
+
 struct call_options {
   char const* algorithm = nullptr;  // by name, docs/algorithms.md; null: the library chooses
   priority how = priority::normal;  // of a started call

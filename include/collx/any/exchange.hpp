@@ -18,15 +18,15 @@
 namespace collx::inline abi_1 {
 namespace detail {
 
-[[nodiscard]] inline exec::message message_to(void const* data, std::size_t count, data_type type,
-                                              rank_t peer) noexcept {
+[[nodiscard]] inline any_message message_to(void const* data, std::size_t count, data_type type,
+                                            rank_t peer) noexcept {
   // Only read.
-  return {static_cast<std::byte*>(const_cast<void*>(data)), exec::bytes_or_most(count, bytes_of(type)), peer,
-          true};
+  auto* const bytes = static_cast<std::byte*>(const_cast<void*>(data));
+  return {{bytes, exec::bytes_or_most(count, bytes_of(type)), peer, true}, type};
 }
-[[nodiscard]] inline exec::message message_from(void* out, std::size_t count, data_type type,
-                                                rank_t peer) noexcept {
-  return {static_cast<std::byte*>(out), exec::bytes_or_most(count, bytes_of(type)), peer, false};
+[[nodiscard]] inline any_message message_from(void* out, std::size_t count, data_type type,
+                                              rank_t peer) noexcept {
+  return {{static_cast<std::byte*>(out), exec::bytes_or_most(count, bytes_of(type)), peer, false}, type};
 }
 
 }  // namespace detail

@@ -18,7 +18,9 @@ class exchange_model_of final : public exchange_model {
   exchange_model_of(any_model const& of, communicator<Transport>& comm, std::int32_t capacity)
       : of_(of), list_(comm, capacity) {}
 
-  void append(exec::message const& what) override {
+  void append(any_message const& message) override {
+    require_type("exchange", {of_.rank(), of_.size(), 0}, message.type);
+    exec::message const& what = message.what;
     std::span const data(what.data, what.bytes);
     if (what.outgoing) list_.send(data, what.peer);
     else list_.receive(data, what.peer);
@@ -86,7 +88,15 @@ class graph_model_of final : public graph_model {
 
  private:
   [[nodiscard]] neighbour_call bind(any_call const& call) const noexcept {
-    return called_on(comm_, bind_on_graph(where(comm_), edges_, call));
+    neighbour_call bound = bind_on_graph(where(comm_), edges_, call);
+    // Until here it is one of integers of the type's size, which ranks are not to compare.
+    bound.what.element_type = element_kind_in(any_types{}, call.type);
+    if (!is_value(call.type)) {
+      bound.fault = no_enum_value;
+      bound.given = static_cast<std::int64_t>(call.type);
+      bound.needed = said_already;
+    }
+    return called_on(comm_, bound);
   }
 
   any_model const& of_;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "collx/any/call.hpp"
+#include "collx/collective/wrong_argument.hpp"
 #include "collx/core/checking.hpp"
 #include "collx/core/error.hpp"
 #include "collx/exec/message.hpp"
@@ -13,6 +14,17 @@ namespace collx::inline abi_1 {
 class any_request;
 
 namespace detail {
+
+// A message, and what its elements are.
+struct any_message {
+  exec::message what;
+  data_type type;
+};
+
+inline void require_type(char const* collective, problem const& where, data_type type) {
+  if (!is_value(type))
+    throw_wrong_argument(collective, where, no_enum_value, static_cast<std::int64_t>(type), said_already);
+}
 
 // Behind any_persistent. start() throws what the static one throws.
 struct persistent_model {
@@ -26,7 +38,7 @@ struct persistent_model {
 // Behind any_exchange.
 struct exchange_model {
   virtual ~exchange_model() = default;
-  virtual void append(exec::message const& what) = 0;
+  virtual void append(any_message const& message) = 0;
   virtual void clear() = 0;
   [[nodiscard]] virtual std::int32_t size() const noexcept = 0;
   virtual void run() = 0;
@@ -53,6 +65,13 @@ struct any_model {
   // One message to or from a peer.
   virtual void move(exec::message const& what) = 0;
   [[nodiscard]] virtual status try_move(exec::message const& what) noexcept = 0;
+  void move(any_message const& message) {
+    require_type(message.what.outgoing ? "send" : "receive", {rank(), size(), 0}, message.type);
+    move(message.what);
+  }
+  [[nodiscard]] status try_move(any_message const& message) noexcept {
+    return is_value(message.type) ? try_move(message.what) : status::bad_argument;
+  }
   [[nodiscard]] virtual exchange_model* make_exchange(std::int32_t capacity) = 0;
   [[nodiscard]] virtual graph_model* make_graph(std::span<rank_t const> sources,
                                                 std::span<rank_t const> destinations) = 0;

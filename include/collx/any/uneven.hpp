@@ -43,20 +43,17 @@ template <class T>
   return {elements_at<T>(data, extent), list.counts, list.offsets};
 }
 
-template <class Contract>
-using uneven_bytes = invocation<Contract, std::byte, exec::erased_reduction>;
-
-// Counts and offsets are of elements still, whose size `op` has.
-template <class Contract, class T>
-[[nodiscard]] uneven_bytes<Contract> in_bytes_of(invocation<Contract, T, unreduced> const& bound,
-                                                 exec::erased_reduction const& op) noexcept {
-  uneven_bytes<Contract> args{reinterpret_cast<std::byte const*>(bound.input),
-                              reinterpret_cast<std::byte*>(bound.output),
-                              bound.count * sizeof(T),
-                              bound.root,
-                              op,
-                              bound.in_place,
-                              bound.tables};
+// Counts and offsets of blocks are of elements still, whose size `op` has.
+template <class Contract, class T, class Op>
+[[nodiscard]] invocation<Contract, std::byte, Op> in_bytes_of(invocation<Contract, T, unreduced> const& bound,
+                                                              Op const& op) noexcept {
+  invocation<Contract, std::byte, Op> args{reinterpret_cast<std::byte const*>(bound.input),
+                                           reinterpret_cast<std::byte*>(bound.output),
+                                           bound.count * sizeof(T),
+                                           bound.root,
+                                           op,
+                                           bound.in_place,
+                                           bound.tables};
   args.fault = bound.fault;
   args.given = bound.given;
   args.needed = bound.needed;
@@ -92,12 +89,12 @@ template <class T>
 [[nodiscard]] inline exec::erased_reduction moved(data_type type) noexcept {
   return {.element_bytes = bytes_of(type),
           .element_type = element_kind_in(any_types{}, type),
+          .op_type = type_number<unreduced>(),
           .op_name = "none"};
 }
 
 template <class Contract>
-[[nodiscard]] uneven_bytes<Contract> bind_uneven(any_call const& call, exec::erased_reduction const* op,
-                                                 problem p) noexcept {
+[[nodiscard]] auto bind_uneven(any_call const& call, exec::erased_reduction const* op, problem p) noexcept {
   return with_size_of(call.type, [&]<class T>() noexcept {
     return in_bytes_of(bind_elements<T>(Contract{}, p, call), Contract::from_all ? *op : moved(call.type));
   });

@@ -179,14 +179,18 @@ template <class Contract, class T, class Op>
   char const* op = "a callable";
   if constexpr (requires { Op::name; }) op = Op::name;
   exec::element_kind const* element_type = &element_kind_of<T>;
-  std::uint64_t op_type = type_number<Op>();
+  std::uint64_t op_type = type_number<Op>(), count = agreed_count(args);
   if constexpr (exec::erased<Op>) {
     op = args.op.op_name;
-    element_type = args.op.element_type;
     op_type = args.op.op_type;
   }
-  return {Contract::name,     algorithm, op,     form, element_type, op_type,
-          agreed_count(args), args.root, args.at};
+  if constexpr (std::is_same_v<Op, unreduced_bytes>) op_type = type_number<unreduced>();
+  // What has its type at run time is bound in bytes.
+  if constexpr (exec::erased<Op> || std::is_same_v<Op, unreduced_bytes>) {
+    element_type = args.op.element_type;
+    count /= element_type->bytes;
+  }
+  return {Contract::name, algorithm, op, form, element_type, op_type, count, args.root, args.at};
 }
 
 // A call as values. What it was made from stays until it has ended.

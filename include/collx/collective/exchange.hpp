@@ -188,6 +188,12 @@ class exchange {
                                    "its request is in flight; wait for it before its list is changed",
                                    order_.count(), detail::said_already);
   }
+  // Listed messages have the numbers that ranks have where the lanes are.
+  [[nodiscard]] exec::message as_given(exec::message listed) const noexcept {
+    axis const& line = at_.along;
+    if (!line.is_whole()) listed.peer = (listed.peer - line.base) / line.pitch;
+    return listed;
+  }
   void append(exec::message const& what) {
     require_at_rest();
     problem const& where = at_.where;
@@ -203,7 +209,7 @@ class exchange {
     for (std::int32_t i = 0; i < number; ++i) {
       exec::message const& other = messages_[static_cast<std::size_t>(i)];
       if (!(what.outgoing && other.outgoing) && detail::overlap(what, other))
-        detail::throw_overlap({what, number}, where, {other, i});
+        detail::throw_overlap({what, number}, where, {as_given(other), i});
     }
     exec::message& listed = messages_[static_cast<std::size_t>(number)] = what;
     listed.peer = at_.along.rank_of(what.peer);

@@ -15,7 +15,8 @@
 // are independent: no output is another's input. Buffers are the caller's, and the group's from the listing
 // until run() returns or the request is done. An element of an all_reduce is combined as in one of the packed
 // size, whose algorithm may be another than that of its own size: floating-point results may round
-// differently (docs/reproducibility.md).
+// differently (docs/reproducibility.md). Where ranks compare their calls (checking), they compare broadcasts
+// and all_gathers as bytes: packed ones may be of several element types.
 //
 // Allocates when made and never again; must not outlive the communicator, which must not be moved meanwhile:
 // a group refers to it where it is. Operators have no state. Errors

@@ -254,6 +254,10 @@ struct unreduced {
     return a;
   }
 };
+// The same where bytes stand for elements of another type: which, for what ranks compare.
+struct unreduced_bytes : unreduced {
+  exec::element_kind const* element_type = &exec::no_elements;
+};
 
 }  // namespace detail
 }  // namespace collx::inline abi_1
