@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 #include <new>
+#include <stdexcept>
 
 #include <sys/mman.h>
 
@@ -51,9 +52,7 @@ template <class F>
 void for_each_job(options const& o, F&& f) {
   std::vector<std::string> const operators =
       traits_of(o.collective).reduces ? o.operators : std::vector<std::string>{"sum"};
-  std::vector<std::string> const types =
-      o.collective == "barrier" ? std::vector<std::string>{type_name<first_type>()} : o.types;
-  for (std::string const& type : types)
+  for (std::string const& type : o.types)
     for (std::string const& redop : operators)
       for (std::string const& algorithm : algorithms_asked(o))
         for (std::int64_t const bytes : o.bytes)
@@ -77,7 +76,8 @@ std::optional<point> measure_place(collx::communicator<Transport>& world, option
   if (o.places != "both" && (o.places == "in_place") != in_place) return std::nullopt;
   asked.in_place = in_place;
   point result;
-  with_type<types_over<Transport>>(type, [&]<class T>() { result = run_case<T>(world, asked); });
+  if (!with_type<types_over<Transport>>(type, [&]<class T>() { result = run_case<T>(world, asked); }))
+    throw std::logic_error("elements of type " + type + " are not compiled for this transport");
   return result;
 }
 

@@ -3,15 +3,15 @@
 // interface, from the moment they are all let loose; what processor time that takes, exit included, which
 // other work on the machine changes little; how many messages the busiest handles, and how many connections
 // it opens and accepts. For 8, 16, ... RANKS_MAX ranks.
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <string>
 #include <vector>
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 
 #include "collx/bootstrap/network.hpp"
 #include "perf/method.h"
@@ -48,12 +48,12 @@ struct outcome {
 }
 
 struct figures {
-  double ms;            // until the last rank has met
-  double processor_ms;  // of each rank
+  double ms = 0;            // until the last rank has met
+  double processor_ms = 0;  // of each rank
   // Of rank 0, and of the busiest of the others.
-  std::uint64_t messages_zero, messages_other;
-  std::uint32_t dialled_max;
-  std::uint64_t accepted_zero, accepted_other;
+  std::uint64_t messages_zero = 0, messages_other = 0;
+  std::uint32_t dialled_max = 0;
+  std::uint64_t accepted_zero = 0, accepted_other = 0;
   bool well = true;
 };
 
@@ -68,10 +68,11 @@ double processor_ms_of_children() {
 }
 
 figures meet(rank_t size, outcome* outcomes) {
+  std::fill_n(outcomes, size, outcome{});  // a rank that fails says nothing
   auto const chosen = bootstrap::network_settings::from_environment();
   std::vector<pid_t> ranks;
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return {};
+  if (pipe2(ends, O_CLOEXEC) != 0) return {.well = false};
   for (rank_t r = 0; r < size; ++r) {
     pid_t const child = fork();
     if (child == 0) {
@@ -130,20 +131,22 @@ int main(int argc, char** argv) {
   for (int ranks = ranks_max < 8 ? ranks_max : 8; ranks <= ranks_max; ranks *= 2) {
     std::vector<double> met, used;
     figures last{};
+    bool all_met = true;  // in every round
     for (int i = 0; i < rounds; ++i) {
       // A port of its own for each round, from below those that the system hands out.
       setenv("MASTER_PORT", std::to_string(20000 + (getpid() + 31 * i + ranks) % 10000).c_str(), 1);
       last = meet(ranks, outcomes);
       met.push_back(last.ms);
       used.push_back(last.processor_ms);
-      well = well && last.well;
+      all_met = all_met && last.well;
     }
     double const ms = median(met);
     auto const number = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
     std::printf("%5d %10.1f %10.1f %10.1f %13.2f %16llu %13llu %8u %16llu %13llu%s\n", ranks, ms,
                 *std::min_element(met.begin(), met.end()), *std::max_element(met.begin(), met.end()),
                 median(used), number(last.messages_zero), number(last.messages_other), last.dialled_max,
-                number(last.accepted_zero), number(last.accepted_other), last.well ? "" : "  FAILED");
+                number(last.accepted_zero), number(last.accepted_other), all_met ? "" : "  FAILED");
+    well = well && all_met;
     if (first_ranks == 0) first_us = ms * 1e3, first_ranks = ranks;
     last_us = ms * 1e3, last_ranks = ranks;
   }

@@ -5,7 +5,8 @@
 # The static runtime, as nvcc itself links: a program must not have two.
 
 find_package(CUDAToolkit 13 QUIET)
-if(CUDA_cudart_static_LIBRARY AND NOT TARGET collx::cuda)
+# The library's path alone says nothing: it stays in the cache of a project that has found an older toolkit.
+if(CUDAToolkit_FOUND AND CUDA_cudart_static_LIBRARY AND NOT TARGET collx::cuda)
   # Not CUDA::cudart_static: a project that adds collx to its own build cannot see what was found down here.
   add_library(collx::cuda INTERFACE IMPORTED GLOBAL)
   set_target_properties(collx::cuda PROPERTIES

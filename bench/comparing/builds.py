@@ -37,8 +37,12 @@ class Built:
     apart: str = ""
 
 
+def folder_of(asked):
+    return os.path.abspath(asked.build or os.path.join(ROOT, "build", "bench"))
+
+
 def prepare(asked):
-    folder = os.path.abspath(asked.build or os.path.join(ROOT, "build", "bench"))
+    folder = folder_of(asked)
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as problem:

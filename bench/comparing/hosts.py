@@ -27,9 +27,13 @@ def are_shared(asked):
 
 
 def ip(*words, check=True):
-    done = subprocess.run(["ip", *words], capture_output=True, text=True)
+    try:
+        done = subprocess.run(["ip", *words], capture_output=True, text=True)
+    except OSError as problem:
+        raise Refused(f"ip: {problem.strerror}; apt-get install iproute2") from None
     if check and done.returncode != 0:
-        raise Refused(f"ip {' '.join(words)}: {done.stderr.strip()}; --veth wants root and virtual cables")
+        raise Refused(f"ip {' '.join(words)}: {done.stderr.strip()}; "
+                      "hosts want root and a kernel with virtual cables")
 
 
 def inside(host, *command):

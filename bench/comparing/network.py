@@ -2,6 +2,7 @@
 """Where programs that talk over TCP run: in a network namespace of this process's own where one is asked for;
 the congestion control in force there, and what its loopback interface has carried."""
 import ctypes
+import errno
 import os
 import socket
 import subprocess
@@ -10,6 +11,7 @@ from comparing import hosts
 
 CLONE_NEWNET = 0x40000000
 DEFAULT_CONTROL = "/proc/sys/net/ipv4/tcp_congestion_control"
+CONTROLS = "/proc/sys/net/ipv4/tcp_{}_congestion_control"
 HEAD_BYTES = 66     # of an Ethernet frame with TCP's timestamps: what a message takes besides itself
 CALLS_AT_LEAST = 5  # of each size, whatever the program (bench/perf/method.h)
 
@@ -37,7 +39,25 @@ def choose_control(name):
             file.write(name)
     except OSError as problem:
         raise Refused(f"cannot choose the congestion control {name}: {problem.strerror}; "
-                      "sysctl net.ipv4.tcp_available_congestion_control lists what there is") from None
+                      f"{advice(name, problem)}") from None
+
+
+def advice(name, problem):
+    """A namespace of its own may choose only what the first one allows everybody."""
+    allowed = listed("allowed")
+    if problem.errno == errno.EPERM and name in listed("available") and name not in allowed:
+        return ("a network namespace may choose only what net.ipv4.tcp_allowed_congestion_control lists; "
+                f'outside, run  sysctl -w net.ipv4.tcp_allowed_congestion_control="{" ".join([*allowed, name])}"')
+    return "sysctl net.ipv4.tcp_available_congestion_control lists what there is"
+
+
+def listed(which):
+    """Congestion controls that are "available" or "allowed", as far as this namespace is told."""
+    try:
+        with open(CONTROLS.format(which), encoding="ascii") as file:
+            return file.read().split()
+    except OSError:
+        return []
 
 
 def control():

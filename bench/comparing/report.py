@@ -21,6 +21,8 @@ def require_writable(path):
         raise Unwritable(f"cannot write {path}: it is a folder; give a file in it")
     if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
         raise Unwritable(f"cannot write {path}: give a file in a folder that exists and is yours")
+    if os.path.exists(path) and not os.access(path, os.W_OK):
+        raise Unwritable(f"cannot write {path}: the file may not be written to; give another")
 
 
 def points(times, asked, is_mixed=False):

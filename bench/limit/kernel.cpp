@@ -1,32 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// One text for three widths: the build compiles it without flags, with -mavx2 and with -mavx512f.
+// One text for three widths: the build says which (LIMIT_VECTOR_BYTES), with the flags that it takes. What
+// the compiler predefines does not say: whoever builds all for AVX2 has that here, too.
 #include "kernel.hpp"
 
 #include <immintrin.h>
 
 namespace limit {
 
-#if defined(__AVX512F__)
+#if LIMIT_VECTOR_BYTES == 64
 namespace avx512 {
 namespace {
 using vector = __m512;
 inline vector load(float const* from) { return _mm512_load_ps(from); }
 inline void store(float* to, vector v) { _mm512_store_ps(to, v); }
 inline void store_past_cache(float* to, vector v) { _mm512_stream_ps(to, v); }
-#elif defined(__AVX2__)
+#elif LIMIT_VECTOR_BYTES == 32
 namespace avx2 {
 namespace {
 using vector = __m256;
 inline vector load(float const* from) { return _mm256_load_ps(from); }
 inline void store(float* to, vector v) { _mm256_store_ps(to, v); }
 inline void store_past_cache(float* to, vector v) { _mm256_stream_ps(to, v); }
-#else
+#elif LIMIT_VECTOR_BYTES == 16
 namespace generic {
 namespace {
 using vector = __m128;
 inline vector load(float const* from) { return _mm_load_ps(from); }
 inline void store(float* to, vector v) { _mm_store_ps(to, v); }
 inline void store_past_cache(float* to, vector v) { _mm_stream_ps(to, v); }
+#else
+#error "LIMIT_VECTOR_BYTES is 16, 32 or 64"
 #endif
 
 constexpr std::size_t line_count = 64 / sizeof(float);
@@ -91,13 +94,11 @@ void run(streams const& s, float const* const* in, float* const* out, std::size_
   std::size_t at = 0;
   if constexpr (Pairs) {
     for (int pair = 0; pair < writes; ++pair)
-      at = walk<step, Pages>(count, [&](std::size_t i) {
-        copy_step<vectors, PastCache>(in[pair] + i, out[pair] + i);
-      });
+      at = walk<step, Pages>(
+          count, [&](std::size_t i) { copy_step<vectors, PastCache>(in[pair] + i, out[pair] + i); });
   } else {
-    at = walk<step, Pages>(count, [&](std::size_t i) {
-      sum_step<vectors, PastCache>(in, out, reads, writes, i);
-    });
+    at = walk<step, Pages>(count,
+                           [&](std::size_t i) { sum_step<vectors, PastCache>(in, out, reads, writes, i); });
   }
   rest(s, in, out, at, count);
   if constexpr (PastCache) _mm_sfence();  // a peer that is told now must see it

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <stdexcept>
 #include <vector>
 
 #include "buffers.hpp"
@@ -48,8 +49,7 @@ class measurement {
   point run() {
     auto const call = [this](std::int64_t slot) { call_slot(slot); };
     if (asked_.fresh) {
-      time_fresh_calls(
-          world_, asked_, result_, [this] { write(); }, call);
+      time_fresh_calls(world_, asked_, result_, [this] { write(); }, call);
     } else {
       time_calls(world_, asked_, result_, call);
     }
@@ -132,14 +132,14 @@ class measurement {
   point result_;
 };
 
-// From names to types, one name at a time.
+// From names to types, one name at a time. Nothing, where what is named was not compiled.
 template <class Contract, class Op, class T, class Transport>
-point run_algorithm(collx::communicator<Transport>& world, job const& asked) {
+std::optional<point> run_algorithm(collx::communicator<Transport>& world, job const& asked) {
   if (asked.algorithm == "auto")
     return measurement<Contract, collx::automatic, Op, T, Transport>(world, asked).run();
   if (asked.algorithm == "selected")
     return measurement<Contract, collx::selected, Op, T, Transport>(world, asked).run();
-  point result;
+  std::optional<point> result;
   collx::for_each_serving<algorithms_over<Transport>, Contract>([&]<class Algorithm, class, class>() {
     if (asked.algorithm == Algorithm::name)
       result = measurement<Contract, Algorithm, Op, T, Transport>(world, asked).run();
@@ -148,9 +148,9 @@ point run_algorithm(collx::communicator<Transport>& world, job const& asked) {
 }
 
 template <class Contract, class T, class Transport>
-point run_collective(collx::communicator<Transport>& world, job const& asked) {
+std::optional<point> run_collective(collx::communicator<Transport>& world, job const& asked) {
   if constexpr (Contract::from_all && !std::is_same_v<Contract, collx::contract::barrier>) {
-    point result;
+    std::optional<point> result;
     operators::for_each([&]<class Op>() {
       if constexpr (has_meaning<Contract, Op>)
         if (asked.redop == Op::name) result = run_algorithm<Contract, Op, T>(world, asked);
@@ -165,14 +165,17 @@ point run_collective(collx::communicator<Transport>& world, job const& asked) {
 
 template <class T, class Transport>
 point run_case(collx::communicator<Transport>& world, job const& asked) {
-  point result;
+  std::optional<point> result;
   collectives::for_each([&]<class Contract>() {
     // A barrier moves no elements: of one type it is measured, with the others it is not compiled.
     constexpr bool typeless = std::is_same_v<Contract, collx::contract::barrier>;
-    if constexpr (!typeless || std::is_same_v<T, first_type>)
+    if constexpr (!typeless || std::is_same_v<T, first_of<types_over<Transport>>>)
       if (asked.collective == Contract::name) result = run_collective<Contract, T>(world, asked);
   });
-  return result;
+  if (!result)
+    throw std::logic_error("not compiled: " + asked.collective + ", operator " + asked.redop +
+                           ", algorithm " + asked.algorithm);
+  return *result;
 }
 
 template point run_case<COLLX_PERF_TYPE>(collx::communicator<COLLX_PERF_TRANSPORT>&, job const&);

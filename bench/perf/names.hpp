@@ -20,15 +20,17 @@
 
 namespace perf {
 
-using collectives = collx::type_list<collx::contract::all_reduce, collx::contract::reduce_scatter,
-                                     collx::contract::all_gather, collx::contract::all_to_all,
-                                     collx::contract::broadcast, collx::contract::reduce,
-                                     collx::contract::gather, collx::contract::scatter,
-                                     collx::contract::scan, collx::contract::exclusive_scan,
-                                     collx::contract::barrier>;
+using collectives =
+    collx::type_list<collx::contract::all_reduce, collx::contract::reduce_scatter,
+                     collx::contract::all_gather, collx::contract::all_to_all, collx::contract::broadcast,
+                     collx::contract::reduce, collx::contract::gather, collx::contract::scatter,
+                     collx::contract::scan, collx::contract::exclusive_scan, collx::contract::barrier>;
 // The build chooses types and operators: each pair costs compile time per transport.
 using types = collx::type_list<COLLX_PERF_TYPES>;
-using first_type = std::tuple_element_t<0, std::tuple<COLLX_PERF_TYPES>>;
+template <class... Ts>
+std::tuple_element_t<0, std::tuple<Ts...>> first_in(collx::type_list<Ts...>);
+template <class List>
+using first_of = decltype(first_in(List{}));
 #if defined(COLLX_PERF_TCP_TYPES)
 using tcp_types = collx::type_list<COLLX_PERF_TCP_TYPES>;
 using tcp_operators = collx::type_list<COLLX_PERF_TCP_OPERATORS>;
@@ -61,12 +63,13 @@ inline constexpr bool has_meaning =
     !(std::is_same_v<Op, collx::avg_t> && (std::is_same_v<Contract, collx::contract::scan> ||
                                            std::is_same_v<Contract, collx::contract::exclusive_scan>));
 
-// NCCL's names of the element types.
+// NCCL's names of the element types, and of the same kind for those of two bytes, which it has not.
 template <class T>
 [[nodiscard]] constexpr char const* type_name() {
   if constexpr (std::is_same_v<T, float>) return "float";
   else if constexpr (std::is_same_v<T, double>) return "double";
   else if constexpr (sizeof(T) == 1) return std::is_signed_v<T> ? "int8" : "uint8";
+  else if constexpr (sizeof(T) == 2) return std::is_signed_v<T> ? "int16" : "uint16";
   else if constexpr (sizeof(T) == 4) return std::is_signed_v<T> ? "int32" : "uint32";
   else return std::is_signed_v<T> ? "int64" : "uint64";
 }

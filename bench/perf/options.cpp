@@ -34,20 +34,6 @@ std::string one_of(char const* flag, std::string const& text, std::vector<std::s
   return text;
 }
 
-std::vector<std::string> one_or_all(char const* flag, std::string const& text,
-                                    std::vector<std::string> const& allowed) {
-  if (text == "all") return allowed;
-  return {one_of(flag, text, allowed)};
-}
-
-std::vector<std::string> types_asked(char const* flag, std::string const& text) {
-  try {
-    return one_or_all(flag, text, type_names());
-  } catch (usage_error const& unknown) {
-    throw usage_error(unknown.what() + std::string(", or build with more (cmake -DCOLLX_PERF_TYPES=...)"));
-  }
-}
-
 #if defined(COLLX_PERF_COMPOSITE)
 constexpr char const* transports_help =
     "shm, tcp: ranks are processes (tcp: over loopback); threads: ranks are threads; composite: ranks of the "
@@ -90,15 +76,11 @@ constexpr flag flags[] = {
     {"-w", "--warmup_iters", "COUNT", "calls before the rotation is walked once, untimed (20)",
      [](options& o, char const* n, std::string const& v) { o.warmup = parse_count(n, v, 0, plenty); }},
     {"-c", "--check", "0|1", "compare every element with a reference (1)",
-     [](options& o, char const* n, std::string const& v) {
-       o.check = one_of(n, v, {"0", "1"}) == "1";
-     }},
+     [](options& o, char const* n, std::string const& v) { o.check = one_of(n, v, {"0", "1"}) == "1"; }},
     {"-d", "--datatype", "TYPE|all", "element type (float)",
-     [](options& o, char const* n, std::string const& v) { o.types = types_asked(n, v); }},
+     [](options& o, char const*, std::string const& v) { o.types = {v}; }},
     {"-o", "--op", "OP|all", "operator of a reduction (sum)",
-     [](options& o, char const* n, std::string const& v) {
-       o.operators = one_or_all(n, v, names_of<operators>());
-     }},
+     [](options& o, char const*, std::string const& v) { o.operators = {v}; }},
     {"-r", "--root", "RANK", "root of broadcast, reduce, gather and scatter (0)",
      [](options& o, char const* n, std::string const& v) {
        o.root = static_cast<int>(parse_count(n, v, 0, ranks_most - 1));
@@ -129,9 +111,7 @@ constexpr flag flags[] = {
     {"", "--pool", "BYTES", "size of that pool (twice the level-2 cache), at least 4 buffers",
      [](options& o, char const* n, std::string const& v) { o.pool_bytes = parse_bytes(n, v); }},
     {"", "--pin", "auto|on|off", "one rank per core; auto: if there are enough cores (auto)",
-     [](options& o, char const* n, std::string const& v) {
-       o.pin = one_of(n, v, {"auto", "on", "off"});
-     }},
+     [](options& o, char const* n, std::string const& v) { o.pin = one_of(n, v, {"auto", "on", "off"}); }},
     {"-T", "--timeout", "SECONDS", "give up on a call that takes longer (30)",
      [](options& o, char const* n, std::string const& v) {
        o.timeout_seconds = parse_count(n, v, 1, plenty);
@@ -176,27 +156,47 @@ void check_algorithm(options const& o) {
                     "; say one of: " + joined(offered));
 }
 
-#if defined(COLLX_PERF_TCP_TYPES)
-// Of "all" names, those that are there remain; one that was named and is not there is refused.
-void keep_those(std::vector<std::string>& asked, std::vector<std::string> const& there, char const* flag,
-                std::string const& variable) {
-  auto const is_missing = [&](std::string const& name) {
-    return std::find(there.begin(), there.end(), name) == there.end();
-  };
-  if (asked.size() == 1 && is_missing(asked.front()))
-    throw usage_error(std::string(flag) + " " + asked.front() + " is not measured over TCP; say one of: " +
-                      joined(there) + ", or build with more (cmake -D" + variable + "=...)");
-  std::erase_if(asked, is_missing);
-}
-#endif
+// What the build chose, for one transport.
+struct compiled {
+  std::vector<std::string> names;
+  std::string variable;  // of CMake, that chooses them
+};
 
-// Over tcp fewer types and operators are compiled.
-void check_what_is_compiled([[maybe_unused]] options& o) {
+compiled types_for([[maybe_unused]] options const& o) {
 #if defined(COLLX_PERF_TCP_TYPES)
-  if (!is_networked(o)) return;
-  keep_those(o.types, type_names<tcp_types>(), "--datatype", "COLLX_PERF_TCP_TYPES");
-  keep_those(o.operators, names_of<tcp_operators>(), "--op", "COLLX_PERF_TCP_OPERATORS");
+  if (is_networked(o)) return {type_names<tcp_types>(), "COLLX_PERF_TCP_TYPES"};
 #endif
+  return {type_names(), "COLLX_PERF_TYPES"};
+}
+
+compiled operators_for([[maybe_unused]] options const& o) {
+#if defined(COLLX_PERF_TCP_TYPES)
+  if (is_networked(o)) return {names_of<tcp_operators>(), "COLLX_PERF_TCP_OPERATORS"};
+#endif
+  return {names_of<operators>(), "COLLX_PERF_OPERATORS"};
+}
+
+// The names that `asked` stands for, whether the user said it or it is the flag's default.
+std::vector<std::string> those_asked(options const& o, char const* flag, std::string const& asked,
+                                     std::string const& usual, compiled const& there) {
+  if (asked == "all") return there.names;
+  if (std::find(there.names.begin(), there.names.end(), asked) != there.names.end()) return {asked};
+  throw usage_error(std::string(flag) + " does not know '" + asked + "'" +
+                    (asked == usual ? ", its default" : "") + (is_networked(o) ? " over TCP" : "") +
+                    "; say one of: " + joined(there.names) + ", or build with more (cmake -D" +
+                    there.variable + "=...)");
+}
+
+// What is not compiled is refused here: who measures it would find nothing to run.
+void choose_what_is_compiled(options& o) {
+  std::string const usual_type = options{}.types.front(), usual_operator = options{}.operators.front();
+  compiled const types = types_for(o), ops = operators_for(o);
+  bool const is_typeless = o.collective == "barrier", reduces = traits_of(o.collective).reduces;
+  if (!is_typeless || o.types.front() != usual_type)
+    o.types = those_asked(o, "--datatype", o.types.front(), usual_type, types);
+  if (is_typeless) o.types = {types.names.front()};  // the one that it is compiled with
+  if (reduces || o.operators.front() != usual_operator)
+    o.operators = those_asked(o, "--op", o.operators.front(), usual_operator, ops);
 }
 
 // Of "all" operators, those that mean something remain; one that was named and does not is refused.
@@ -234,9 +234,7 @@ void fill_sizes(options& o) {
 
 }  // namespace
 
-bool is_networked(options const& asked) {
-  return asked.transport == "tcp" || asked.transport == "composite";
-}
+bool is_networked(options const& asked) { return asked.transport == "tcp" || asked.transport == "composite"; }
 
 std::vector<algorithm_entry> algorithms_for(options const& asked) {
 #if defined(COLLX_PERF_COMPOSITE)
@@ -290,7 +288,7 @@ options parse(int argc, char const* const* argv) {
   if (o.collective == "barrier") o.bytes = {0};
   check_ranges(o);
   check_algorithm(o);
-  check_what_is_compiled(o);
+  choose_what_is_compiled(o);
   check_operators(o);
   fill_sizes(o);
   if (o.state != "rotating") o.pool_bytes = 0;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what bench/compare takes on its command line, and refuses."""
+"""Tests of what bench/compare, and the two beside it, take on their command lines, and refuse."""
 import json
 import os
 import subprocess
@@ -7,20 +7,21 @@ import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree as ElementTree
+from types import SimpleNamespace
 
 sys.dont_write_bytecode = True
 BENCH = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, BENCH)
 
 from compare_test import point  # noqa: E402
-from comparing import report  # noqa: E402
+from comparing import algorithms, groups, report  # noqa: E402
 
 
 class CommandLine(unittest.TestCase):
-    def refuse(self, arguments, words):
-        command = [sys.executable, os.path.join(BENCH, "compare"), *arguments]
+    def refuse(self, arguments, words, program="compare", code=2):
+        command = [sys.executable, os.path.join(BENCH, program), *arguments]
         done = subprocess.run(command, capture_output=True, text=True)
-        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.returncode, code, done.stderr)
         self.assertIn(words, done.stderr)
 
     def test_bad_input_is_refused_with_advice(self):
@@ -42,6 +43,41 @@ class CommandLine(unittest.TestCase):
         self.refuse(["--bytes", "99999999G"], "sizes up to 16G")
         self.refuse(["--collective", "allreduce"], "did you mean all_reduce?")
         self.refuse(["--only", "collx", "--peers", "openmpi"], "give one of the two")
+        self.refuse(["--all", "--build", "/proc/nowhere"], "/proc/nowhere/compare_all.json, and the folder")
+        self.refuse(["--algorithm", "nosuch"], "no algorithm 'nosuch' for all_reduce; say one of: auto, sel")
+        self.refuse(["--algorithm", "bruck_2", "--collective", "reduce,broadcast"],
+                    "no algorithm 'bruck_2' for reduce, broadcast; say")
+
+    def test_so_do_the_programs_beside_it(self):
+        self.refuse(["--json", "/nowhere/to/be/found.json"], "a folder that exists", "several_paths", code=1)
+        self.refuse(["--compilers", "nosuch++,c++"], "there is no nosuch++; install it", "compile_time")
+
+    def test_algorithms_are_those_of_their_collectives(self):
+        def named(*collectives, transport="shm"):
+            return algorithms.names(SimpleNamespace(collectives=list(collectives), transport=transport))
+        self.assertIn("knomial_tree_4", named("all_reduce"))
+        self.assertNotIn("pairwise", named("all_reduce"))
+        self.assertIn("pairwise", named("all_reduce", "all_to_all"))
+        self.assertTrue({"dissemination", "ring"} < set(named("barrier")))
+        for collective in groups.COLLECTIVES:
+            self.assertGreater(len(named(collective)), 3)
+        # Not known, and left to collx_perf.
+        self.assertEqual(named("all_reduce", transport="composite"), [])
+        asked = SimpleNamespace(collectives=["reduce"], transport="shm")
+        self.assertEqual(algorithms.names(asked, "/nowhere"), [])
+
+    def test_a_file_that_may_not_be_written_to_is_refused_before_anything_is_measured(self):
+        usual = os.access
+        with tempfile.NamedTemporaryFile() as file:
+            report.require_writable(file.name)
+            # Root may write to it whatever its mode is.
+            os.access = lambda path, mode: path != file.name and usual(path, mode)
+            try:
+                with self.assertRaisesRegex(report.Unwritable, "the file may not be written to"):
+                    report.require_writable(file.name)
+                report.require_writable(file.name + ".json")
+            finally:
+                os.access = usual
 
     def test_an_earlier_run_is_summed_up_and_drawn_again(self):
         with tempfile.TemporaryDirectory() as folder:

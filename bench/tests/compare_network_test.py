@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of bench/compare over TCP: that it is TCP, between which hosts, and under which congestion control."""
+import errno
 import io
 import os
 import shutil
@@ -108,6 +109,37 @@ class Network(unittest.TestCase):
         self.assertIn("10.78.0.1/24", said)
         self.assertIn("10.78.0.2/24", said)
         self.assertEqual(said.count("1"), 2)  # who runs there is the first process
+
+    def choose_without(self, privilege, allowed):
+        """What choose_control("cubic") says where the system answers with the error PRIVILEGE."""
+        def answer(path, mode="r", **_):
+            if mode == "w":
+                raise OSError(privilege, os.strerror(privilege))
+            return io.StringIO(allowed if "allowed" in path else "reno bbr cubic\n")
+        network.open = answer
+        try:
+            network.choose_control("cubic")
+        except network.Refused as why:
+            return str(why)
+        finally:
+            del network.open
+
+    def test_a_congestion_control_that_a_namespace_may_not_choose_is_told_how_to_be_allowed(self):
+        said = self.choose_without(errno.EPERM, "reno bbr\n")
+        self.assertIn('sysctl -w net.ipv4.tcp_allowed_congestion_control="reno bbr cubic"', said)
+        for privilege, allowed in ((errno.ENOENT, "reno bbr"), (errno.EPERM, "reno bbr cubic")):
+            said = self.choose_without(privilege, allowed)
+            self.assertIn("sysctl net.ipv4.tcp_available_congestion_control", said)
+            self.assertNotIn("-w", said)
+
+    def test_without_its_program_hosts_are_refused_with_advice(self):
+        usual = os.environ["PATH"]
+        os.environ["PATH"] = "/nowhere"
+        try:
+            with self.assertRaisesRegex(hosts.Refused, "ip: No such file or directory; apt-get install iproute2"):
+                hosts.ip("netns", "list")
+        finally:
+            os.environ["PATH"] = usual
 
     def test_points_say_which_congestion_control(self):
         asked = request(transport="tcp", congestion="reno", bytes=[8])

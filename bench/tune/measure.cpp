@@ -46,7 +46,7 @@ void run_rank(collx::communicator<Transport>& world, options const& o, std::vect
   for (item const& i : todo) {
     bool const late = reports && limit_s > 0 && so_far.seconds() > limit_s;
     if (perf::total(world, late) != 0) return;
-    perf::point const result = perf::run_case<perf::first_type>(world, job_of(o, i));
+    perf::point const result = perf::run_case<perf::first_of<perf::types>>(world, job_of(o, i));
     if (!reports) continue;
     known.add(i, result.median_us);
     so_far.step(i.cell.collective + " " + human(i.cell.block_bytes) + " " + i.algorithm + " (" +

@@ -53,9 +53,7 @@ constexpr flag flags[] = {
        o.collectives = some_of(n, v, perf::names_of<perf::collectives>());
      }},
     {"--transports", "A,B", "shm, threads (both)",
-     [](options& o, name_of_flag n, text_of_flag v) {
-       o.transports = some_of(n, v, {"shm", "threads"});
-     }},
+     [](options& o, name_of_flag n, text_of_flag v) { o.transports = some_of(n, v, {"shm", "threads"}); }},
     {"--memory", "A,B", "private, symmetric (both); with threads there is one kind",
      [](options& o, name_of_flag n, text_of_flag v) {
        o.memories = some_of(n, v, {"private", "symmetric"});
@@ -106,6 +104,8 @@ constexpr flag flags[] = {
 void check(options const& o) {
   if (o.min_bytes < 1) throw usage_error("--minbytes wants at least 1");
   if (o.min_bytes > o.max_bytes) throw usage_error("--minbytes is above --maxbytes; swap them");
+  if (o.sizes().empty())
+    throw usage_error("--minbytes and --maxbytes leave no size --between them; choose a larger --maxbytes");
   bool const letters = std::all_of(o.name.begin(), o.name.end(), [](char c) {
     return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
   });

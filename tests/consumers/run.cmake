@@ -66,6 +66,9 @@ file(MAKE_DIRECTORY ${WORK})
 
 if(WAY STREQUAL "add_subdirectory")
   configure_build_and_run(-DCOLLX_SOURCE_DIR=${SOURCE})
+  run(${CMAKE_COMMAND} -S ${SOURCE}/tests/consumers/${WAY} -B ${WORK}/old_toolkit -G ${GENERATOR}
+      -DCMAKE_CXX_COMPILER=${CXX} -DCOLLX_SOURCE_DIR=${SOURCE} -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON
+      -DCUDA_cudart_static_LIBRARY=/of/an/old/toolkit)
 
 elseif(WAY STREQUAL "fetch_content")
   run(${CMAKE_COMMAND} -E chdir ${SOURCE}
