@@ -3,6 +3,8 @@
 // each throws where it does not.
 #pragma once
 
+#include <thread>
+
 #include "collective/each_rank.hpp"
 #include "collx/collective/all_reduce.hpp"
 #include "collx/collective/barrier.hpp"
@@ -146,9 +148,28 @@ void mismatch(collx::communicator<Transport>& world, Join const& join) {
   }
 }
 
+// Another thread of rank 0 gives up, and all that rank 0 itself does then is to end the communicator.
+template <class Transport, class Join>
+void aborted_by_another_thread(collx::communicator<Transport>& world, Join const& join) {
+  bool heard = false;
+  {
+    collx::communicator<Transport> one = join();
+    one.timeout_us(long_us);
+    if (one.rank() == 0) {
+      std::thread([&] { one.abort(); }).join();
+    } else {
+      status const how = collx::try_barrier(one);
+      require(how == status::aborted || how == status::peer_lost, "not aborted");
+      heard = how == status::aborted && one.failure().reported_by == 0;
+    }
+  }
+  require_heard(world, heard, "nobody heard that a thread of rank 0 has given up");
+}
+
 // Rank 0 gives up; the others, who wait for it, end at once. Then one that nobody hears from.
 template <class Transport, class Join>
 void aborted(collx::communicator<Transport>& world, Join const& join) {
+  aborted_by_another_thread(world, join);
   bool heard = false;
   {
     collx::communicator<Transport> one = join();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <bit>
+#include <new>
 
 #include "collx/communicator.hpp"
 #include "collx/transport/everybody.hpp"
@@ -41,8 +42,13 @@ struct membership {
                   "split: the ranks of the new group are in 64 communicators of this transport already, all "
                   "together; "
                   "end some first");
-    return new engine_type(parent.timeout_us(), parent.wakefulness(), parent.endpoint().space(),
-                           std::countr_zero(free_for_all), static_cast<array<rank_t>&&>(members), my_rank);
+    try {
+      return new engine_type(parent.timeout_us(), parent.wakefulness(), parent.endpoint().space(),
+                             std::countr_zero(free_for_all), static_cast<array<rank_t>&&>(members), my_rank);
+    } catch (error const&) {
+      // Pages that cannot be mapped, on this rank alone: split() says what to do for the others.
+      throw std::bad_alloc();
+    }
   }
 
  private:

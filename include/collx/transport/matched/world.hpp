@@ -59,7 +59,8 @@ class world {
   // A group's last act: sees its messages to their receivers, as long as anybody may take them.
   COLLX_COLD void leave(traffic& group, int number) noexcept {
     std::uint64_t const deadline_us = now_us() + chosen_.timeout_us;
-    while (!self().is_over() && !group.is_idle() && interrupted() == status::ok && now_us() < deadline_us) {
+    // Asked at least once: another thread may have left word of a failure, which is told here or never.
+    while (!self().is_over() && interrupted() == status::ok && !group.is_idle() && now_us() < deadline_us) {
       group.progress();
       sched_yield();
     }
@@ -78,7 +79,8 @@ class world {
     return status::aborted;
   }
 
-  // From another thread it only leaves word: the thread that owns this tells the others when it next waits.
+  // From another thread it only leaves word: the thread that owns this tells the others when it next waits,
+  // or ends a communicator.
   COLLX_COLD void abort(status code, rank_t reporter, rank_t culprit) noexcept {
     alarm_.raise({code, reporter, culprit});
     if (pthread_equal(owner_, pthread_self()) != 0) give_up_once();

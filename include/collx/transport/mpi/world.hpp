@@ -18,8 +18,7 @@ class mpi_world : public matched::world<mpi_world, mpi_parts::traffic> {
 
   // Takes over `comm`, whose errors must be returned.
   COLLX_COLD mpi_world(MPI_Comm comm, rank_t rank, rank_t size, settings const& chosen)
-      : base(rank, size, chosen), comm_(comm), spoken_(static_cast<std::size_t>(size)) {
-    for (MPI_Request& each : spoken_) each = MPI_REQUEST_NULL;
+      : base(rank, size, chosen), comm_(comm), words_(new words(size)) {
     listen();
   }
 
@@ -37,9 +36,20 @@ class mpi_world : public matched::world<mpi_world, mpi_parts::traffic> {
   struct alarm_message {
     std::int32_t code, reporter, culprit;
   };
+  // What this rank tells the others of a failure, and the sends that do so. MPI may need it for longer than
+  // there is a world.
+  struct words {
+    explicit words(rank_t size) : sends(static_cast<std::size_t>(size)) {
+      for (MPI_Request& each : sends) each = MPI_REQUEST_NULL;
+    }
+    alarm_message said{};
+    array<MPI_Request> sends;
+  };
 
   COLLX_COLD ~mpi_world() {
-    if (is_over()) return;
+    bool const after_mpi = is_over();
+    if (after_mpi || has_told()) delete words_;
+    if (after_mpi) return;
     if (ear_ != MPI_REQUEST_NULL) {
       (void)MPI_Cancel(&ear_);
       (void)MPI_Wait(&ear_, MPI_STATUS_IGNORE);
@@ -75,25 +85,27 @@ class mpi_world : public matched::world<mpi_world, mpi_parts::traffic> {
   COLLX_COLD void give_up() noexcept { (void)stop_all(); }
 
   COLLX_COLD void tell_all(mapped::first_failure const& first) noexcept {
-    said_ = {static_cast<std::int32_t>(first.code), first.reporter, first.culprit};
+    alarm_message& said = words_->said;
+    said = {static_cast<std::int32_t>(first.code), first.reporter, first.culprit};
     for (rank_t peer = 0; peer < size(); ++peer) {
-      MPI_Request& request = spoken_[static_cast<std::size_t>(peer)];
+      MPI_Request& request = words_->sends[static_cast<std::size_t>(peer)];
       if (peer == rank()) continue;
-      if (MPI_Isend(&said_, sizeof said_, MPI_BYTE, peer, alarm_tag, comm_, &request) != MPI_SUCCESS)
+      if (MPI_Isend(&said, sizeof said, MPI_BYTE, peer, alarm_tag, comm_, &request) != MPI_SUCCESS)
         request = MPI_REQUEST_NULL;
     }
   }
 
   [[nodiscard]] COLLX_COLD bool has_told() noexcept {
+    array<MPI_Request>& sends = words_->sends;
     int sent = 0;
-    (void)MPI_Testall(static_cast<int>(spoken_.size()), spoken_.data(), &sent, MPI_STATUSES_IGNORE);
+    (void)MPI_Testall(static_cast<int>(sends.size()), sends.data(), &sent, MPI_STATUSES_IGNORE);
     return sent != 0;
   }
 
   MPI_Comm comm_;
-  alarm_message heard_{}, said_{};
+  alarm_message heard_{};
   MPI_Request ear_ = MPI_REQUEST_NULL;
-  array<MPI_Request> spoken_;
+  words* words_;  // the world's own, unless MPI still reads it at the end
 };
 
 }  // namespace collx::inline abi_1::transport

@@ -45,6 +45,8 @@ class connector {
   [[nodiscard]] virtual bool is_due() const noexcept { return false; }
   // Somebody may wait so long from now on: no attempt to connect is given up sooner.
   virtual void be_patient(std::uint64_t /*us*/) noexcept {}
+  // Whether a connection that this rank has dialled may stand at the peer's, and not here yet.
+  [[nodiscard]] virtual bool may_stand_there(rank_t /*peer*/) const noexcept { return false; }
   // How far away a peer is, as far as this host can tell.
   [[nodiscard]] virtual flows::distance distance_to(rank_t) const noexcept { return flows::distance::host; }
   // How many connections came to this process and were not let in.

@@ -104,15 +104,16 @@ class link {
   }
   [[nodiscard]] bool left() const noexcept { return left_; }
   // Nothing more will come from the peer, or not all of it: every connection for data has ended, or one of
-  // them has failed, or there never was one, and the one for control has.
-  [[nodiscard]] bool is_over() noexcept {
+  // them has failed, or there never was one, and the one for control has. `may_stand_there`: the peer may
+  // have let one in that does not stand here yet, and have written to it before it left.
+  [[nodiscard]] bool is_over(bool may_stand_there = false) noexcept {
     bool open = false, ended = false;
     for (flow& f : data_) {
       if (f.state() == flow_state::broken) return true;
       open = open || f.state() == flow_state::open;
       ended = ended || f.state() == flow_state::ended;
     }
-    return !open && (ended || control_has_ended());
+    return !open && !may_stand_there && (ended || control_has_ended());
   }
   // The connection for control has failed: the peer is gone, or cannot be told of anything any more. True
   // from the second time on that it is asked: what else the peer has sent is read first.

@@ -78,6 +78,14 @@ class network_connector : public connector {
     extend(us - timeout_us_);
     timeout_us_ = us;
   }
+  // A peer lets in who has said all that he has to say, and then only hears the welcome late.
+  [[nodiscard]] COLLX_COLD bool may_stand_there(rank_t peer) const noexcept override {
+    for (one_call const* each = calls_; each != nullptr; each = each->next)
+      if (each->talk.who().to == peer && each->talk.fd() >= 0 && !each->talk.wants_write()) return true;
+    for (greeting const* each = greetings_; each != nullptr; each = each->next)
+      if (each->with.peer == peer && each->side == net::tls_side::dials) return true;
+    return false;
+  }
   [[nodiscard]] flows::distance distance_to(rank_t peer) const noexcept override {
     return distances_[static_cast<std::size_t>(peer)];
   }

@@ -198,10 +198,8 @@ class tcp_world {
       l.tell_goodbye();
       board_.pump(l);
     });
-    while (board_.has_more_to_write() && now_us() < deadline_us) {
-      look_at_all();
-      board_.pump_pending();
-    }
+    for (; board_.has_more_to_write() && now_us() < deadline_us; sched_yield())
+      look_at_all(), board_.pump_pending();
     // Connections keep no order among each other: one for data must not end before its peer can know why.
     while (alarm_.raised() && board_.has_words_on_their_way() && now_us() < deadline_us) sched_yield();
     board_.hang_up();
@@ -211,7 +209,8 @@ class tcp_world {
   // ok, or why no message will come from a peer.
   [[nodiscard]] status outlook_of(rank_t peer) noexcept {
     link* const with = board_.find(peer);
-    if (with != nullptr && with->is_over()) return status::peer_lost;
+    if (with != nullptr && with->is_over(board_.connections().may_stand_there(peer)))
+      return status::peer_lost;
     if (with != nullptr && with->is_up())
       return with->is_cut_off() ? status::peer_lost : status::ok;  // what it has sent is read first
     if (losses_.holds(peer)) return status::peer_lost;

@@ -80,8 +80,12 @@ class links {
 
   // ---- words, at most one of each kind
 
-  // Starts to tell all peers that have an endpoint of a failure. They tell theirs.
+  // Starts to tell all peers that have an endpoint of a failure. They tell theirs. The one to the next rank
+  // may be the only one, and lead to a lost one: so the rank before is told as well, unless it is to blame:
+  // then who says so has talked to it.
   COLLX_COLD void tell_alarm(mapped::first_failure const& what) noexcept {
+    rank_t const size = static_cast<rank_t>(peers_.size()), before = (rank_ + size - 1) % size;
+    if (before != rank_ && before != what.culprit) (void)need(before);
     alarm_ = {kind::alarm, rank_, static_cast<std::int32_t>(what.code), what.reporter, what.culprit};
     tell_all(alarm_);
   }
