@@ -60,6 +60,12 @@ std::string place_of(variables const& all) {
   }
 }
 
+// What tells the job from others that meet at the same port.
+std::string job(variables const& all) {
+  set(all);
+  return meeting_place::of(launch::from_environment()).job;
+}
+
 variables const torchrun{{"RANK", "5"},
                          {"WORLD_SIZE", "8"},
                          {"LOCAL_RANK", "1"},
@@ -188,10 +194,6 @@ TEST_CASE("an MPI launcher in Slurm: ranks of one host meet there, each job at a
   CHECK(place_of(in_slurm) == place_of(with(in_slurm, "SLURM_STEP_ID", "1")));
   CHECK(place_of(in_slurm) == place_of(open_mpi));
   // Where two have the same port all the same, neither lets in the other's ranks: keys are made of this.
-  auto const job = [](variables const& all) {
-    set(all);
-    return std::string(meeting_place::of(launch::from_environment()).job);
-  };
   CHECK(job(in_slurm) != "");
   CHECK(job(in_slurm) == job(with(in_slurm, "OMPI_COMM_WORLD_RANK", "0")));
   CHECK(job(in_slurm) != job(with(in_slurm, "PMIX_SERVER_URI2", "1.0;tcp4://127.0.0.1:4")));
@@ -222,6 +224,21 @@ TEST_CASE("Slurm's own tasks meet on its first node, also if they have variables
   CHECK(place_of(both(by_hand, slurm)) != place_of(both(by_hand, with(slurm, "SLURM_STEP_ID", "1"))));
   // All on one node.
   CHECK(place_of(with(slurm, "SLURM_STEP_NUM_NODES", "1")).starts_with("127.0.0.1:"));
+}
+
+TEST_CASE("Slurm's own tasks: two steps of a job that have one port do not let in each other's ranks") {
+  variables const one = with(slurm, "COLLX_PORTS", "30007:30007"), other = with(one, "SLURM_STEP_ID", "1");
+  CHECK(place_of(one) == place_of(other));
+  CHECK(job(one) != "");
+  CHECK(job(one) != job(other));
+  CHECK(job(one) != job(with(one, "SLURM_JOB_ID", "4712")));
+  CHECK(job(one) == job(with(one, "SLURM_PROCID", "0")));
+  // The same one in every version.
+  CHECK(job(one) == "slurm-d021baaa0ae51b5f");
+  // RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS, with a name of its own for each job
+  variables const by_hand = both(one, {{"RANK", "6"}, {"WORLD_SIZE", "8"}, {"TORCHELASTIC_RUN_ID", "a"}});
+  CHECK(job(by_hand) != job(with(by_hand, "SLURM_STEP_ID", "1")));
+  CHECK(job(by_hand) != job(with(by_hand, "TORCHELASTIC_RUN_ID", "b")));
 }
 
 TEST_CASE("when nobody says where rank 0 is, that is the error") {

@@ -24,27 +24,6 @@ plan rank_at(net::address const& zero, rank_t rank, rank_t size, net::protection
   return its;
 }
 
-template <class Message>
-Message heard(net::line& from) {
-  std::byte text[Message::bytes_count];
-  for (std::size_t have = 0; have < sizeof text;) {
-    require(bootstrap::hear(from, text, sizeof text, have), "the other end has gone");
-    if (have < sizeof text)
-      bootstrap::wait_for(bootstrap::readable(from.get()), bootstrap::readable(-1), now_us() + long_us);
-  }
-  Message what;
-  require(Message::decode(text, what), "nonsense");
-  return what;
-}
-
-// As reach(), encrypted; this side has not greeted yet.
-net::line line_to(net::caller call, net::tls_context const& tls) {
-  while (call.progress() == status::pending)
-    bootstrap::wait_for(bootstrap::ready_for(call), bootstrap::readable(-1), call.due_us());
-  require(call.progress() == status::ok, "not let in");
-  return {call, &tls};
-}
-
 }  // namespace
 
 TEST_CASE("meeting: a rank 0 that stops behind the handshake does not answer, and is not lost") {
@@ -112,37 +91,14 @@ TEST_CASE(
 
 TEST_CASE("meeting: a child that is still greeting when the meeting fails hears of it") {
   std::string const place = free_place();
-  net::host_and_port where;
-  REQUIRE(net::host_and_port::parse(place.c_str() + 4, where));
-  auto const protects = net::protection::tls;
-  auto const tls = net::tls_context::create();
   plan its = ordinary(0, 3, place);
-  its.protects = protects;
+  its.protects = net::protection::tls;
   its.timeout_us = 2'000'000;  // of this test, most of the length
   process zero(its);
-
-  bootstrap::registration mine;
-  net::owned_fd const own = net::listen_at(net::address::loopback(0), {});
-  mine.entry = {net::local_address(own.get()), bootstrap::sharing_identity()};
-  mine.tree_gate = mine.entry.gate;
-  std::byte said[bootstrap::registration::bytes_count];
-  mine.encode(said);
-  net::line to_store = line_to({net::address::loopback(where.port),
-                                {net::purpose::store, 1, 0, 3, 0, protects},
-                                keys(),
-                                {},
-                                now_us() + long_us},
-                               tls);
-  REQUIRE(bootstrap::greet(to_store, now_us() + long_us));
-  REQUIRE(to_store.send(said) == sizeof said);
-  auto const session = heard<bootstrap::receipt>(to_store).session;
-  auto const parent = heard<bootstrap::direction>(to_store).parent;
-  net::line to_parent = line_to(
-      {parent, {net::purpose::tree, 1, 0, 3, 0, protects}, keys().for_job(session), {}, now_us() + long_us},
-      tls);
-  CHECK(heard<bootstrap::direction>(to_store).what.kind == bootstrap::news_kind::never_came);
-  REQUIRE(bootstrap::greet(to_parent, now_us() + long_us));
-  auto const word = heard<bootstrap::news>(to_parent);
+  encrypted_child one(1, 3, place);
+  CHECK(heard<bootstrap::direction>(one.to_store).what.kind == bootstrap::news_kind::never_came);
+  REQUIRE(bootstrap::greet(one.to_parent, now_us() + long_us));
+  auto const word = heard<bootstrap::news>(one.to_parent);
   CHECK(word.kind == bootstrap::news_kind::never_came);
   CHECK(word.rank == 2);
   CHECK(holds(zero.said(), "rank 2 never came"));

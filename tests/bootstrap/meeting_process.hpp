@@ -2,14 +2,13 @@
 // Forked processes that meet over the loopback interface, and parts of a rank that a test plays by hand.
 #pragma once
 
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 
 #include "collx/bootstrap/network.hpp"
 #include "net/reserved_port.hpp"
@@ -104,6 +103,27 @@ Message heard(net::owned_fd const& from) {
   return what;
 }
 
+template <class Message>
+Message heard(net::line& from) {
+  std::byte text[Message::bytes_count];
+  for (std::size_t have = 0; have < sizeof text;) {
+    require(bootstrap::hear(from, text, sizeof text, have), "the other end has gone");
+    if (have < sizeof text)
+      bootstrap::wait_for(bootstrap::readable(from.get()), bootstrap::readable(-1), now_us() + long_us);
+  }
+  Message what;
+  require(Message::decode(text, what), "nonsense");
+  return what;
+}
+
+// As reach(), encrypted; this side has not greeted yet.
+inline net::line line_to(net::caller call, net::tls_context const& tls) {
+  while (call.progress() == status::pending)
+    bootstrap::wait_for(bootstrap::ready_for(call), bootstrap::readable(-1), call.due_us());
+  require(call.progress() == status::ok, "not let in");
+  return {call, &tls};
+}
+
 // By hand, what a rank does until rank 0 has its registration. `listening`: where its children will call. The
 // connection to rank 0.
 inline net::owned_fd register_by_hand(rank_t rank, rank_t size, std::string const& place,
@@ -149,6 +169,47 @@ inline net::owned_fd enter_tree(rank_t rank, rank_t size, std::string const& pla
   return to_parent;
 }
 
+// By hand and encrypted, a child of rank 0 until rank 0 has let it in as its parent: it has not greeted
+// there.
+struct encrypted_child {
+  net::tls_context tls = net::tls_context::create();
+  net::line to_store, to_parent;
+
+  encrypted_child(rank_t rank, rank_t size, std::string const& place) {
+    auto const protects = net::protection::tls;
+    net::host_and_port at;
+    require(net::host_and_port::parse(place.c_str() + 4, at), "no place");
+    to_store = line_to({net::address::loopback(at.port),
+                        {net::purpose::store, rank, 0, size, 0, protects},
+                        keys(),
+                        {},
+                        now_us() + long_us},
+                       tls);
+    require(bootstrap::greet(to_store, now_us() + long_us), "rank 0 does not greet");
+    // Of one that nobody will find.
+    bootstrap::registration mine;
+    mine.entry = {net::local_address(net::listen_at(net::address::loopback(0), {}).get()),
+                  bootstrap::sharing_identity()};
+    mine.tree_gate = mine.entry.gate;
+    say(to_store, mine);
+    auto const session = heard<bootstrap::receipt>(to_store).session;
+    auto const parent = heard<bootstrap::direction>(to_store).parent;
+    to_parent = line_to({parent,
+                         {net::purpose::tree, rank, 0, size, 0, protects},
+                         keys().for_job(session),
+                         {},
+                         now_us() + long_us},
+                        tls);
+  }
+
+  template <class Message>
+  static void say(net::line& to, Message const& what) {
+    std::byte text[Message::bytes_count];
+    what.encode(text);
+    require(to.send(text) == static_cast<ssize_t>(sizeof text), "rank 0 has gone");
+  }
+};
+
 // A process that meets the others, and what became of it.
 class process {
  public:
@@ -170,6 +231,13 @@ class process {
   }
 
   [[nodiscard]] int text() const { return text_.get(); }
+
+  void end() const { REQUIRE(kill(pid_, SIGKILL) == 0); }
+  void stop() const {
+    REQUIRE(kill(pid_, SIGSTOP) == 0);
+    REQUIRE(waitpid(pid_, nullptr, WUNTRACED) == pid_);
+  }
+  void go_on() const { REQUIRE(kill(pid_, SIGCONT) == 0); }
 
   // Waits for its end and returns what it said: "RANK of SIZE knows TABLE", or its error.
   std::string said() {

@@ -125,3 +125,61 @@ TEST_CASE("meet_over_network: a rank whose parent has gone names it, or whom it 
     CHECK(now_us() < begun_us + long_us / 2);
   }
 }
+
+TEST_CASE(
+    "meet_over_network: that rank 0 is lost is also told by a rank which waits for its parent's address") {
+  std::string const place = free_place();
+  process zero(ordinary(0, 22, place)), five(ordinary(5, 22, place));  // 1, the parent of 5, never comes
+  auto const of_21 = enter_tree(21, 22, place);
+  zero.end();
+  auto const what = heard<bootstrap::news>(of_21);
+  CHECK(what.kind == bootstrap::news_kind::left);
+  CHECK(what.rank == 0);
+  std::string const said = five.said();
+  CHECK_MESSAGE(holds(said, "rank 5 of 22: rank 0 was lost before everybody had met"), said);
+}
+
+TEST_CASE("meet_over_network: who gives up at the deadline tells those below whom it has waited for") {
+  for (bool const has_parent : {false, true}) {
+    CAPTURE(has_parent);
+    std::string const place = free_place();
+    process zero(ordinary(0, 22, place));
+    net::owned_fd listening = net::listen_at(net::address::loopback(0), {}), to_store, from_five;
+    auto const patient = [&](rank_t rank) {
+      plan its = ordinary(rank, 22, place);
+      its.timeout_us = 2'000'000;  // this test's length, and a little more for each level of the tree
+      return its;
+    };
+    process five(patient(5)), below(patient(21));
+    if (has_parent) {
+      to_store = register_by_hand(1, 22, place, listening);
+      auto const session = heard<bootstrap::receipt>(to_store).session;
+      net::gate gate(std::move(listening), keys().for_job(session),
+                     {1, 22, net::mask_of(net::purpose::tree)});
+      net::guest who;
+      while (!gate.poll(who)) sched_yield();
+      CHECK(who.who.from == 5);
+      from_five = std::move(who.socket);
+    }
+    std::string const said = five.said(), said_below = below.said();
+    CHECK_MESSAGE(holds(said, has_parent ? "rank 5 of 22: rank 1 has not sent the table of all ranks"
+                                         : "rank 5 of 22: rank 0 fell silent; look at its own output"),
+                  said);
+    CHECK_MESSAGE(
+        holds(said_below, has_parent ? "rank 21 of 22: rank 1 at 127.0.0.1:" : "rank 21 of 22: rank 0"),
+        said_below);
+    CHECK_MESSAGE(holds(said_below, " was lost before everybody had met"), said_below);
+  }
+}
+
+TEST_CASE(
+    "meet_over_network: the lower a rank is in the tree, the longer it waits to be told who is silent") {
+  std::string const place = free_place();
+  process const zero(ordinary(0, 22, place));
+  plan its = ordinary(21, 22, place);  // its parent, 5, never comes, nor does that one's, 1
+  its.timeout_us = 2'000'000;
+  std::uint64_t const begun_us = now_us();
+  process one(its);
+  CHECK(holds(one.said(), "rank 0 fell silent"));
+  CHECK(now_us() >= begun_us + its.timeout_us + 2'000'000 + 3 * 250'000);
+}

@@ -126,3 +126,32 @@ TEST_CASE("tree: what a child said before it left counts, though the table finds
   CHECK(one.around.failure().kind == bad.kind);
   CHECK(one.around.failure().rank == bad.rank);
 }
+
+TEST_CASE("tree: a parent that has sent the table hears nothing more") {
+  rank_1 one(6, net::protection::tls);
+  one.meet_parent();
+  {
+    net::caller const call = one.meet_child();
+    say(one.above, {});
+    std::vector<std::byte> const entries(6 * bootstrap::table_entry::bytes_count);
+    REQUIRE(send(one.above.get(), entries.data(), entries.size(), MSG_NOSIGNAL) ==
+            static_cast<ssize_t>(entries.size()));
+    while (!one.around.has_table()) CHECK(one.around.progress() == status::pending);
+  }
+  while (one.around.progress() == status::pending) sched_yield();
+  CHECK(one.around.failure().rank == 5);
+  CHECK_FALSE(net::ready_before(one.above.get(), POLLIN, now_us() + 10'000));
+}
+
+TEST_CASE("tree: a parent hears of all that are lost but itself") {
+  rank_1 one(6, net::protection::none);
+  one.meet_parent();
+  SUBCASE("of that one: nothing") {
+    one.around.fail({bootstrap::news_kind::left, 0, 1});
+    CHECK_FALSE(net::ready_before(one.above.get(), POLLIN, now_us() + 10'000));
+  }
+  SUBCASE("of another: what has happened") {
+    one.around.fail(bad);
+    CHECK(heard<bootstrap::news>(one.above).rank == bad.rank);
+  }
+}

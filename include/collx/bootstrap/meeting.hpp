@@ -55,20 +55,24 @@ class meeting {
     where_.tell(at.is_any() ? mine_.tree_gate.with_port(at.port) : at, token);
     removed_file const at_the_end{place_.file};
     for (;;) {
-      serves.progress();
+      bool const is_late = now_us() >= deadline_us_;  // asked first: what has come by now counts
+      // Who comes when all have come may have the table, and mean the next meeting: it waits at the door, and
+      // tries again when that is gone.
+      if (!below.has_table()) serves.progress();
       if (serves.failure().kind != news_kind::good) below.fail(serves.failure());
       if (serves.is_complete() && !below.has_table())
         below.set_table([&](rank_t r) { return serves.entry(r); });
-      if (now_us() >= deadline_us_)
-        below.fail(serves.is_complete() ? news{news_kind::never_came, below.missing_child(), 1}
-                                        : serves.missing());
       status const now = below.progress();
       if (now == status::ok) break;
       if (now != status::pending) {
         serves.tell_all(below.failure());
         leave(below);
       }
-      wait_for(readable(serves.fd()), readable(below.fd()), soonest(serves.due_us(), below.due_us()));
+      bool const sends = below.has_table();
+      if (is_late)  // and the wait below ends at once
+        below.fail(sends ? news{news_kind::never_came, below.missing_child(), 1} : serves.missing());
+      wait_for(readable(sends ? -1 : serves.fd()), readable(below.fd()),
+               soonest(sends ? deadline_us_ : serves.due_us(), below.due_us()));
     }
     messages_ += serves.messages();
     accepted_ += serves.door().count().welcomed;
@@ -122,9 +126,11 @@ class meeting {
       }
       if (now_us() >= deadline_us_) {
         bool const below = around.has_table();
+        rank_t const whom = below ? around.missing_child() : tree_parent(me_.rank);
+        around.fail(below ? news{news_kind::never_reached_parent, whom, 1}
+                          : news{news_kind::left, whom, 1, parent});
         errors_.throw_meeting(status::timeout,
-                              "rank %d has not %s; look at its own output, or raise COLLX_TIMEOUT_US",
-                              below ? around.missing_child() : tree_parent(me_.rank),
+                              "rank %d has not %s; look at its own output, or raise COLLX_TIMEOUT_US", whom,
                               below ? "come to its parent in the tree" : "sent the table of all ranks");
       }
       bool const calls = !has_parent_ && !above_;
@@ -251,6 +257,8 @@ class meeting {
     // Rank 0's clock decides, and says who is missing; this rank waits a little longer, to hear that.
     std::uint64_t const rest_us = what.rest_us < chosen_.timeout_us ? what.rest_us : chosen_.timeout_us;
     deadline_us_ = now_us() + rest_us + grace_us;
+    // The longer the lower in the tree: whose own parent is silent says so first, and those below hear it.
+    for (rank_t r = me_.rank; r != 0; r = tree_parent(r)) deadline_us_ += level_us;
   }
 
   // Waits for the second answer; children may come meanwhile.
@@ -258,14 +266,16 @@ class meeting {
     std::byte answer[direction::bytes_count];
     std::size_t have = 0;
     for (;;) {
-      if (!hear(to_store, answer, sizeof answer, have)) errors_.throw_store();
+      if (!hear(to_store, answer, sizeof answer, have)) around.fail({news_kind::left, 0, 1});
       if (have == sizeof answer) break;
       if (around.progress() != status::pending) {
         tell(to_store, around.failure());
         leave(around);
       }
-      if (now_us() >= deadline_us_)
+      if (now_us() >= deadline_us_) {
+        around.fail({news_kind::left, 0, 1});
         errors_.throw_meeting(status::timeout, "rank 0 fell silent; look at its own output");
+      }
       wait_for(readable(to_store.get()), readable(around.fd()), soonest(around.due_us(), deadline_us_));
     }
     ++messages_;
@@ -365,7 +375,7 @@ class meeting {
     return net::get_u64(bytes);
   }
 
-  static constexpr std::uint64_t grace_us = 2'000'000;
+  static constexpr std::uint64_t grace_us = 2'000'000, level_us = 250'000;
 
   launch const& me_;
   network_settings const& chosen_;

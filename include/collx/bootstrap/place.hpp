@@ -117,7 +117,10 @@ struct meeting_place {
     if (list == nullptr || number == nullptr) return false;
     first_of_node_list(list, at.host);
     if (at.host[0] == '\0') refuse(list, "set MASTER_ADDR and MASTER_PORT");
-    at.port = port_for({number, std::getenv("SLURM_STEP_ID"), me.job});
+    std::initializer_list<char const*> const names = {number, std::getenv("SLURM_STEP_ID"), me.job};
+    at.port = port_for(names);
+    std::snprintf(job, sizeof job, "slurm-%016llx",
+                  static_cast<unsigned long long>(mixed(names, fnv1a_64_of_nothing, fnv1a_64<char>)));
     return true;
   }
 
@@ -143,13 +146,19 @@ struct meeting_place {
   // jobs that meet on one host at a time get the same one rarely. Then the second is told that its port is
   // taken.
   [[nodiscard]] static std::uint16_t port_for(std::initializer_list<char const*> names) {
-    std::uint32_t number = fnv1a_32_of_nothing;
-    for (char const* each : names) {
-      char const* const name = each != nullptr ? each : "";
-      number = fnv1a_32(name, std::strlen(name) + 1, number);
-    }
+    std::uint32_t const number = mixed(names, fnv1a_32_of_nothing, fnv1a_32<char>);
     net::port_range const chosen = net::port_range::from_environment();
     return chosen.is_any() ? net::port_range{10000, 29999}.at(number) : chosen.place(number);
+  }
+
+  // Of names, each with its zero; one that is not there counts as empty.
+  template <class Number, class Mix>
+  [[nodiscard]] static Number mixed(std::initializer_list<char const*> names, Number number, Mix mix) {
+    for (char const* each : names) {
+      char const* const name = each != nullptr ? each : "";
+      number = mix(name, std::strlen(name) + 1, number);
+    }
+    return number;
   }
 
   [[noreturn]] COLLX_COLD void refuse(char const* value, char const* advice) const {

@@ -63,7 +63,7 @@ class tree {
     return status::ok;
   }
 
-  // Tells everybody below, and above, that this meeting has failed.
+  // Tells everybody below, and above, who listens that this meeting has failed.
   COLLX_COLD void fail(news const& bad) noexcept {
     if (failed_) return;
     failed_ = true;
@@ -74,7 +74,8 @@ class tree {
       if (each.line && each.sent == 0) report(each.line);
       if (each.line.has_greeted()) set_.remove(each.line.get());
     }
-    if (parent_) report(parent_);
+    // A parent that has sent the table listens no more, and none needs word that it has gone itself.
+    if (parent_ && !has_table() && bad.rank != tree_parent(rank_)) report(parent_);
     if (parent_) set_.remove(parent_.get());
   }
 
