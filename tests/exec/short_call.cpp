@@ -180,10 +180,11 @@ TEST_CASE("short calls: no staging memory stops a fan-out") {
   three_ends group;
   using schedule = collx::algo::direct_one_shot::broadcast;
   float values[250] = {};
-  while (std::byte* const next = group.ends[0]->stage(0, 60'000)) {
-    group.ends[0]->send(0, 1, next, 60'000, handover::staged);
-    group.ends[0]->end_fragment(0);
-  }
+  for (std::size_t const each : {std::size_t{60'000}, sizeof values})
+    while (std::byte* const next = group.ends[0]->stage(0, each)) {
+      group.ends[0]->send(0, 1, next, each, handover::staged);
+      group.ends[0]->end_fragment(0);
+    }
   CHECK(same(run_staged<schedule>(*group.ends[0], {0, 3, 0}, values, values, 250), {0, 0}));
 }
 

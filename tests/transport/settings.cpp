@@ -184,8 +184,8 @@ TEST_CASE("settings that a program has made itself are refused where no message 
   CHECK(said({.heap_bytes = std::size_t{1} << 63}).find("settings.heap_bytes is 9223372036854775808") !=
         std::string::npos);
   CHECK(said({.staging_bytes = 4096}).empty());
-  // What is no multiple of a line, or a page, becomes one.
+  // What is no multiple of a page becomes one.
   settings const odd = settings{.staging_bytes = 100'001, .heap_bytes = (1 << 20) + 1}.checked();
-  CHECK(odd.staging_bytes == 100'096);
+  CHECK(odd.staging_bytes == 102'400);
   CHECK(odd.heap_bytes == (1 << 20) + 4096);
 }
