@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the library does while a stream is captured, by this thread or by another, does not end the capture.
 // One algorithm: what surrounds its kernel is the same for all.
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
 #include <collx/collx.hpp>
 #include <collx/gpu.cuh>
 
@@ -30,6 +34,13 @@ template <class Transport>
 [[nodiscard]] gpu_test::questions calls(communicator<Transport>& host, gpu_communicator& gpu,
                                         buffer<float>& data, on captured, on other, on third) {
   namespace parts = transport::cuda_parts;
+  // Started before any capture, each to end in one.
+  auto const started = std::make_shared<std::vector<gpu_persistent>>();
+  started->reserve(20);
+  for (int i = 0; i < 20; ++i) {
+    started->push_back(persistent::all_reduce<algo::ring>(gpu, data, sum, captured));
+    started->back().start();
+  }
   return {
       ends_none("device_of(), of the stream", [=] { (void)parts::device_of(captured.stream, 0); }),
       ends_none("waits_for_others(), of the stream", [=] { (void)parts::waits_for_others(captured.stream); }),
@@ -47,6 +58,11 @@ template <class Transport>
                   auto often = persistent::all_reduce<algo::ring>(gpu, data, sum, other);
                   often.start();
                   often.wait();
+                }),
+      ends_none("the end of a persistent one of the stream",
+                [started] {
+                  if (started->empty()) throw std::runtime_error("none is left");
+                  started->pop_back();
                 }),
       ends_none("memory of the group", [&] { (void)gpu.template allocate<float>(100); }),
       ends_none("memory that is registered",

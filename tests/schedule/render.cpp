@@ -95,6 +95,11 @@ TEST_CASE("render_svg: an arrow for every message") {
   CHECK(occurrences(render_svg<algo::ring::all_reduce>(4), "marker-end") == 24 + 6);
 }
 
+TEST_CASE("render_svg: names in brackets are titles, too") {
+  std::string const svg = render_svg<wrong::exchange>({2, 1}, 0, "hierarchical<ring & chain>");
+  CHECK(svg.find("<title>hierarchical&lt;ring &amp; chain&gt;") != std::string::npos);
+}
+
 TEST_CASE("render: every algorithm has a text and a picture") {
   for_each_schedule<algo::all, contract::all>(draw{});
 }

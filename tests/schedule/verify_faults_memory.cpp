@@ -29,6 +29,23 @@ struct stores_both_at_one_place : swap {
   }
 };
 
+// Keeps its contribution in the output, which in place is the input, and combines it from there or from here.
+struct combines_what_it_kept : exchange {
+  static constexpr primitive step(problem p, std::int32_t s) {
+    primitive step = exchange::step(p, s);
+    if (s == 0) step.target = {place::output, 0, 1}, step.store = true;
+    else step.operand.where = place::output;
+    return step;
+  }
+};
+struct prepares_again : combines_what_it_kept {
+  static constexpr primitive step(problem p, std::int32_t s) {
+    primitive step = combines_what_it_kept::step(p, s);
+    step.operand.where = place::input;
+    return step;
+  }
+};
+
 // Moves three chunks two places on, over the last of the three.
 struct shifts_over_itself : halve {
   static constexpr std::int32_t chunk_count(rank_t) { return 4; }
@@ -204,6 +221,8 @@ void refuse(fault expected, verify_options options = {}) {
 
 TEST_CASE("verify: reads and writes within one rank") {
   refuse<reads_the_output>(fault::read_before_written);
+  refuse<combines_what_it_kept>(fault::none);
+  refuse<prepares_again>(fault::prepared_twice);
   refuse<stores_both_at_one_place>(fault::overlap);
   refuse<shifts_over_itself>(fault::overlap);
 }

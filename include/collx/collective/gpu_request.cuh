@@ -49,6 +49,11 @@ class gpu_request {
     transport::cuda_parts::outside_captures const relaxed;
     end(cudaEventSynchronize(done_));
   }
+  // The same, where the device is current already, and whatever went wrong: until nothing runs any more.
+  void rest() noexcept {
+    if (done_ != nullptr) (void)cudaEventSynchronize(done_);
+    let_go();
+  }
 
  private:
   void let_go() noexcept {
@@ -79,13 +84,16 @@ class gpu_persistent {
         collective_(other.collective_),
         graph_(std::exchange(other.graph_, nullptr)),
         where_(other.where_),
-        current_(std::move(other.current_)) {}
+        current_(std::move(other.current_)),
+        is_unheard_of_(other.is_unheard_of_) {}
   gpu_persistent& operator=(gpu_persistent&&) = delete;
   ~gpu_persistent() {
     if (graph_ == nullptr) return;
-    // A graph must not go while it runs. What went wrong in it is told by the group's next call.
+    // A graph must not go while it runs. What went wrong in it is told by the group's next call. To wait for
+    // the stream would end a capture of it, and wait for what lies behind the call.
     transport::cuda_parts::quiet_entry const here(gpu_->device());
-    (void)cudaStreamSynchronize(where_.stream);
+    if (is_unheard_of_) (void)cudaStreamSynchronize(where_.stream);
+    current_.rest();
     (void)cudaGraphExecDestroy(graph_);
   }
 
@@ -96,10 +104,12 @@ class gpu_persistent {
     gpu_communicator::refuse_capture(where_);
     if (!current_.has_event()) gpu_->require_event();
     auto const call = gpu_->begin(where_);
+    is_unheard_of_ = true;
     transport::cuda_parts::require(cudaGraphLaunch(graph_, where_.stream), collective_);
     gpu_->end(where_, call);
     current_ = gpu_request();  // gives an event back
     current_ = gpu_request(*gpu_, where_);
+    is_unheard_of_ = false;
   }
   // As those of a request; before the first start they return at once.
   [[nodiscard]] bool test() { return current_.test(); }
@@ -111,6 +121,7 @@ class gpu_persistent {
   cudaGraphExec_t graph_;
   on where_;
   gpu_request current_;
+  bool is_unheard_of_ = false;  // the newest start has no event
 };
 
 }  // namespace collx::inline abi_1

@@ -2,7 +2,7 @@
 // Floating-point numbers of 16 and 8 bits, as they are stored and sent: float16 (IEEE binary16),
 // bfloat16 (the upper half of a float), float8_e5m2 and float8_e4m3 (OCP 8-bit formats). They are for
 // storage: arithmetic converts to float, which holds each of their values exactly, and rounds once
-// when the result is stored.
+// when the result is stored. What was accumulated in double goes by way of float, and is rounded twice.
 #pragma once
 
 #include <type_traits>

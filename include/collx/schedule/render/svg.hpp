@@ -80,12 +80,24 @@ class svg_drawing {
     svg_ += "<text" + attribute("x", at.x) + attribute("y", at.y) + " " + style + ">" + what + "</text>\n";
   }
 
+  // Of a title: names of algorithms that are made of others have brackets.
+  [[nodiscard]] static std::string escaped(std::string const& title) {
+    std::string made;
+    for (char const c : title) {
+      if (c == '<') made += "&lt;";
+      else if (c == '>') made += "&gt;";
+      else if (c == '&') made += "&amp;";
+      else made += c;
+    }
+    return made;
+  }
+
   void open(std::string const& title) {
     std::string const w = number(width()), h = number(height());
     svg_ = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + w + "\" height=\"" + h +
            "\" viewBox=\"0 0 " + w + " " + h +
            "\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"12\">\n";
-    svg_ += "<title>" + title + "</title>\n<rect width=\"" + w + "\" height=\"" + h +
+    svg_ += "<title>" + escaped(title) + "</title>\n<rect width=\"" + w + "\" height=\"" + h +
             "\" fill=\"#ffffff\"/>\n<defs>\n";
     for (std::int32_t c = 0; c < 8; ++c)
       svg_ += "<marker id=\"head" + std::to_string(c) +

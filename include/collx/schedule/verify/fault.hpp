@@ -27,6 +27,9 @@
   X(stores_outside_output, "a step stores to chunks that the caller's output buffer does not have")         \
   X(overlap, "within one step a chunk is stored twice, or stored over an operand that is still needed")     \
   X(read_before_written, "a step reads a chunk that nothing has written")                                   \
+  X(prepared_twice,                                                                                         \
+    "a step reads from the input what was stored to the output before, which is the same memory in place: "  \
+    "read it from the output, where an operator has prepared it")                                           \
   X(wrong_size, "a step puts a chunk where one of another number, and so perhaps of another size, belongs") \
   X(different_chunks, "a step combines different chunks of the vector")                                     \
   X(combined_twice, "a step combines the same rank's contribution twice")                                   \

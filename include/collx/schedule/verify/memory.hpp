@@ -45,13 +45,21 @@ class memory {
     return fault::none;
   }
 
+  // Whether a step before has stored the cell where it lies: an operator may have prepared it there.
+  [[nodiscard]] constexpr bool is_kept(std::int32_t step, std::int32_t cell) const {
+    return cell >= 0 && cells_[cell].kept_at >= 0 && cells_[cell].kept_at < step;
+  }
+
   // The rank stores to its own memory. `twin` is the cell of its operand at the same position of
   // the run, which may be the same one: element-wise updates in place are right, and a copy of
   // memory onto itself is no write at all (executors skip it).
   constexpr conflict write(rank_t rank, std::int32_t step, std::int32_t cell, std::int32_t value,
                            std::int32_t twin) {
     record& c = cells_[cell];
-    if (cell == twin && c.read_at == step && c.value == value) return {};
+    if (cell == twin && c.read_at == step && c.value == value) {
+      if (c.kept_at < 0) c.kept_at = step;
+      return {};
+    }
     if (c.written_at == step || (c.read_at == step && cell != twin)) return {fault::overlap};
     if (!knows_push(rank, c)) return {fault::push_unsafe};
     if (std::int32_t const id = endangered(rank, c); id >= 0) return {fault::overwritten_in_flight, id};
@@ -88,7 +96,8 @@ class memory {
     std::int32_t touched_at = -1;  // the owner's last step that read or wrote
     std::int32_t read_at = -1;
     std::int32_t written_at = -1;
-    rank_t pusher = no_rank;  // the last rank that pushed to here, and its step
+    std::int32_t kept_at = -1;  // the first step that copied it onto itself
+    rank_t pusher = no_rank;    // the last rank that pushed to here, and its step
     std::int32_t pushed_at = -1;
   };
   // Where the places of one rank begin among the cells.

@@ -259,7 +259,10 @@ class step_performer {
 
   constexpr bool read(rank_t r, place where, std::int32_t chunk, std::int32_t& value) {
     std::int32_t const cell = memory_.cell_of(r, where, chunk);
-    fault const f = memory_.read(r, ranks_[r].step, cell);
+    fault f = memory_.read(r, ranks_[r].step, cell);
+    // Executors prepare what is read from the input.
+    bool const prepares = s_.from_all && where == place::input;
+    if (prepares && memory_.is_kept(ranks_[r].step, cell)) f = fault::prepared_twice;
     value = memory_.value(cell);
     return f == fault::none || fail(f, r, ranks_[r].step, no_rank, chunk);
   }

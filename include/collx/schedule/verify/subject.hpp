@@ -91,7 +91,7 @@ struct erased {
             .root = root,
             .blocks = blocks,
             .chunks = chunks,
-            .chunks_per_block = chunks / blocks,
+            .chunks_per_block = supported ? chunks / blocks : 0,
             .scratch = supported ? scratch_chunks<S>(n) : 0,
             .depth = supported ? collx::depth<S>(n) : 0,
             .steps_max = collx::steps_max<S>(),
