@@ -138,6 +138,15 @@ class Figures(unittest.TestCase):
                     each = [mean(of(some, bytes=size)) for size in shown]
                     self.assertIn(row(name, *each, mean(some)), told)
 
+    def test_of_tcp_on_an_uneven_host(self):
+        for name, times_faster, slower in (("two_ranks_tcp_cubic", "1.31", 0), ("two_ranks_veth", "1.34", 5),
+                                           ("four_ranks_tcp", "1.36", 6), ("four_ranks_veth", "1.28", 6)):
+            found = points(f"intel_xeon5_{name}")
+            heading = "Two ranks on the newest machine" if name.startswith("two") else "Four ranks on two cores"
+            self.assertEqual(len(summary.slower(found)), slower, name)
+            self.assertIn(f"(data/intel_xeon5_{name}.json)): {times_faster} (", section(heading).replace("\n", " "))
+            self.assertEqual(mean(found), times_faster, name)
+
     def test_of_instructions(self):
         lines = [line.split() for line in read("tests", "instructions", "counts.txt").splitlines()]
         counts = {line[0]: f"{float(line[1]):.0f}" for line in lines if line[0] != "#"}
