@@ -130,14 +130,15 @@ void check_fixed_tree(problem p, fixed_tree tree, In& in, Out& out, Op const& op
 template <class T, class Op>
 [[nodiscard]] exec::call describe_fixed_tree(exec::standing const& at, fixed_tree tree, std::size_t count,
                                              char const* form) noexcept {
-  exec::call what{.collective = fixed_tree_moves<T, Op>::name, .form = form, .count = count, .at = at};
-  if constexpr (requires { Op::name; }) what.op = Op::name;
-  else what.op = "a callable";
-  what.element_type = &element_kind_of<T>;
-  what.op_type = type_number<Op>();
-  what.root = tree.leaves;
-  what.root_is = "number of leaves";
-  return what;
+  return {.collective = fixed_tree_moves<T, Op>::name,
+          .op = name_of_operator<Op>(),
+          .form = form,
+          .element_type = &element_kind_of<T>,
+          .op_type = type_number<Op>(),
+          .count = count,
+          .root = tree.leaves,
+          .at = at,
+          .root_is = "number of leaves"};
 }
 
 template <class Endpoint>

@@ -173,11 +173,17 @@ inline constexpr exec::element_kind element_kind_of = describe_element<T>();
   return how == priority::urgent ? "persistent, urgent" : "persistent";
 }
 
+// What an operator is called in messages.
+template <class Op>
+[[nodiscard]] constexpr char const* name_of_operator() noexcept {
+  if constexpr (requires { Op::name; }) return Op::name;
+  else return "a callable";
+}
+
 template <class Contract, class T, class Op>
 [[nodiscard]] exec::call describe(invocation<Contract, T, Op> const& args, char const* algorithm,
                                   char const* form = "blocking") noexcept {
-  char const* op = "a callable";
-  if constexpr (requires { Op::name; }) op = Op::name;
+  char const* op = name_of_operator<Op>();
   exec::element_kind const* element_type = &element_kind_of<T>;
   std::uint64_t op_type = type_number<Op>(), count = agreed_count(args);
   if constexpr (exec::erased<Op>) {

@@ -83,9 +83,7 @@ struct settings {
     chosen.huge_pages = read("COLLX_HUGE_PAGES", huge_pages, 0, 1) != 0;
     std::int64_t const single = environment::number("COLLX_SINGLE_COPY_BYTES", -1, 0, std::int64_t{1} << 50);
     if (single >= 0) chosen.single_copy_bytes = static_cast<std::size_t>(single);
-    chosen.staging_bytes = (chosen.staging_bytes + 4095) / 4096 * 4096;
-    chosen.heap_bytes = (chosen.heap_bytes + 4095) / 4096 * 4096;
-    return chosen;
+    return chosen.checked();
   }
 };
 
