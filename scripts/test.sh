@@ -55,26 +55,27 @@ if [ $# != 0 ]; then
 fi
 
 # What waits for deadlines to pass (label `waits`) keeps no processor busy: more of it at once than processors, beside the
-# others. It is a run of its own, with files of its own: a folder that says where the tests are.
-waits=build/$preset/waits
-mkdir -p "$waits"
-printf 'subdirs("%s")\n' "$PWD/build/$preset" >"$waits/CTestTestfile.cmake"
+# others.
+logs=build/$preset/logs
+mkdir -p "$logs"
 say "testing (preset $preset); what waits is shown at the end"
-"${run[@]}" ctest --preset "$preset" --test-dir "$waits" -L '^waits$' -j "$((4 * $(jobs_count)))" >"$waits/log" 2>&1 &
+"${run[@]}" ctest --preset "$preset" -L '^waits$' -j "$((4 * $(jobs_count)))" >"$logs/waits" 2>&1 &
 waiting=$!
 trap 'kill "$waiting" 2>/dev/null || true' EXIT
 failed=()
-"${run[@]}" ctest --preset "$preset" -LE '^waits$' -j "$(jobs_count)" || failed+=("build/$preset")
-wait "$waiting" || failed+=("$waits")
+"${run[@]}" ctest --preset "$preset" -LE '^waits$' -j "$(jobs_count)" 2>&1 | tee "$logs/others" || failed+=("$logs/others")
+wait "$waiting" || failed+=("$logs/waits")
 say "testing (preset $preset): what waits"
-cat "$waits/log"
+cat "$logs/waits"
 
-# What failed comes last, in short: for those who see but the end of all this.
-for folder in "${failed[@]}"; do
-  while IFS=: read -r _ name; do
-    say "$name failed (preset $preset); the end of what it said:"
-    awk -v name="$name" '/^[0-9]+\/[0-9]+ Testing: / { is_it = $3 == name } /^<end of output>/ { is_it = 0 } is_it' \
-      "$folder/Testing/Temporary/LastTest.log" | grep -v '^-*$' | tail -n 20 | cut -c 1-300
-  done <"$folder/Testing/Temporary/LastTestsFailed.log"
+# What failed comes last, in short: for those who see but the end of all this. The two runs share CTest's own files, of which
+# the one that ends last leaves its own.
+for log in "${failed[@]}"; do
+  sed -nE 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .*\*\*\*(Failed|Timeout|Exception|Not Run).*/\1/p' "$log" |
+    while read -r name; do
+      say "$name failed (preset $preset); the end of what it said:"
+      awk -v name="$name" '/^ *[0-9]+\/[0-9]+ Test +#/ { is_it = index($0, ": " name " ") } /^[0-9]+% tests passed/ { is_it = 0 }
+        is_it && !/^ +Start +[0-9]+: /' "$log" | tail -n 20 | cut -c 1-300
+    done
 done
 [ ${#failed[@]} = 0 ]

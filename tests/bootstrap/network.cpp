@@ -64,7 +64,9 @@ void check_met_among_strangers(int count, net::protection protects) {
     ranks.emplace_back(patient(r));
     order.push_back(r);
   }
-  while (net::connect_outcome(net::begin_connect(door, {}).get()) != 0) sched_yield();
+  while (net::connect_outcome(net::begin_connect(door, {}).get()) != 0)
+    if (net::ready_before(ranks[0].text(), POLLIN, now_us() + 1000))
+      FAIL("rank 0 has ended: " << ranks[0].said());
   collx::replayable_random random(8);
   std::vector<net::owned_fd> lingering(100);
   for (int i = 0; i < count; ++i) {
@@ -180,11 +182,10 @@ TEST_CASE("meet_over_network: nor is one that names the network, where no rank g
 
 TEST_CASE("meet_over_network: at the ports that a firewall lets pass") {
   folder const here;
-  std::uint16_t const last = reserved_port().where().port;
   std::vector<process> ranks;
   for (rank_t const r : {2, 0, 1, 3}) {
     plan its = ordinary(r, 4, "file:" + here.at("meet"));
-    its.ports = {static_cast<std::uint16_t>(last - 99), last};
+    its.ports = ports_of_a_job(100);
     ranks.emplace_back(its);
   }
   check_met(ranks, {2, 0, 1, 3}, 4);

@@ -334,9 +334,8 @@ TEST_CASE("pmi_board: ranks that do not come are named, and the next meeting by 
   for (rank_t r = 0; r < 4; ++r) r == 2 ? one.start_absent(r, 4) : one.start(r, 4, try_twice);
   std::vector<std::string> const said = one.serve();
   for (std::size_t const r : {0u, 1u, 3u})
-    connecting::check_error(said[r],
-                            {"not all ranks have come within 2.0 s", "knows nothing of 1, rank 2 first",
-                             "an earlier meeting did not come about"});
+    connecting::check_error(said[r], {"not all ranks have come within ", "knows nothing of 1, rank 2 first",
+                                      "an earlier meeting did not come about"});
 }
 
 TEST_CASE("pmi_board: it takes a socket that a process above has made, and a launcher which has one") {

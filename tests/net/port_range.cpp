@@ -27,11 +27,14 @@ port_range told(char const* value) {
   return chosen.ports;
 }
 
-// Up to one that nobody listens at.
-socket_settings so_many_up_to(reserved_port const& last, std::uint16_t count) {
-  std::uint16_t const port = last.where().port;
+socket_settings so_many(std::uint16_t count) {
   socket_settings chosen;
-  chosen.ports = {static_cast<std::uint16_t>(port - count + 1), port};
+  chosen.ports = ports_of_a_job(count);
+  return chosen;
+}
+socket_settings only(reserved_port const& one) {
+  socket_settings chosen;
+  chosen.ports = {one.where().port, one.where().port};
   return chosen;
 }
 
@@ -65,8 +68,7 @@ TEST_CASE("what is no range of ports is refused, with the variable and an exampl
 
 TEST_CASE("sockets share the ports, each with one of its own") {
   for (std::uint8_t const version : versions_here()) {
-    reserved_port const last(version);
-    socket_settings const chosen = so_many_up_to(last, 200);
+    socket_settings const chosen = so_many(200);
     std::vector<owned_fd> open;
     std::set<int> ports;
     for (int i = 0; i < 40; ++i) {
@@ -99,10 +101,9 @@ TEST_CASE("of the ports, meeting places and gates have parts of their own, and g
 }
 
 TEST_CASE("while other ports are free no gate takes one at which ranks may meet") {
-  reserved_port const last;
-  socket_settings const chosen = so_many_up_to(last, 400);
+  socket_settings const chosen = so_many(400);
   std::vector<owned_fd> open;
-  // Of 300 ports. Any program may hold some of them: tests that run beside this one have had 27.
+  // Of 300 ports. Any program may hold some of them.
   for (int i = 0; i < 120; ++i) {
     open.push_back(listen_at(address::loopback(0), chosen));
     CHECK(local_address(open.back().get()).port >= chosen.ports.first + 100);
@@ -111,12 +112,12 @@ TEST_CASE("while other ports are free no gate takes one at which ranks may meet"
 
 TEST_CASE("a port that is named is that, whatever the range") {
   reserved_port const named, other;
-  CHECK(local_address(listen_at(named.where(), so_many_up_to(other, 1)).get()) == named.where());
+  CHECK(local_address(listen_at(named.where(), only(other)).get()) == named.where());
 }
 
 TEST_CASE("where none is free, the error says what to change") {
   reserved_port const last;
-  socket_settings const chosen = so_many_up_to(last, 1);
+  socket_settings const chosen = only(last);
   owned_fd const first = listen_at(address::loopback(0), chosen);
   CHECK(local_address(first.get()) == last.where());
   CHECK_FALSE(try_listen_at(address::loopback(0), chosen));

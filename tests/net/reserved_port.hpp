@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include "collx/net/socket.hpp"
 
@@ -24,6 +25,15 @@ class reserved_port {
  private:
   collx::net::owned_fd fd_;
 };
+
+// Ports for a job that is told which to use. Not of those that the system gives to whoever asks for any: one
+// of these may be another test's reserved port, where whoever asks for it by its number may listen.
+inline collx::net::port_range ports_of_a_job(std::uint16_t count) {
+  constexpr unsigned first = 20'000, end = 30'000;
+  auto const mine =
+      static_cast<std::uint16_t>(first + static_cast<unsigned>(getpid()) * 991u % (end - first - count));
+  return {mine, static_cast<std::uint16_t>(mine + count - 1)};
+}
 
 // The versions of the internet protocol that this host can talk to itself with: a container may have no IPv6.
 inline std::vector<std::uint8_t> versions_here() {
