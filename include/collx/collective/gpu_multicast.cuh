@@ -198,9 +198,9 @@ void launch_in_switch(gpu_communicator& gpu, multicast_buffer<T> const& buffer, 
   device::multimem<T> memory{buffer.all_replicas()};
   void* arguments[] = {&group, &nothing, &memory, &vectors};
   transport::cuda_parts::require(
-      cudaLaunchKernel(switch_kernel<T, port>.function(),
-                       dim3(static_cast<unsigned>(wanted < lanes ? wanted : lanes)),
-                       dim3(exec::lane_threads_max), arguments, 0, where.stream),
+      exec::launch_among_peers(switch_kernel<T, port>.function(),
+                               static_cast<unsigned>(wanted < lanes ? wanted : lanes),
+                               exec::lane_threads_max, arguments, where.stream),
       "all_reduce_in_switch");
 }
 
