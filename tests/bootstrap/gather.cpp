@@ -126,8 +126,8 @@ TEST_CASE("gather: a membership without its connections, as an encrypted meeting
 
 TEST_CASE("gather: all others name a rank that is silent, and one that is gone, with its address") {
   constexpr rank_t size = 24;
-  // Neighbours give up a quarter of a second after each other: so long any of these threads may be held up.
-  constexpr std::uint64_t patience_us = 16'000'000;
+  // Neighbours give up half a second after each other: so long a thread may be held up.
+  constexpr std::uint64_t patience_us = 32'000'000;
   struct fate {
     rank_t victim;
     bool is_gone;

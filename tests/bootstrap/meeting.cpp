@@ -31,11 +31,12 @@ TEST_CASE("meeting: a rank 0 that stops behind the handshake does not answer, an
     CAPTURE(static_cast<int>(protects));
     net::owned_fd door = net::listen_at(net::address::loopback(0), {});
     plan its = rank_at(net::local_address(door.get()), 1, 2, protects);
-    its.timeout_us = 2'000'000;  // this test's length
+    its.timeout_us = 4'000'000;  // this test's length
     net::gate at_zero = gate_for(std::move(door), keys(), 2, net::purpose::store, protects);
     process one(its);
     net::guest who;
-    while (!at_zero.poll(who)) sched_yield();
+    while (!at_zero.poll(who))
+      if (net::ready_before(one.text(), POLLIN, now_us() + 1000)) FAIL("rank 1 has ended: " << one.said());
     std::string const said = one.said();
     CHECK_MESSAGE(holds(said, "rank 1 of 2: rank 0 does not answer; look at its own output"), said);
   }
@@ -93,7 +94,7 @@ TEST_CASE("meeting: a child that is still greeting when the meeting fails hears 
   std::string const place = free_place();
   plan its = ordinary(0, 3, place);
   its.protects = net::protection::tls;
-  its.timeout_us = 2'000'000;  // of this test, most of the length
+  its.timeout_us = 6'000'000;  // of this test, most of the length
   process zero(its);
   encrypted_child one(1, 3, place);
   CHECK(heard<bootstrap::direction>(one.to_store).what.kind == bootstrap::news_kind::never_came);

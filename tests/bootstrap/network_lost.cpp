@@ -84,7 +84,7 @@ TEST_CASE("meet_over_network: a rank that knows where its parent is, and is lost
 TEST_CASE("meet_over_network: a rank that does not reach its parent is named at the deadline, and told") {
   std::string const place = free_place();
   plan its = ordinary(0, 4, place);
-  its.timeout_us = 3'000'000;  // this test's length
+  its.timeout_us = 6'000'000;  // this test's length
   process zero(its);
   auto const one = enter_tree(1, 4, place), three = enter_tree(3, 4, place);
   auto const two = register_by_hand(2, 4, place);
@@ -147,7 +147,8 @@ TEST_CASE("meet_over_network: who gives up at the deadline tells those below who
     net::owned_fd listening = net::listen_at(net::address::loopback(0), {}), to_store, from_five;
     auto const patient = [&](rank_t rank) {
       plan its = ordinary(rank, 22, place);
-      its.timeout_us = 2'000'000;  // this test's length, and a little more for each level of the tree
+      // This test's length. Each counts from when it has come; what is below must not give up first.
+      its.timeout_us = rank == 5 ? 2'000'000 : 6'000'000;
       return its;
     };
     process five(patient(5)), below(patient(21));
@@ -157,7 +158,9 @@ TEST_CASE("meet_over_network: who gives up at the deadline tells those below who
       net::gate gate(std::move(listening), keys().for_job(session),
                      {1, 22, net::mask_of(net::purpose::tree)});
       net::guest who;
-      while (!gate.poll(who)) sched_yield();
+      while (!gate.poll(who))
+        if (net::ready_before(five.text(), POLLIN, now_us() + 1000))
+          FAIL("rank 5 has ended: " << five.said());
       CHECK(who.who.from == 5);
       from_five = std::move(who.socket);
     }

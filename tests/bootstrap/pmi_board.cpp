@@ -2,6 +2,7 @@
 // Ranks that hand each other rank 0's address by PMI, and a launcher of these tests which keeps to the
 // protocol or does not. tests/hosts has MPICH's own.
 // thread sanitizer: no, each rank is a process of one thread
+// ctest: LABELS waits
 #include "collx/bootstrap/pmi_board.hpp"
 
 #include <functional>
@@ -324,7 +325,7 @@ TEST_CASE("pmi_board: ranks that do not come are named, and the next meeting by 
     std::string said;
     for (int times = 0; times < 2; ++times) {
       try {
-        said += meet(me, 2'000'000);
+        said += meet(me, 6'000'000);
       } catch (std::exception const& failure) {
         said += std::string(failure.what()) + "\n";
       }

@@ -3,6 +3,7 @@
 // and whether there is memory for it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -21,8 +22,20 @@ using collx::rank_t;
 // Above 2^31 by so much that several fragments begin there, whatever the transport cuts off.
 inline constexpr std::size_t count = (std::size_t{1} << 31) + (std::size_t{1} << 26) + 5;
 
-// What the kernel could give without taking it from anybody.
+// A number of bytes that a file holds; the most there is without such a file, or where it says "max".
+inline std::size_t bytes_in(char const* path) {
+  std::size_t bytes = SIZE_MAX;
+  std::FILE* const file = std::fopen(path, "r");
+  if (file == nullptr) return bytes;
+  if (std::fscanf(file, "%zu", &bytes) != 1) bytes = SIZE_MAX;
+  std::fclose(file);
+  return bytes;
+}
+
+// What the kernel could give without taking it from anybody, and a container's limit leaves.
 inline std::size_t free_bytes() {
+  std::size_t const limit = bytes_in("/sys/fs/cgroup/memory.max");
+  std::size_t const used = limit == SIZE_MAX ? 0 : bytes_in("/sys/fs/cgroup/memory.current");
   std::size_t kilobytes = 0;
   char line[200];
   std::FILE* const file = std::fopen("/proc/meminfo", "r");
@@ -30,7 +43,7 @@ inline std::size_t free_bytes() {
   while (std::fgets(line, sizeof line, file) != nullptr)
     if (std::sscanf(line, "MemAvailable: %zu kB", &kilobytes) == 1) break;
   std::fclose(file);
-  return kilobytes * 1024;
+  return std::min(kilobytes * 1024, limit - std::min(limit, used));
 }
 
 // Whether to run what takes four buffers of `count` bytes at once, and a little; says why not. Of all cases
@@ -97,8 +110,7 @@ inline std::uint64_t word(rank_t rank, rank_t of, std::size_t i) {
 inline constexpr auto reduced_and_scattered = [](auto& comm) {
   buffer mine(2 * count);
   rank_t const own = comm.rank(), other = 1 - own;
-  for (rank_t const b : {0, 1})
-    fill(block(mine.all, b), [&](std::size_t i) { return word(own, b, i); });
+  for (rank_t const b : {0, 1}) fill(block(mine.all, b), [&](std::size_t i) { return word(own, b, i); });
   bytes const result = block(mine.all, own);
   collx::reduce_scatter(comm, mine.all, result, collx::sum);
   check(result, [&](std::size_t i) { return sum_of_bytes(word(0, own, i), word(1, own, i)); });

@@ -38,7 +38,7 @@ void pause(int milliseconds) { std::this_thread::sleep_for(std::chrono::millisec
 // waits.
 void end_without_meeting(bool throws) {
   transport::settings how = transport::settings::from_environment();
-  how.timeout_us = 300'000;
+  how.timeout_us = 3'000'000;  // making a group included
   std::atomic<bool> is_gone{false};
   watched::on_threads(
       2,

@@ -347,7 +347,7 @@ case $scenario in
     # The last rank does not come: the launcher knows only of those of other hosts than its own.
     printf '#!/bin/sh\n[ "$PMI_RANK" = 7 ] && exit\nexec "$@"\n' >"$scratch/last_is_absent"
     chmod +x "$scratch/last_is_absent"
-    COLLX_TIMEOUT_US=3000000 "${mpiexec[@]}" $all -n 8 "$scratch/last_is_absent" "$host_rank" "$transport" collectives \
+    COLLX_TIMEOUT_US=$brief_us "${mpiexec[@]}" $all -n 8 "$scratch/last_is_absent" "$host_rank" "$transport" collectives \
       >"$scratch/rank_0" 2>&1 && fail "a rank is missing, and nobody has seen it"
     grep -q "meeting by PMI, rank 0 of 8: not all ranks have come within [0-9.]* s; the launcher knows nothing of 2, rank 6" \
       "$scratch/rank_0" || fail "rank 0 does not say who is missing"

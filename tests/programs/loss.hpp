@@ -52,20 +52,20 @@ int lose_or_be_told(loss const& how, std::uint64_t seed, arrivals& joined,
   joined.come();
   joined.wait_for(how.world.size);
   meddling<collx::communicator<Transport>> meddles;
-  if (comm.rank() == how.victim) {
+  if (comm.rank() == how.victim)
     meddles.joined = [&](auto& group) { group.engine().endpoint().inject(how.in_group); };
-    meddles.at_step = [&](int step) {
-      if (step == how.at_step) std::raise(SIGKILL);
-    };
-  }
-  std::uint64_t const began = collx::now_us();
+  std::uint64_t began_us = 0;  // the step
+  meddles.at_step = [&](int step) {
+    began_us = collx::now_us();
+    if (comm.rank() == how.victim && step == how.at_step) std::raise(SIGKILL);
+  };
   program<Transport> mine(seed, comm, meddles);
   try {
     while (!mine.resume()) continue;
     return 0;
   } catch (collx::error const& told) {
     std::string wrong = fault_of(told.report(), mine.world_rank_in(told.report()), how.victim);
-    if (wrong.empty() && collx::now_us() - began > loss_deadline_us / 2) wrong = "late";
+    if (wrong.empty() && collx::now_us() - began_us > loss_deadline_us / 2) wrong = "late";
     if (wrong.empty()) return 0;
     (void)mine.give_up(std::runtime_error("rank " + std::to_string(how.victim) + " was lost, " + wrong +
                                           ": " + "(" + told.what() + ")"));

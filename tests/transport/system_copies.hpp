@@ -3,14 +3,13 @@
 // test itself, so that a transport that could do so, and does not, is no success.
 #pragma once
 
-#include <sys/uio.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstdlib>
 
 #include <doctest/doctest.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "shared_with_forks.hpp"
 
@@ -28,6 +27,7 @@ struct scene {
 
 // One of two children of the same process, as ranks are: reads the other's word, and writes it.
 inline void try_other(scene& both, int me) {
+  alarm(60);  // should the other one never come: no watchdog looks after this
   word = 10 + me;
   both.process[me] = getpid();
   both.here.come();

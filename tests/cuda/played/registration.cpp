@@ -60,7 +60,7 @@ bool keeps_memory_of_late_rank() {
   auto const codes = watched::on_processes(
       2,
       [](auto& host) -> int {
-        if (host.rank() == 0) load_takes_us = 600'000;
+        if (host.rank() == 0) load_takes_us = 3'000'000;
         gpu_settings chosen;
         chosen.lanes = 2, chosen.staging_bytes = 8192;
         try {

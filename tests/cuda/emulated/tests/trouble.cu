@@ -96,7 +96,7 @@ void kernel_that_fails_before() {
     gpu_test::arena memory(1 << 20);
     stream const s;
     buffer<float> data(std::vector<float>(1000, 1.0f));
-    gpu_communicator gpu(host, patient_for(300'000));
+    gpu_communicator gpu(host, patient_for(3'000'000));
     auto const call = [&] {
       all_reduce(gpu, data, sum, on(s.id));
       gpu.synchronize(on(s.id));
