@@ -58,7 +58,7 @@ TEST_CASE("a caller that nobody answers says how it was not answered") {
 
 TEST_CASE("a caller whose listener stops in the middle of the handshake says so") {
   owned_fd const slow = listen_at(address::loopback(0), {});
-  caller one = call(local_address(slow.get()), 1'000'000);
+  caller one = call(local_address(slow.get()), 3'000'000);
   while (one.progress() == status::pending && !ready_before(slow.get(), POLLIN, now_us() + 1000)) {
   }
   owned_fd const accepted(accept4(slow.get(), nullptr, nullptr, SOCK_CLOEXEC));

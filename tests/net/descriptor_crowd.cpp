@@ -34,7 +34,7 @@ TEST_CASE("a rank before whose desk strangers never end gives up at its deadline
   sockaddr_un at;
   socklen_t const length = mine.mine().address(at);
   REQUIRE(connect(knocks.get(), reinterpret_cast<sockaddr const*>(&at), length) == 0);
-  constexpr std::uint64_t patience_us = 100'000, spare_us = 5'000'000;
+  constexpr std::uint64_t patience_us = 1'000'000, spare_us = 5'000'000;
   std::uint64_t const deadline_us = now_us() + patience_us;
   crowd_until_us = deadline_us + spare_us;
   outcome const met = run_as_zero(mine, one.desk(), patience_us);

@@ -74,7 +74,7 @@ TEST_CASE("shm: a rank is noticed that is killed while others wait for it to rea
         status const outcome = collx::try_broadcast<collx::algo::chain>(comm, more_than_fits, 0);
         return outcome == status::peer_lost && comm.failure().peer == 1 ? 0 : 1;
       },
-      {.timeout_us = 5'000'000, .staging_bytes = 64 * 1024, .single_copy_bytes = 0});
+      {.timeout_us = 60'000'000, .staging_bytes = 64 * 1024, .single_copy_bytes = 0});
   CHECK(codes[0] == 0);
   CHECK(codes[1] == 128 + SIGKILL);
 }
@@ -97,7 +97,7 @@ TEST_CASE("shm: so is the receiver of a message that is staged, while others of 
         bool const told = outcome == (comm.rank() == 0 ? status::peer_lost : status::aborted);
         return told && comm.failure().peer == 1 ? 0 : 1;
       },
-      {.timeout_us = 5'000'000, .staging_bytes = 64 * 1024, .single_copy_bytes = 0});
+      {.timeout_us = 60'000'000, .staging_bytes = 64 * 1024, .single_copy_bytes = 0});
   CHECK(codes[0] == 0);
   CHECK(codes[2] == 0);
 }
@@ -116,7 +116,7 @@ TEST_CASE("shm: a lost rank is noticed where everybody waits first for a request
         bool const told = outcome == status::peer_lost || outcome == status::aborted;
         return told && comm.failure().peer == 2 ? 0 : 1;
       },
-      {.timeout_us = 5'000'000, .single_copy_bytes = 0});
+      {.timeout_us = 60'000'000, .single_copy_bytes = 0});
   CHECK(codes[0] == 0);
   CHECK(codes[1] == 0);
   CHECK(codes[2] == 128 + SIGKILL);

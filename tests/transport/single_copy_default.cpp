@@ -92,7 +92,8 @@ TEST_CASE("single copy: by default only where the system is quick at it") {
   // What others do on the machine changes it: it counts where it was so before and after.
   double const again = collx::transport::shared_memory::time_page_copy().cost;
   if (std::min(cost, again) > 1.5 * limit) CHECK(found == 0);
-  if (std::max(cost, again) < limit / 1.5) CHECK(found == where_asked_to);
+  // From 0.85 of the limit on ranks may be in doubt, and begin otherwise.
+  if (std::max(cost, again) < 0.85 * limit / 1.5) CHECK(found == where_asked_to);
 }
 
 TEST_CASE("single copy: ranks that come out on either side of the limit do as one") {

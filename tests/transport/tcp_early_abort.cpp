@@ -19,7 +19,9 @@ using collx::status;
 using communicator = collx::communicator<collx::transport::tcp>;
 
 // What the others' exit codes say: 0: told who gave up; else 1 and the status they ended with, or 99.
-collx::bootstrap::exit_codes abort_at_once(rank_t size, rank_t who, bool tls) {
+// `leaving_us`: how long `who` took to leave.
+collx::bootstrap::exit_codes abort_at_once(rank_t size, rank_t who, bool tls,
+                                           std::atomic<std::uint64_t>& leaving_us) {
   collx::transport::tcp_settings chosen;
   chosen.common.timeout_us = 20'000'000;
   chosen.tls = tls;
@@ -31,7 +33,15 @@ collx::bootstrap::exit_codes abort_at_once(rank_t size, rank_t who, bool tls) {
       [&](communicator& comm) {
         here->come();
         here->wait_for(size);
-        if (comm.rank() == who) return comm.abort(), 0;
+        if (comm.rank() == who) {
+          std::uint64_t const before_us = collx::now_us();
+          comm.abort();
+          {
+            communicator const leaves = std::move(comm);
+          }
+          leaving_us = collx::now_us() - before_us;
+          return 0;
+        }
         std::vector<int> values(1000);
         try {
           collx::all_reduce(comm, std::span(values));
@@ -55,7 +65,13 @@ TEST_CASE("tcp: a rank that gives up before it is connected with anybody tells t
         CAPTURE(tls);
         CAPTURE(size);
         CAPTURE(who);
-        for (int const code : abort_at_once(size, who, tls)) CHECK(code == 0);
+        // Who has waited for all of its second may have left before a neighbour that the machine held up had
+        // come.
+        shared_with_forks<std::atomic<std::uint64_t>> leaving_us;
+        collx::bootstrap::exit_codes codes = abort_at_once(size, who, tls, *leaving_us);
+        for (int again = 0; again < 5 && *leaving_us >= 1'000'000; ++again)
+          codes = abort_at_once(size, who, tls, *leaving_us);
+        for (int const code : codes) CHECK(code == 0);
       }
   unsetenv("COLLX_SECRET");
 }
@@ -73,7 +89,9 @@ TEST_CASE("tcp: who gives up and leaves does not wait for long for a neighbour t
         }
         comm.abort();
         std::uint64_t const before_us = collx::now_us();
-        { communicator const leaves = std::move(comm); }
+        {
+          communicator const leaves = std::move(comm);
+        }
         *has_left = true;
         return collx::now_us() - before_us < 30'000'000 ? 0 : 1;
       },

@@ -85,7 +85,8 @@ std::optional<bool> ends_data_before_word_is_there() {
   std::thread leaving([&] { leaves.reset(); });
   bool const ended = has_ended_within(theirs[1].get(), 20);
   bool const in_time = clock_type::now() - begin < std::chrono::milliseconds(500);
-  CHECK(hears_alarm(theirs[0].get()));
+  bool const is_heard = hears_alarm(theirs[0].get());
+  CHECK((is_heard || !in_time));
   CHECK(has_ended_within(theirs[1].get(), 30'000));
   leaving.join();
   return in_time ? std::optional(ended) : std::nullopt;

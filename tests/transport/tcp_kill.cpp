@@ -2,7 +2,7 @@
 // Processes that talk over TCP are killed or stopped in the middle of a collective: every survivor gets an
 // error that names the collective, its number and the lost rank; within moments where the system tells, by
 // the deadline where it does not.
-// ctest: TIMEOUT 300
+// ctest: TIMEOUT 900
 // ctest: LABELS waits
 // component: tcp
 // thread sanitizer: no, each rank is a process of one thread
@@ -110,7 +110,7 @@ TEST_CASE("tcp: a rank that is stopped is named when the deadline has passed, by
     status const code = records[r].report.code;
     CHECK((code == status::timeout || code == status::aborted));
     CHECK(records[r].took_us < 2 * patience_us);  // the deadline, and as much again for a busy machine
-    CHECK(records[r].report.peer == stopped);  // although only rank 3 waits for it, and rank 1 for rank 0
+    CHECK(records[r].report.peer == stopped);     // although only rank 3 waits for it, and rank 1 for rank 0
   }
   munmap(victim.at, sizeof(pid_t));
 }
@@ -192,8 +192,8 @@ TEST_CASE("tcp: who finds that a rank has left after a failure names the one tha
     CAPTURE(text);
     CHECK(codes[static_cast<std::size_t>(r)] == 0);
     REQUIRE(records[r].failed);
-    // Where the machine holds 3 up for so long, nobody has told 0.
-    bool const was_told = r != 0 || records[r].took_us < 1'000'000;
+    // Where the machine holds 3 up for so long, nobody has told 0, who then tells 3 something else.
+    bool const was_told = r == 2 || records[0].took_us < 1'000'000;
     CHECK((records[r].report.peer == 1 || !was_told));
   }
 }

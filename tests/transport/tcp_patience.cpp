@@ -14,6 +14,7 @@
 #include "collx/algo/pairwise.hpp"
 #include "collx/algo/ring.hpp"
 #include "collx/collx.hpp"
+#include "shared_with_forks.hpp"
 #include "transport/scarce_watches.hpp"
 #include "transport/without_descriptors.hpp"
 #include "watched_tcp.hpp"
@@ -307,10 +308,13 @@ TEST_CASE("tcp: a rank that computes for longer than the time-out, while others 
     // Longer than a machine with other work holds a process up.
     chosen.common.timeout_us = 3'000'000;
     chosen.tls = tls;
+    shared_with_forks<arrivals> here;
     auto const codes = watched::on_tcp_processes(
         3,
-        [](communicator& comm) {
+        [&](communicator& comm) {
           int word = comm.rank(), go = 1;
+          here->come();
+          here->wait_for(3);
           if (comm.rank() == 1) poll(nullptr, 0, 6'000);
           std::uint64_t const until_us = collx::now_us() + 6'000'000;
           while (comm.rank() != 1 && go != 0) {
