@@ -7,29 +7,11 @@
 
 #include "collx/algo/all.hpp"
 #include "collx/op/small_float.hpp"
-
-// What is run for the thread sanitizer's sake asks for it, and is whole there.
-#if defined(__SANITIZE_THREAD__)
-#define COLLX_TEST_THREAD_SANITIZER
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define COLLX_TEST_THREAD_SANITIZER
-#endif
-#endif
-
-#if defined(COLLX_TEST_SAMPLE)
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define COLLX_TEST_SAMPLE
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define COLLX_TEST_SAMPLE
-#endif
-#endif
+#include "is_sample.hpp"
 
 namespace sample {
 
 #if defined(COLLX_TEST_SAMPLE)
-inline constexpr bool is_sample = true;
 using algorithms =
     collx::type_list<collx::algo::direct_one_shot, collx::algo::direct_two_shot, collx::algo::knomial_tree<4>,
                      collx::algo::pat, collx::algo::recursive_doubling,
@@ -37,7 +19,6 @@ using algorithms =
 template <class>
 using types_of = collx::type_list<std::int32_t, float, collx::bfloat16>;
 #else
-inline constexpr bool is_sample = false;
 using algorithms = collx::algo::all;
 template <class All>
 using types_of = All;

@@ -4,17 +4,17 @@
 
 #include <array>
 
+#include "algo/proven.hpp"
 #include "algo/steps.hpp"
-#include "collx/schedule/proves.hpp"
 
 namespace {
 
 using namespace collx;
 using algo::bidirectional_ring;
 
-static_assert(proves<bidirectional_ring::all_reduce, 1, 8>);
-static_assert(proves<bidirectional_ring::reduce_scatter, 1, 8>);
-static_assert(proves<bidirectional_ring::all_gather, 1, 8>);
+static_assert(is_proven<bidirectional_ring::all_reduce>);
+static_assert(is_proven<bidirectional_ring::reduce_scatter>);
+static_assert(is_proven<bidirectional_ring::all_gather>);
 
 // Chunks that rank 1 of `size` sends to its left and its right.
 template <class Schedule>

@@ -6,18 +6,18 @@
 #include <algorithm>
 #include <string>
 
+#include "algo/proven.hpp"
 #include "algo/steps.hpp"
-#include "collx/schedule/proves.hpp"
 
 namespace {
 
 using namespace collx;
 using algo::binomial_tree;
 
-static_assert(proves<binomial_tree::broadcast, 1, 8>);
-static_assert(proves<binomial_tree::reduce, 1, 8>);
-static_assert(proves<binomial_tree::all_reduce, 1, 8>);
-static_assert(proves<binomial_tree::gather, 1, 8> && proves<binomial_tree::scatter, 1, 8>);
+static_assert(is_proven<binomial_tree::broadcast>);
+static_assert(is_proven<binomial_tree::reduce>);
+static_assert(is_proven<binomial_tree::all_reduce>);
+static_assert(is_proven<binomial_tree::gather> && is_proven<binomial_tree::scatter>);
 static_assert(keeps_rank_order<binomial_tree::reduce>() && keeps_rank_order<binomial_tree::all_reduce>());
 
 // The expression in brackets that `rank` computes in a reduce to `root`.

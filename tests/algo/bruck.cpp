@@ -4,8 +4,8 @@
 
 #include <string>
 
+#include "algo/proven.hpp"
 #include "algo/steps.hpp"
-#include "collx/schedule/proves.hpp"
 #include "collx/schedule/verify.hpp"
 
 namespace {
@@ -13,12 +13,12 @@ namespace {
 using namespace collx;
 using algo::bruck;
 
-static_assert(proves<bruck<2>::all_gather, 1, 8>);
-static_assert(proves<bruck<2>::all_to_all, 1, 8>);
-static_assert(proves<bruck<3>::all_gather, 1, 8>);
-static_assert(proves<bruck<3>::all_to_all, 1, 8>);
-static_assert(proves<bruck<4>::all_gather, 1, 8>);
-static_assert(proves<bruck<4>::all_to_all, 1, 8>);
+static_assert(is_proven<bruck<2>::all_gather>);
+static_assert(is_proven<bruck<2>::all_to_all>);
+static_assert(is_proven<bruck<3>::all_gather>);
+static_assert(is_proven<bruck<3>::all_to_all>);
+static_assert(is_proven<bruck<4>::all_gather>);
+static_assert(is_proven<bruck<4>::all_to_all>);
 
 std::vector<std::int32_t> slots(region const& r) {
   std::vector<std::int32_t> all;

@@ -2,18 +2,18 @@
 // What is particular to collx/algo/chain.hpp: neighbours only, one step, two chains into the root.
 #include "collx/algo/chain.hpp"
 
+#include "algo/proven.hpp"
 #include "algo/steps.hpp"
-#include "collx/schedule/proves.hpp"
 
 namespace {
 
 using namespace collx;
 using algo::chain;
 
-static_assert(proves<chain::broadcast, 1, 8>);
-static_assert(proves<chain::reduce, 1, 8>);
-static_assert(proves<chain::scan, 1, 8>);
-static_assert(proves<chain::exclusive_scan, 1, 8>);
+static_assert(is_proven<chain::broadcast>);
+static_assert(is_proven<chain::reduce>);
+static_assert(is_proven<chain::scan>);
+static_assert(is_proven<chain::exclusive_scan>);
 static_assert(keeps_rank_order<chain::reduce>());
 
 }  // namespace

@@ -2,8 +2,8 @@
 // What is particular to collx/algo/direct.hpp: one fan-in from everybody, in rank order.
 #include "collx/algo/direct.hpp"
 
+#include "algo/proven.hpp"
 #include "algo/steps.hpp"
-#include "collx/schedule/proves.hpp"
 
 namespace {
 
@@ -11,19 +11,19 @@ using namespace collx;
 using algo::direct_one_shot;
 using algo::direct_two_shot;
 
-static_assert(proves<direct_one_shot::all_reduce, 1, 8>);
-static_assert(proves<direct_one_shot::reduce_scatter, 1, 8>);
-static_assert(proves<direct_one_shot::all_gather, 1, 8>);
-static_assert(proves<direct_one_shot::broadcast, 1, 8>);
-static_assert(proves<direct_one_shot::reduce, 1, 8>);
-static_assert(proves<direct_one_shot::gather, 1, 8>);
-static_assert(proves<direct_one_shot::scatter, 1, 8>);
-static_assert(proves<direct_one_shot::all_to_all, 1, 8>);
-static_assert(proves<direct_one_shot::scan, 1, 8>);
-static_assert(proves<direct_one_shot::exclusive_scan, 1, 8>);
-static_assert(proves<direct_two_shot::all_reduce, 1, 8>);
-static_assert(proves<direct_two_shot::broadcast, 1, 8>);
-static_assert(proves<direct_two_shot::reduce, 1, 8>);
+static_assert(is_proven<direct_one_shot::all_reduce>);
+static_assert(is_proven<direct_one_shot::reduce_scatter>);
+static_assert(is_proven<direct_one_shot::all_gather>);
+static_assert(is_proven<direct_one_shot::broadcast>);
+static_assert(is_proven<direct_one_shot::reduce>);
+static_assert(is_proven<direct_one_shot::gather>);
+static_assert(is_proven<direct_one_shot::scatter>);
+static_assert(is_proven<direct_one_shot::all_to_all>);
+static_assert(is_proven<direct_one_shot::scan>);
+static_assert(is_proven<direct_one_shot::exclusive_scan>);
+static_assert(is_proven<direct_two_shot::all_reduce>);
+static_assert(is_proven<direct_two_shot::broadcast>);
+static_assert(is_proven<direct_two_shot::reduce>);
 
 static_assert(keeps_rank_order<direct_one_shot::all_reduce>() &&
               keeps_rank_order<direct_two_shot::all_reduce>());

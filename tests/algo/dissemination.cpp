@@ -3,9 +3,9 @@
 // which schedules serve as barriers.
 #include "collx/algo/dissemination.hpp"
 
+#include "algo/proven.hpp"
 #include "algo/steps.hpp"
 #include "collx/algo/all.hpp"
-#include "collx/schedule/proves.hpp"
 #include "collx/schedule/verify.hpp"
 
 namespace {
@@ -13,7 +13,7 @@ namespace {
 using namespace collx;
 using barrier = algo::dissemination::barrier;
 
-static_assert(proves<barrier, 1, 8>);
+static_assert(is_proven<barrier>);
 
 // All but the last round.
 struct hasty : barrier {

@@ -6,17 +6,17 @@
 #include <algorithm>
 #include <string>
 
+#include "algo/proven.hpp"
 #include "algo/steps.hpp"
-#include "collx/schedule/proves.hpp"
 
 namespace {
 
 using namespace collx;
 using algo::double_binary_tree;
 
-static_assert(proves<double_binary_tree::all_reduce, 1, 8>);
-static_assert(proves<double_binary_tree::reduce, 1, 8>);
-static_assert(proves<double_binary_tree::broadcast, 1, 8>);
+static_assert(is_proven<double_binary_tree::all_reduce>);
+static_assert(is_proven<double_binary_tree::reduce>);
+static_assert(is_proven<double_binary_tree::broadcast>);
 static_assert(keeps_rank_order<double_binary_tree::all_reduce>() &&
               keeps_rank_order<double_binary_tree::reduce>());
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <string>
 
+#include "algo/proven.hpp"
 #include "algo/steps.hpp"
-#include "collx/schedule/proves.hpp"
 #include "collx/schedule/verify.hpp"
 
 namespace {
@@ -16,9 +16,9 @@ using namespace collx;
 using tree = algo::knomial_tree<4>;
 using ternary = algo::knomial_tree<3>;
 
-static_assert(proves<tree::broadcast, 1, 8> && proves<tree::reduce, 1, 8> && proves<tree::all_reduce, 1, 8>);
-static_assert(proves<tree::gather, 1, 8> && proves<tree::scatter, 1, 8>);
-static_assert(proves<ternary::broadcast, 1, 8> && proves<ternary::reduce, 1, 8>);
+static_assert(is_proven<tree::broadcast> && is_proven<tree::reduce> && is_proven<tree::all_reduce>);
+static_assert(is_proven<tree::gather> && is_proven<tree::scatter>);
+static_assert(is_proven<ternary::broadcast> && is_proven<ternary::reduce>);
 static_assert(keeps_rank_order<tree::reduce>() && keeps_rank_order<tree::all_reduce>());
 
 // The expression in brackets that `rank` sends, or at the end has.

@@ -2,15 +2,15 @@
 // What is particular to collx/algo/neighbour_exchange.hpp: neighbours by turns, and pairs of blocks.
 #include "collx/algo/neighbour_exchange.hpp"
 
+#include "algo/proven.hpp"
 #include "algo/steps.hpp"
-#include "collx/schedule/proves.hpp"
 
 namespace {
 
 using namespace collx;
 using gathering = algo::neighbour_exchange::all_gather;
 
-static_assert(proves<gathering, 1, 8>);
+static_assert(is_proven<gathering>);
 static_assert(gathering::supports(1) && gathering::supports(2) && gathering::supports(3));
 static_assert(counts_for<gathering>() == known_counts::agreed);  // all_gather_v
 

@@ -4,15 +4,15 @@
 
 #include <algorithm>
 
+#include "algo/proven.hpp"
 #include "algo/steps.hpp"
-#include "collx/schedule/proves.hpp"
 
 namespace {
 
 using namespace collx;
 using exchange = algo::pairwise::all_to_all;
 
-static_assert(proves<exchange, 1, 8>);
+static_assert(is_proven<exchange>);
 static_assert(counts_for<exchange>() == known_counts::pairwise);  // all_to_all_v
 
 }  // namespace

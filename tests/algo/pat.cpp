@@ -2,17 +2,17 @@
 // What is particular to collx/algo/pat.hpp: hops from far to near and back, few blocks on the far ones.
 #include "collx/algo/pat.hpp"
 
+#include "algo/proven.hpp"
 #include "algo/steps.hpp"
-#include "collx/schedule/proves.hpp"
 
 namespace {
 
 using namespace collx;
 using algo::pat;
 
-static_assert(proves<pat::all_gather, 1, 8>);
-static_assert(proves<pat::reduce_scatter, 1, 8>);
-static_assert(proves<pat::all_reduce, 1, 8>);
+static_assert(is_proven<pat::all_gather>);
+static_assert(is_proven<pat::reduce_scatter>);
+static_assert(is_proven<pat::all_reduce>);
 static_assert(!keeps_rank_order<pat::reduce_scatter>());
 
 template <class Schedule>

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string>
 
+#include "algo/proven.hpp"
 #include "algo/steps.hpp"
 #include "collx/schedule/proves.hpp"
 #include "collx/schedule/verify.hpp"
@@ -15,8 +16,8 @@ namespace {
 using namespace collx;
 using chain = algo::pipelined_chain<3>;
 
-static_assert(proves<chain::broadcast, 1, 8> && proves<chain::reduce, 1, 8>);
-static_assert(proves<chain::scan, 1, 8> && proves<chain::exclusive_scan, 1, 8>);
+static_assert(is_proven<chain::broadcast> && is_proven<chain::reduce>);
+static_assert(is_proven<chain::scan> && is_proven<chain::exclusive_scan>);
 // The one that is in the list of all.
 using longer = algo::pipelined_chain<8>;
 static_assert(proves<longer::broadcast, 8, 8> && proves<longer::reduce, 8, 8>);

@@ -2,8 +2,8 @@
 // What is particular to collx/algo/push_pull.hpp: who copies which part, and what the push waits for.
 #include "collx/algo/push_pull.hpp"
 
+#include "algo/proven.hpp"
 #include "algo/steps.hpp"
-#include "collx/schedule/proves.hpp"
 
 namespace {
 
@@ -11,8 +11,8 @@ using namespace collx;
 using broadcast = algo::push_pull::broadcast;
 using all_gather = algo::push_pull::all_gather;
 
-static_assert(proves<broadcast, 1, 8>);
-static_assert(proves<all_gather, 1, 8>);
+static_assert(is_proven<broadcast>);
+static_assert(is_proven<all_gather>);
 static_assert(shares_copying<broadcast>(2));
 
 }  // namespace

@@ -2,18 +2,18 @@
 // What is particular to collx/algo/recursive_doubling.hpp: partners, rank order, the fold, scans.
 #include "collx/algo/recursive_doubling.hpp"
 
+#include "algo/proven.hpp"
 #include "algo/steps.hpp"
-#include "collx/schedule/proves.hpp"
 
 namespace {
 
 using namespace collx;
 using algo::recursive_doubling;
 
-static_assert(proves<recursive_doubling::all_reduce, 1, 8>);
-static_assert(proves<recursive_doubling::all_gather, 1, 8>);
-static_assert(proves<recursive_doubling::scan, 1, 8>);
-static_assert(proves<recursive_doubling::exclusive_scan, 1, 8>);
+static_assert(is_proven<recursive_doubling::all_reduce>);
+static_assert(is_proven<recursive_doubling::all_gather>);
+static_assert(is_proven<recursive_doubling::scan>);
+static_assert(is_proven<recursive_doubling::exclusive_scan>);
 static_assert(keeps_rank_order<recursive_doubling::all_reduce>() &&
               keeps_rank_order<recursive_doubling::scan>());
 static_assert(keeps_rank_order<recursive_doubling::exclusive_scan>());

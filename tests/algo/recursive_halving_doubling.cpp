@@ -2,19 +2,19 @@
 // What is particular to collx/algo/recursive_halving_doubling.hpp: halves, order, and no copies.
 #include "collx/algo/recursive_halving_doubling.hpp"
 
+#include "algo/proven.hpp"
 #include "algo/steps.hpp"
-#include "collx/schedule/proves.hpp"
 
 namespace {
 
 using namespace collx;
 using halving = algo::recursive_halving_doubling;
 
-static_assert(proves<halving::all_reduce, 1, 8>);
-static_assert(proves<halving::reduce_scatter, 1, 8>);
-static_assert(proves<halving::all_gather, 1, 8>);
-static_assert(proves<halving::broadcast, 1, 8>);
-static_assert(proves<halving::reduce, 1, 8>);
+static_assert(is_proven<halving::all_reduce>);
+static_assert(is_proven<halving::reduce_scatter>);
+static_assert(is_proven<halving::all_gather>);
+static_assert(is_proven<halving::broadcast>);
+static_assert(is_proven<halving::reduce>);
 static_assert(keeps_rank_order<halving::reduce>());
 static_assert(keeps_rank_order<halving::all_reduce>() && !keeps_rank_order<halving::reduce_scatter>());
 

@@ -4,8 +4,8 @@
 
 #include <string>
 
+#include "algo/proven.hpp"
 #include "algo/steps.hpp"
-#include "collx/schedule/proves.hpp"
 #include "collx/schedule/verify.hpp"
 
 namespace {
@@ -14,9 +14,9 @@ using namespace collx;
 template <std::int32_t K>
 using by = algo::recursive_multiplying<K>::all_reduce;
 
-static_assert(proves<by<2>, 1, 8>);
-static_assert(proves<by<3>, 1, 8>);
-static_assert(proves<by<4>, 1, 8>);
+static_assert(is_proven<by<2>>);
+static_assert(is_proven<by<3>>);
+static_assert(is_proven<by<4>>);
 static_assert(keeps_rank_order<by<4>>());
 
 }  // namespace

@@ -2,17 +2,17 @@
 // What is particular to collx/algo/ring.hpp: neighbours, and the one formula for the chunk.
 #include "collx/algo/ring.hpp"
 
+#include "algo/proven.hpp"
 #include "algo/steps.hpp"
-#include "collx/schedule/proves.hpp"
 
 namespace {
 
 using namespace collx;
 using algo::ring;
 
-static_assert(proves<ring::all_reduce, 1, 8>);
-static_assert(proves<ring::reduce_scatter, 1, 8>);
-static_assert(proves<ring::all_gather, 1, 8>);
+static_assert(is_proven<ring::all_reduce>);
+static_assert(is_proven<ring::reduce_scatter>);
+static_assert(is_proven<ring::all_gather>);
 static_assert(!keeps_rank_order<ring::all_reduce>() && !keeps_rank_order<ring::reduce_scatter>());
 
 }  // namespace

@@ -5,10 +5,10 @@
 
 #include <string>
 
+#include "algo/proven.hpp"
 #include "algo/steps.hpp"
 #include "collx/algo/direct.hpp"
 #include "collx/algo/recursive_doubling.hpp"
-#include "collx/schedule/proves.hpp"
 #include "collx/schedule/verify.hpp"
 
 namespace {
@@ -17,8 +17,8 @@ using namespace collx;
 using over_ring = algo::scatter_all_gather<algo::ring>;
 using over_doubling = algo::scatter_all_gather<algo::recursive_doubling>;
 
-static_assert(proves<over_ring::broadcast, 1, 8>);
-static_assert(proves<over_doubling::broadcast, 1, 8>);
+static_assert(is_proven<over_ring::broadcast>);
+static_assert(is_proven<over_doubling::broadcast>);
 
 bool is_run(region const& r, std::int32_t first, std::int32_t count) {
   return r.where == place::output && r.first == first && r.count == count && r.is_one_run();

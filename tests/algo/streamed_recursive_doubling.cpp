@@ -2,8 +2,8 @@
 // What is particular to collx/algo/streamed_recursive_doubling.hpp: messages are passed on as they come.
 #include "collx/algo/streamed_recursive_doubling.hpp"
 
+#include "algo/proven.hpp"
 #include "algo/steps.hpp"
-#include "collx/schedule/proves.hpp"
 
 namespace {
 
@@ -11,7 +11,7 @@ using namespace collx;
 using gathering = algo::streamed_recursive_doubling::all_gather;
 using staged = algo::recursive_doubling::all_gather;
 
-static_assert(proves<gathering, 1, 8>);
+static_assert(is_proven<gathering>);
 
 }  // namespace
 

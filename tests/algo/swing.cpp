@@ -2,17 +2,17 @@
 // What is particular to collx/algo/swing.hpp: how near partners are, and on which side.
 #include "collx/algo/swing.hpp"
 
+#include "algo/proven.hpp"
 #include "algo/steps.hpp"
-#include "collx/schedule/proves.hpp"
 
 namespace {
 
 using namespace collx;
 using algo::swing;
 
-static_assert(proves<swing::all_reduce, 1, 8>);
-static_assert(proves<swing::reduce_scatter, 1, 8>);
-static_assert(proves<swing::all_gather, 1, 8>);
+static_assert(is_proven<swing::all_reduce>);
+static_assert(is_proven<swing::reduce_scatter>);
+static_assert(is_proven<swing::all_gather>);
 static_assert(!keeps_rank_order<swing::all_reduce>());
 static_assert(swing::all_gather::supports(6) && swing::reduce_scatter::supports(13));
 

@@ -54,9 +54,24 @@ bool same(T const& a, T const& b) {
   return std::is_same_v<T, long double> ? a == b : std::memcmp(&a, &b, sizeof(T)) == 0;
 }
 
-// How many elements differ from what the baseline's code makes of them, and what was written beside.
+// combine() with one operator, whose type nothing else here depends on.
+template <class T>
+struct combination {
+  void (*run)(void const* op, T* const* to, T const* const* from, collx::rank_t source_count,
+              std::size_t count, bool complete, std::int32_t streamed);
+  void const* op;
+};
 template <class T, class Op>
-std::size_t differences(Op const& op, std::size_t count, std::size_t source_count, std::int32_t streamed) {
+void combine_with(void const* op, T* const* to, T const* const* from, collx::rank_t source_count,
+                  std::size_t count, bool complete, std::int32_t streamed) {
+  collx::device::combine(to, 2, from, source_count, count, *static_cast<Op const*>(op), complete,
+                         source_count, streamed);
+}
+
+// How many elements differ from what the baseline's code makes of them, and what was written beside.
+template <class T>
+std::size_t differences(combination<T> const& combines, std::size_t count, std::size_t source_count,
+                        std::int32_t streamed) {
   collx::replayable_random random(count * 8 + source_count);
   std::vector<strip<T>> sources, destinations;
   for (std::size_t s = 0; s < source_count; ++s) {
@@ -67,15 +82,14 @@ std::size_t differences(Op const& op, std::size_t count, std::size_t source_coun
   std::vector<T const*> from;
   for (auto& each : sources) from.push_back(each.data());
   T* const to[] = {destinations[0].data(), destinations[1].data()};
-  auto const size = static_cast<collx::rank_t>(source_count);
   bool const complete = count % 2 == 1;
 
   std::vector<std::vector<std::byte>> results;
   std::size_t wrong = 0;
   device_test::on_every_kind([&] {
     for (T* const each : to) std::memset(static_cast<void*>(each), 0x5A, count * sizeof(T));
-    collx::device::combine(to, 2, from.data(), static_cast<std::int32_t>(source_count), count, op, complete,
-                           size, streamed);
+    combines.run(combines.op, to, from.data(), static_cast<collx::rank_t>(source_count), count, complete,
+                 streamed);
     for (auto& each : destinations) {
       auto const* const bytes = reinterpret_cast<std::byte const*>(each.data());
       results.emplace_back(bytes, bytes + count * sizeof(T));
@@ -106,15 +120,19 @@ three_bytes operator*(three_bytes const& a, three_bytes const& b) {
       static_cast<unsigned short>(static_cast<unsigned short>(a) ^ static_cast<unsigned short>(b)));
 }
 
-template <class T, class Op>
-void check(Op const& op) {
+template <class T>
+void check(combination<T> const& combines) {
   std::size_t wrong = 0;
   for (std::size_t const count : counts)
     for (std::size_t const source_count : {2u, 3u})
       for (std::int32_t streamed = 0; streamed <= 2; ++streamed)
-        wrong += differences<T>(op, count, source_count, streamed);
+        wrong += differences(combines, count, source_count, streamed);
   CAPTURE(sizeof(T));
   CHECK(wrong == 0);
+}
+template <class T, class Op>
+void check(Op const& op) {
+  check(combination<T>{&combine_with<T, Op>, &op});
 }
 
 template <class Types>
