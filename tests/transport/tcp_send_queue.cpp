@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A paced connection keeps little in the system's queue while long slices go both ways, and else what the
-// system gives to all; of several connections between two ranks each always keeps little.
+// system gives to all, or not much where it leaves the host; of several connections between two ranks each
+// always keeps little.
 // component: tcp
 #include <vector>
 
@@ -18,7 +19,7 @@ namespace net = collx::net;
 namespace sockets = collx::transport::sockets;
 
 constexpr std::size_t long_bytes = 512 * 1024, not_long_bytes = 256 * 1024;
-constexpr int usual = 0, little = 64 * 1024;
+constexpr int usual = 0, little = 64 * 1024, not_much = 192 * 1024;
 
 using sockets::queueing;
 
@@ -30,23 +31,23 @@ int limit_of(int fd) {
   return value;
 }
 
+void post_to(sockets::flow& flow, std::byte const* payload, std::size_t bytes) {
+  sockets::frame what;
+  what.kind = sockets::frame_kind::data;
+  what.message_bytes = what.slice_bytes = static_cast<std::uint32_t>(bytes);
+  sockets::outgoing_frame& out = flow.push();
+  out = {};
+  sockets::encode(what, out.head);
+  out.payload = payload;
+  out.payload_bytes = what.slice_bytes;
+}
+
 struct side {
-  side(net::owned_fd fd, bool is_paced) {
-    flow.open(static_cast<net::owned_fd&&>(fd), {}, is_paced ? queueing::paced : queueing::usual);
-  }
+  side(net::owned_fd fd, queueing how) { flow.open(static_cast<net::owned_fd&&>(fd), {}, how); }
 
   [[nodiscard]] int limit() const { return limit_of(flow.fd()); }
 
-  void post(std::size_t bytes) {
-    sockets::frame what;
-    what.kind = sockets::frame_kind::data;
-    what.message_bytes = what.slice_bytes = static_cast<std::uint32_t>(bytes);
-    sockets::outgoing_frame& out = flow.push();
-    out = {};
-    sockets::encode(what, out.head);
-    out.payload = sent.data();
-    out.payload_bytes = what.slice_bytes;
-  }
+  void post(std::size_t bytes) { post_to(flow, sent.data(), bytes); }
 
   // What a flow asks of whoever reads it.
   sockets::flow::answer begin(sockets::frame const&, std::byte*& at) {
@@ -63,7 +64,7 @@ struct side {
 
 struct connection {
   // `takes_bytes`: of the system's buffers on the other side; 0: what it gives to all.
-  explicit connection(bool is_paced, std::size_t takes_bytes = 0) : connection(ends(takes_bytes), is_paced) {}
+  explicit connection(queueing how, std::size_t takes_bytes = 0) : connection(ends(takes_bytes), how) {}
 
   // Each posts what it is to send, and all of it arrives.
   void exchange(std::size_t here_bytes, std::size_t there_bytes) {
@@ -84,9 +85,9 @@ struct connection {
   static pair ends(std::size_t takes_bytes = 0);
 
  private:
-  connection(pair both, bool is_paced)
-      : here(static_cast<net::owned_fd&&>(both.first), is_paced),
-        there(static_cast<net::owned_fd&&>(both.second), false) {}
+  connection(pair both, queueing how)
+      : here(static_cast<net::owned_fd&&>(both.first), how),
+        there(static_cast<net::owned_fd&&>(both.second), queueing::usual) {}
 };
 
 connection::pair connection::ends(std::size_t takes_bytes) {
@@ -106,7 +107,7 @@ connection::pair connection::ends(std::size_t takes_bytes) {
 
 // What each connection of a link may keep waiting, that for control first.
 std::vector<int> limits_of_link(int flows, bool is_paced) {
-  sockets::link all(1, collx::transport::flows::distance::host, {flows}, false);
+  sockets::link all(1, collx::transport::flows::distance::network, {flows}, false);
   std::vector<net::owned_fd> others;
   std::vector<int> limits;
   for (int f = 0; f <= flows; ++f) {
@@ -121,7 +122,7 @@ std::vector<int> limits_of_link(int flows, bool is_paced) {
 }  // namespace
 
 TEST_CASE("a paced connection keeps little in the queue while long slices go both ways") {
-  connection both(true);
+  connection both(queueing::paced_within_host);
   both.exchange(long_bytes, long_bytes);
   CHECK(both.here.limit() == usual);  // nothing had come when it began
   both.exchange(long_bytes, long_bytes);
@@ -137,8 +138,36 @@ TEST_CASE("a paced connection keeps little in the queue while long slices go bot
   CHECK(both.here.limit() == little);
 }
 
+TEST_CASE("one that leaves the host keeps not much while long slices go one way, and little while both") {
+  connection both(queueing::paced);
+  both.exchange(not_much - 1, 0);
+  CHECK(both.here.limit() == usual);
+  both.exchange(not_long_bytes, 0);
+  CHECK(both.here.limit() == not_much);
+  both.exchange(long_bytes, 0);
+  CHECK(both.here.limit() == not_much);
+  both.exchange(0, long_bytes);
+  both.exchange(long_bytes, 0);
+  CHECK(both.here.limit() == little);
+  for (int alone = 2; alone <= 4; ++alone) both.exchange(long_bytes, 0);
+  CHECK(both.here.limit() == not_much);
+}
+
+TEST_CASE("a link knows whether what is paced leaves the host") {
+  using collx::transport::flows::distance;
+  std::vector<std::byte> const slice(long_bytes);
+  for (distance const how_far : {distance::host, distance::network, distance::far}) {
+    sockets::link one(1, how_far, {1}, false);
+    auto [mine, other] = connection::ends();
+    one.open(1, static_cast<net::owned_fd&&>(mine), {}, true);
+    post_to(one.at(1), slice.data(), slice.size());
+    one.at(1).write([](sockets::outgoing_frame const&) {});
+    CHECK(limit_of(one.at(1).fd()) == (how_far == distance::host ? usual : not_much));
+  }
+}
+
 TEST_CASE("a slice counts once, whatever the system takes of it at a time") {
-  connection both(true, 64 * 1024);
+  connection both(queueing::paced_within_host, 64 * 1024);
   both.exchange(long_bytes, long_bytes);
   // The other side reads nothing: the last of these slices wait, some without a byte gone.
   for (int i = 0; i < 2; ++i) both.here.post(long_bytes);
@@ -158,7 +187,7 @@ TEST_CASE("a slice counts once, whatever the system takes of it at a time") {
 }
 
 TEST_CASE("shorter slices change nothing") {
-  connection both(true);
+  connection both(queueing::paced_within_host);
   for (int i = 0; i < 5; ++i) both.exchange(not_long_bytes, not_long_bytes);
   CHECK(both.here.limit() == usual);
   for (int i = 0; i < 5; ++i) both.exchange(not_long_bytes, long_bytes);
@@ -166,7 +195,7 @@ TEST_CASE("shorter slices change nothing") {
 }
 
 TEST_CASE("a connection that is not paced is left alone") {
-  connection both(false);
+  connection both(queueing::usual);
   for (int i = 0; i < 5; ++i) both.exchange(long_bytes, long_bytes);
   CHECK(both.here.limit() == usual);
   CHECK(both.there.limit() == usual);

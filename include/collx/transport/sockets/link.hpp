@@ -67,8 +67,9 @@ class link {
   [[nodiscard]] bool is_up() const noexcept { return opened_ == flow_count(); }
   void open(int index, net::owned_fd fd, net::owned_stream secured, bool is_paced = false) noexcept {
     queueing const how = index != 0 && choice_.limits().flows > 1 ? queueing::among_others
-                         : is_paced                               ? queueing::paced
-                                                                  : queueing::usual;
+                         : !is_paced                              ? queueing::usual
+                         : distance_ == flows::distance::host     ? queueing::paced_within_host
+                                                                  : queueing::paced;
     at(index).open(static_cast<net::owned_fd&&>(fd), static_cast<net::owned_stream&&>(secured), how);
     ++opened_;
   }
