@@ -246,10 +246,28 @@ TEST_CASE("an allocation without identity is asked for each time") {
     w.space.has_identities = false;
     w.allocate(0, 2);
     for (int i = 0; i < 3; ++i) CHECK(w.find(0, 0, 2 * unit).place.kind == place_kind::device);
-    CHECK(w.asked() == world::questions{0, 6});
+    CHECK(w.asked() == world::questions{0, 18});
     w.release(0);
     w.allocate(0, 1, place_kind::pinned);
     CHECK(w.find(0).place.kind == place_kind::pinned);
+  }
+}
+
+TEST_CASE(
+    "memory that is freed when its identity is read, and there again afterwards, has one all the same") {
+  for (int const changes : {4, 8}) {  // two in each description, of which two alike would be believed
+    CAPTURE(changes);
+    world w;
+    w.allocate(4, 4);
+    int left = changes;
+    w.space.between = [&] {
+      if (left == 0) return;
+      if (left-- % 2 == 0) w.release(4);
+      else w.allocate(4, 4);
+    };
+    memory_answer const answer = w.find(4);
+    CHECK(answer.code == status::ok);
+    CHECK(answer.place.id == w.space.lives().size());
   }
 }
 

@@ -114,6 +114,9 @@ class memory_kinds {
  private:
   // How often memory may change hands during one question before that is the caller's fault.
   static constexpr int attempts_max = 16;
+  // And how often what has no identity is described alike before it is believed to have none: it may have
+  // been freed between the parts of each description.
+  static constexpr int without_identity_min = 3;
 
   [[nodiscard]] static std::size_t hint_count_of(std::size_t capacity) noexcept {
     std::size_t count = 16;
@@ -158,14 +161,14 @@ class memory_kinds {
   // Two descriptions alike are one of a single allocation: each part of one of them was read between the two
   // times that the identity was, and an identity never comes again.
   [[nodiscard]] COLLX_COLD memory_answer ask(std::uintptr_t address, std::size_t bytes) noexcept {
-    for (int attempt = 0; attempt < attempts_max; ++attempt) {
+    for (int attempt = 0, without_identity = 0; attempt < attempts_max; ++attempt) {
       // Acquire: the driver is asked afterwards.
       std::uint64_t const ends = ends_.load(std::memory_order_acquire);
       memory_place first, second;
       if (int const error = driver_.describe(address, first)) return {status::system_failure, error, {}};
       if (first.kind == place_kind::host) return {};
       if (int const error = driver_.describe(address, second)) return {status::system_failure, error, {}};
-      if (first != second) continue;
+      if (first != second || (first.id == 0 && ++without_identity < without_identity_min)) continue;
       // Nobody could tell it from its successor, or it is not around the address: good for this time only.
       if (first.id != 0 && first.contains(address)) keep(first, ends, address);
       return judged(first, address, bytes);
