@@ -231,6 +231,10 @@ class process {
   }
 
   [[nodiscard]] int text() const { return text_.get(); }
+  // Gives it a millisecond, in which it must not end: for loops that wait for something it does.
+  void let_go_on() {
+    if (net::ready_before(text_.get(), POLLIN, now_us() + 1000)) FAIL("a rank has ended: " << said());
+  }
 
   void end() const { REQUIRE(kill(pid_, SIGKILL) == 0); }
   void stop() const {

@@ -18,6 +18,16 @@ using collx::rank_t;
 using collx::status;
 using communicator = collx::communicator<collx::transport::tcp>;
 
+// How long leaving takes.
+std::uint64_t abort_and_leave(communicator& comm) {
+  comm.abort();
+  std::uint64_t const before_us = collx::now_us();
+  {
+    communicator const leaves = std::move(comm);
+  }
+  return collx::now_us() - before_us;
+}
+
 // What the others' exit codes say: 0: told who gave up; else 1 and the status they ended with, or 99.
 // `leaving_us`: how long `who` took to leave.
 collx::bootstrap::exit_codes abort_at_once(rank_t size, rank_t who, bool tls,
@@ -34,12 +44,7 @@ collx::bootstrap::exit_codes abort_at_once(rank_t size, rank_t who, bool tls,
         here->come();
         here->wait_for(size);
         if (comm.rank() == who) {
-          std::uint64_t const before_us = collx::now_us();
-          comm.abort();
-          {
-            communicator const leaves = std::move(comm);
-          }
-          leaving_us = collx::now_us() - before_us;
+          leaving_us = abort_and_leave(comm);
           return 0;
         }
         std::vector<int> values(1000);
@@ -87,13 +92,9 @@ TEST_CASE("tcp: who gives up and leaves does not wait for long for a neighbour t
           while (!*has_left) poll(nullptr, 0, 1);
           return 0;
         }
-        comm.abort();
-        std::uint64_t const before_us = collx::now_us();
-        {
-          communicator const leaves = std::move(comm);
-        }
+        std::uint64_t const leaving_us = abort_and_leave(comm);
         *has_left = true;
-        return collx::now_us() - before_us < 30'000'000 ? 0 : 1;
+        return leaving_us < 30'000'000 ? 0 : 1;
       },
       chosen);
   for (int const code : codes) CHECK(code == 0);

@@ -31,12 +31,10 @@ class send_queue {
 
   // Of a connection that is open now.
   void reset(int fd, queueing how) noexcept {
-    bool const leaves = how == queueing::paced;
-    long_bytes_min_ = leaves                               ? long_bytes_min
+    leaves_host_ = how == queueing::paced;
+    long_bytes_min_ = leaves_host_                         ? long_bytes_min
                       : how == queueing::paced_within_host ? long_within_host_bytes_min
                                                            : SIZE_MAX;
-    one_way_bytes_max_ = leaves ? short_bytes : 0;
-    both_ways_bytes_max_ = leaves ? short_bytes : short_within_host_bytes;
     bytes_max_ = 0;
     alone_ = alone_max;
     if (how == queueing::among_others) limit(fd, short_bytes);
@@ -47,7 +45,7 @@ class send_queue {
     if (COLLX_LIKELY(bytes < long_bytes_min_)) return;
     bool const meets = alone_ < alone_max;
     alone_ += meets;
-    int const wanted_bytes_max = meets ? both_ways_bytes_max_ : one_way_bytes_max_;
+    int const wanted_bytes_max = leaves_host_ ? short_bytes : meets ? short_within_host_bytes : 0;
     if (wanted_bytes_max != bytes_max_) change(fd, wanted_bytes_max);
   }
   // The first of one has been read.
@@ -70,8 +68,8 @@ class send_queue {
   }
 
   std::size_t long_bytes_min_ = SIZE_MAX;
-  // That may wait, and may now; 0: what the system has for all.
-  int one_way_bytes_max_ = 0, both_ways_bytes_max_ = 0, bytes_max_ = 0;
+  int bytes_max_ = 0;  // that may wait now; 0: what the system has for all
+  bool leaves_host_ = false;
   std::uint8_t alone_ = alone_max;  // written since the last one came
 };
 
