@@ -48,10 +48,16 @@ function(collx_limit_test name limit_s)
                        ENVIRONMENT_MODIFICATION "COLLX_TEST_TIMEOUT_S=set:${limit_s}")
 endfunction()
 
-# collx_add_test_program(NAME source...): a doctest executable.
+# collx_add_test_program(NAME source...): a doctest executable; where collx_only_checked is true, nothing but what the
+# compiler has to say of it.
 function(collx_add_test_program name)
   collx_remove_launcher(${CMAKE_CURRENT_BINARY_DIR}/${name})
-  add_executable(${name} ${ARGN})
+  if(collx_only_checked)
+    add_library(${name} OBJECT ${ARGN})
+    target_compile_options(${name} PRIVATE -fsyntax-only)
+  else()
+    add_executable(${name} ${ARGN})
+  endif()
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(${name} PRIVATE COLLX_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_libraries(${name} PRIVATE collx::collx collx_warnings collx_doctest_main)

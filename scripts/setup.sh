@@ -46,6 +46,11 @@ install_missing() {
     -o Dpkg::Use-Pty=0 "${packages[@]}" >/dev/null
 }
 
+# Newer than Debian 12's own, which has it all the same. Elsewhere it may not be to be had; then this says so, and that is all.
+install_clang() {
+  clang_sanitizes || (install_missing clang++-22=clang-22 /usr/lib/llvm-22/lib/clang/22/lib/linux=libclang-rt-22-dev) || true
+}
+
 # Whether clang++-22 is there and has the run-time libraries of the sanitizers, which are a package of their own.
 clang_sanitizes() {
   echo 'int main() {}' | clang++-22 -x c++ -fsanitize=address,undefined -o /dev/null - 2>/dev/null

@@ -29,7 +29,7 @@ for flag in --help -h; do
   expect 0 'Reads what the kernels of collx' memory_scopes.sh $flag
   expect 0 'Proves that the two commands' fresh_root_check.sh $flag
 done
-expect 2 "no preset 'release' with tests; say dev, clang, asan-ubsan or tsan" test.sh release
+expect 2 "no preset 'release' with tests; say dev, gcc, asan-ubsan or tsan" test.sh release
 expect 2 "no preset '-R'" test.sh -R algo
 expect 2 "unknown stage 'bulid'; there are build, tests" gpu_check.sh bulid
 expect 2 'no folder build/nowhere' kernel_resources.sh build/nowhere
