@@ -3,6 +3,7 @@
 // operator, every collective and algorithm, blocking and started. And says what it cannot do. The matrix
 // (any/matrix.hpp) on threads is here, too: it takes what is compiled for the others.
 // ctest: TIMEOUT 300
+// ctest: PROCESSORS 2
 // thread sanitizer: no, takes minutes, for code that any/calls.cpp runs under it
 #include <atomic>
 #include <cstring>

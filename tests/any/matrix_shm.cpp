@@ -2,6 +2,7 @@
 // Collectives x algorithms x element types, and operators, in place or not: 2 to 5 and
 // 8 processes (any/matrix.hpp). Asked for, up to 33.
 // ctest: TIMEOUT 300
+// ctest: PROCESSORS 2
 // sanitizers: no, walks what any/communicator.cpp walks under them
 #include <doctest/doctest.h>
 

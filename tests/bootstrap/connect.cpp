@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // connect() as a launcher's processes call it: forked processes with an environment of their own,
 // in any order, late, missing, doubled, wrong, and among strangers at the rendezvous.
+// ctest: LABELS waits
 #include "collx/bootstrap/connect.hpp"
 
 #include <fstream>

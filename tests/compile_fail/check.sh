@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check.sh COMPILER INCLUDE_DIR SOURCE
+# check.sh COMPILER INCLUDE_DIR SOURCE [PRECOMPILED]
 #
+# PRECOMPILED: headers as clang has compiled them before, to save time.
 # Passes if SOURCE does not compile and the first error says what its comments promise:
 #   // first error: words that must stand in the first line with "error: "
 #   // shows: words that must stand somewhere in the output (any number of these lines)
@@ -9,12 +10,15 @@
 # mistake is a flag of the compiler, which -DFIXED goes without:
 #   // mistake: -fno-exceptions
 set -u
-compiler=$1 include=$2 source=$3
+compiler=$1 include=$2 source=$3 precompiled=${4:-}
 
 # compile FLAG...   a folder may have a space in its name
-compile() { "$compiler" -std=c++20 -fsyntax-only "-I$include" "$@" "$source" 2>&1; }
+compile() {
+  "$compiler" -std=c++20 -fsyntax-only "-I$include" ${precompiled:+-include-pch "$precompiled"} "$@" "$source" 2>&1
+}
 
 mistake=$(sed -n 's|^// mistake: ||p' "$source")
+[ -z "$mistake" ] || precompiled=  # made without that flag
 output=$(compile ${mistake:+"$mistake"})
 if [ $? -eq 0 ]; then
   echo "$source compiles, but should not"

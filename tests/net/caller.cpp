@@ -2,6 +2,7 @@
 // A caller whom nobody answers, or somebody who is no gate, says how that was. Among gates: gate.cpp.
 // component: tcp
 // thread sanitizer: no, there is one thread
+// ctest: LABELS waits
 #include "collx/net/caller.hpp"
 
 #include <string>

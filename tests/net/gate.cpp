@@ -2,6 +2,7 @@
 // A gate among callers and strangers: who belongs to the job gets in, whatever the others do.
 // component: tcp
 // thread sanitizer: no, there is one thread
+// ctest: LABELS waits
 // compiled: apart, it replaces operator new
 #include "collx/net/gate.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every schedule in the one list of algorithms is proved: at compile time for 2 .. 4 ranks (most for 8
+// Every schedule in the one list of algorithms is proved: at compile time for 2 .. 4 ranks (most for 6
 // in tests/algo), at run time for 1 .. 70 and some larger numbers, for every root where there are few
 // (sample.hpp: of some of them).
 // compiled: as users do
