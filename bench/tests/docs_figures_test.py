@@ -130,22 +130,25 @@ class Figures(unittest.TestCase):
                                         ("Two ranks on the second machine", "amd_epyc", "two"),
                                         ("Two ranks on the fourth machine", "amd_zen5", "two"),
                                         ("Four ranks on two cores", "amd_epyc", "four"),
-                                        ("Four ranks on two cores", "amd_zen5", "four")):
-            for network in ("tcp",) if machine == "intel_xeon5" else ("tcp", "veth"):
+                                        ("Four ranks on two cores", "amd_zen5", "four"),
+                                        ("Four ranks on two cores", "intel_xeon5", "four")):
+            for network in ("tcp",) if (machine, ranks) == ("intel_xeon5", "two") else ("tcp", "veth"):
                 found, told = points(f"{machine}_{ranks}_ranks_{network}"), section(heading)
                 for name in ("all_reduce", "all_to_all", "broadcast"):
                     some = of(found, collective=name)
                     each = [mean(of(some, bytes=size)) for size in shown]
                     self.assertIn(row(name, *each, mean(some)), told)
 
-    def test_of_tcp_on_an_uneven_host(self):
-        for name, times_faster, slower in (("two_ranks_tcp_cubic", "1.31", 0), ("two_ranks_veth", "1.58", 2),
-                                           ("four_ranks_tcp", "1.36", 6), ("four_ranks_veth", "1.28", 6)):
+    def test_of_tcp_on_the_newest_machine(self):
+        for name, times_faster, slower in (("two_ranks_tcp_cubic", "1.31 (", 0), ("two_ranks_veth", "1.58 (", 2),
+                                           ("two_ranks_veth_small", "8 B to 2 KiB 1.21 times", 0),
+                                           ("four_ranks_tcp", "1.46, three", 3), ("four_ranks_veth", "1.45, none", 0)):
             found = points(f"intel_xeon5_{name}")
             heading = "Two ranks on the newest machine" if name.startswith("two") else "Four ranks on two cores"
+            told = section(heading).replace("\n", " ").replace("more than 5 % ", "")
             self.assertEqual(len(summary.slower(found)), slower, name)
-            self.assertIn(f"(data/intel_xeon5_{name}.json)): {times_faster} (", section(heading).replace("\n", " "))
-            self.assertEqual(mean(found), times_faster, name)
+            self.assertIn(f"(data/intel_xeon5_{name}.json)): {times_faster}", told)
+            self.assertIn(mean(found), times_faster, name)
 
     def test_of_instructions(self):
         told = section("Instructions of a small call")
