@@ -29,10 +29,19 @@ clean_up() {
 }
 trap clean_up EXIT
 
-# The first Debian address that apt is told of, in either of its two file formats.
-mirror() {
+# All addresses that apt is told of, in either of its two file formats.
+addresses() {
   cat /etc/apt/sources.list /etc/apt/sources.list.d/*.sources /etc/apt/sources.list.d/*.list 2>/dev/null |
-    sed -n 's/^URIs: *\([^ ]*\).*/\1/p; s/^deb \(\[.*\] \)\{0,1\}\([^ ]*\).*/\2/p' | head -n 1
+    sed -n 's/^URIs: *\([^ ]*\).*/\1/p; s/^deb \(\[.*\] \)\{0,1\}\([^ ]*\).*/\2/p'
+}
+# The first is Debian's.
+mirror() { addresses | head -n 1; }
+
+# Debian's installer and images have these updates, too; debootstrap leaves them out.
+add_security_updates() {
+  local from
+  from=$(addresses | grep -m 1 debian-security) || from=http://deb.debian.org/debian-security
+  echo "deb $from bookworm-security main" >"$root/etc/apt/sources.list.d/security.list"
 }
 
 # This machine's settings of the network (a proxy, say), not its hooks.
@@ -50,6 +59,7 @@ debootstrap --variant=minbase bookworm "$root" "$(mirror)" >"$root.log" 2>&1 ||
   { tail -n 20 "$root.log"; rm -f "$root.log"; exit 1; }
 rm -f "$root.log"
 take_apt_settings
+add_security_updates
 # A mount point, as a machine's root is: without, tests between network namespaces skip themselves.
 mount --bind "$root" "$root"
 mount -t proc none "$root/proc"

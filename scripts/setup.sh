@@ -46,7 +46,8 @@ install_missing() {
     -o Dpkg::Use-Pty=0 "${packages[@]}" >/dev/null
 }
 
-# Newer than Debian 12's own, which has it all the same. Elsewhere it may not be to be had; then this says so, and that is all.
+# Newer than what Debian 12 came with: it has it among its security updates. Elsewhere it may not be to be had; then apt says
+# so, and that is all.
 install_clang() {
   clang_sanitizes || (install_missing clang++-22=clang-22 /usr/lib/llvm-22/lib/clang/22/lib/linux=libclang-rt-22-dev) || true
 }
