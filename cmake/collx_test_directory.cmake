@@ -23,6 +23,12 @@ set(collx_tests_in_a_unit 16)
 function(collx_add_test_directory directory)
   file(GLOB sources CONFIGURE_DEPENDS ${directory}/*.cpp)
   get_filename_component(group ${directory} NAME)
+  # Two compilers differ in what they accept, which all tests ask, and in the code they make where they optimise: the
+  # preset gcc makes no other, which is three quarters of the work.
+  set(others_only_checked FALSE)
+  if(CMAKE_CXX_FLAGS MATCHES "COLLX_TEST_SAMPLE")
+    set(others_only_checked TRUE)
+  endif()
   foreach(source IN LISTS sources)
     get_filename_component(name ${source} NAME_WE)
     file(STRINGS ${source} not_for_threads REGEX "^// thread sanitizer: no")
@@ -42,11 +48,9 @@ function(collx_add_test_directory directory)
       continue()
     endif()
     file(STRINGS ${source} compiled REGEX "^// compiled: ")
-    # Two compilers differ in what they accept, which all tests ask, and in the code they make where they optimise: the
-    # preset gcc makes no other, which is three quarters of the work.
-    set(collx_only_checked FALSE)  # read by collx_add_test_program
-    if(CMAKE_CXX_FLAGS MATCHES "COLLX_TEST_SAMPLE" AND NOT compiled MATCHES "as users do")
-      set(collx_only_checked TRUE)
+    set(collx_only_checked ${others_only_checked})
+    if(compiled MATCHES "as users do")
+      set(collx_only_checked FALSE)
     endif()
     file(STRINGS ${source} tells_headers REGEX "^#define COLLX_")  # which must not have been read by then
     set(is_plain FALSE)  # compiled as what was precompiled is
@@ -78,15 +82,13 @@ function(collx_add_test_directory directory)
     endif()
   endforeach()
 
+  set(collx_only_checked ${others_only_checked})  # what is united is not optimised
   collx_unite_tests(${group} "" ${together_of_})
   collx_unite_tests(${group} tcp ${together_of_tcp})
 endfunction()
 
 # collx_unite_tests(GROUP COMPONENT source...): as few units as it takes, of about the same size.
 function(collx_unite_tests group component)
-  if(CMAKE_CXX_FLAGS MATCHES "COLLX_TEST_SAMPLE")
-    set(collx_only_checked TRUE)
-  endif()
   list(LENGTH ARGN count)
   if(count EQUAL 0)
     return()

@@ -47,9 +47,11 @@ install_missing() {
 }
 
 # Newer than what Debian 12 came with: it has it among its security updates. Elsewhere it may not be to be had; then apt says
-# so, and that is all.
+# so, and this fails.
 install_clang() {
-  clang_sanitizes || (install_missing clang++-22=clang-22 /usr/lib/llvm-22/lib/clang/22/lib/linux=libclang-rt-22-dev) || true
+  clang_sanitizes && return
+  (install_missing clang++-22=clang-22 /usr/lib/llvm-22/lib/clang/22/lib/linux=libclang-rt-22-dev) || true
+  clang_sanitizes
 }
 
 # Whether clang++-22 is there and has the run-time libraries of the sanitizers, which are a package of their own.

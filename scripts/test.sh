@@ -29,8 +29,7 @@ fi
 # g++ 12 compiles 1.9 times as long, 1.6 (tsan) to 2.6 times for sanitizers, of which it sees less.
 compiler=()
 if [[ $preset != gcc && ${COLLX_CMAKE_ARGS:-} != *CMAKE_CXX_COMPILER=* ]]; then
-  install_clang
-  if clang_sanitizes; then
+  if install_clang; then
     compiler=(-DCMAKE_CXX_COMPILER=clang++-22)
     # CMake forgets whatever else it has been told when the compiler changes: it begins anew.
     grep -qs '^CMAKE_CXX_COMPILER:.*clang++-22$' "build/$preset/CMakeCache.txt" || rm -f "build/$preset/CMakeCache.txt"

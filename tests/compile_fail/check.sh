@@ -3,6 +3,7 @@
 # check.sh COMPILER INCLUDE_DIR SOURCE [PRECOMPILED]
 #
 # PRECOMPILED: headers as clang has compiled them before, to save time.
+#
 # Passes if SOURCE does not compile and the first error says what its comments promise:
 #   // first error: words that must stand in the first line with "error: "
 #   // shows: words that must stand somewhere in the output (any number of these lines)
