@@ -315,6 +315,11 @@ TEST_CASE("verify: values that may not be combined or stored") {
   refuse<early_complete>(fault::incomplete, 3);
 }
 
+TEST_CASE("verify: more chunks than can be numbered") {
+  // n blocks for each of n ranks: n^3 is above 2^30.
+  refuse<collx::algo::pairwise::all_to_all>(fault::too_large, 1025);
+}
+
 TEST_CASE("verify: costs that differ from the documented ones") {
   refuse<more_rounds>(fault::wrong_rounds);
   refuse<more_messages>(fault::wrong_messages);

@@ -35,6 +35,7 @@ template <class Watcher = unwatched>
   verdict found{.size = s.size, .inner = s.inner, .root = s.root};
   if (!s.supported) found.what = fault::size_not_supported;
   else if (s.chunks <= 0 || s.chunks % s.blocks != 0) found.what = fault::bad_chunk_count;
+  else if (std::int64_t{s.size} * s.chunks > (std::int64_t{1} << 30)) found.what = fault::too_large;
   else if (s.emptied != 0 && (s.scratch != 0 || s.chunks != s.blocks)) found.what = fault::uneven_scratch;
   if (!found.ok()) return found;
 

@@ -10,6 +10,8 @@
   X(size_not_supported, "the schedule does not support this number of ranks")                               \
   X(bad_chunk_count,                                                                                        \
     "chunk_count must be positive, and a multiple of the number of blocks that the contract has")           \
+  X(too_large,                                                                                              \
+    "ranks times chunks is more than a proof can number, 2^30: prove the schedule for fewer ranks")         \
   X(bad_step_count, "step_count is negative, or above steps_max")                                           \
   X(peer_out_of_range, "a step names a peer that is not a rank of this size")                               \
   X(duplicate_peer, "a peer set names the same rank twice")                                                 \
