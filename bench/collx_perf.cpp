@@ -145,10 +145,16 @@ int run(options const& o) {
   if (shall_pin(o.pin, o.ranks)) cores = usable_cores();
   std::unique_ptr<verdict, unmap> const end = shared_verdict();
   bool all_ended_well = true;
-  if (o.transport == "threads") {
+  if (o.transport == "shm") {
+    auto const codes = collx::bootstrap::on_processes(
+        o.ranks, [&](collx::communicator<collx::transport::shm>& world) { run_rank(world, o, cores, *end); });
+    for (int const code : codes) all_ended_well = all_ended_well && code == 0;
+#if defined(COLLX_PERF_THREADS)
+  } else if (o.transport == "threads") {
     collx::bootstrap::on_threads(o.ranks, [&](collx::communicator<collx::transport::threads>& world) {
       run_rank(world, o, cores, *end);
     });
+#endif
 #if defined(COLLX_PERF_TCP_TYPES)
   } else if (o.transport == "tcp") {
     using communicator = collx::communicator<collx::transport::tcp>;
@@ -165,10 +171,6 @@ int run(options const& o) {
         o.ranks, [&](collx::communicator<composite>& world) { run_rank(world, o, cores, *end); });
     for (int const code : codes) all_ended_well = all_ended_well && code == 0;
 #endif
-  } else {
-    auto const codes = collx::bootstrap::on_processes(
-        o.ranks, [&](collx::communicator<collx::transport::shm>& world) { run_rank(world, o, cores, *end); });
-    for (int const code : codes) all_ended_well = all_ended_well && code == 0;
   }
   return end->finished && end->wrong == 0 && all_ended_well ? 0 : 1;
 }

@@ -104,6 +104,7 @@ def build_own(folder, targets, asked):
     quietly(["cmake", "-S", ROOT, "-B", folder, "-DCMAKE_BUILD_TYPE=Release", "-DCOLLX_BUILD_TESTS=OFF",
              "-DCOLLX_BUILD_EXAMPLES=OFF", "-DCOLLX_BUILD_BENCH=ON", "-DCOLLX_PERF_TYPES=float",
              "-DCOLLX_PERF_OPERATORS=sum", f"-DCOLLX_PERF_TCP_TYPES={'float' if over_tcp else ''}",
+             f"-DCOLLX_PERF_THREADS={'ON' if asked.transport == 'threads' else 'OFF'}",
              *(["-DCOLLX_PERF_COMPOSITE=ON"] if hosts.are_shared(asked) else [])],
             f"configuring {what}")
     if over_tcp and not has_tcp(folder):

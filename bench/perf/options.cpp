@@ -34,19 +34,32 @@ std::string one_of(char const* flag, std::string const& text, std::vector<std::s
   return text;
 }
 
-#if defined(COLLX_PERF_COMPOSITE)
 constexpr char const* transports_help =
-    "shm, tcp: ranks are processes (tcp: over loopback); threads: ranks are threads; composite: ranks of the "
-    "hosts that bench/compare makes (shm)";
-std::vector<std::string> transports() { return {"shm", "threads", "tcp", "composite"}; }
-#elif defined(COLLX_PERF_TCP_TYPES)
-constexpr char const* transports_help =
-    "shm, tcp: ranks are processes (tcp: over loopback); threads: ranks are threads (shm)";
-std::vector<std::string> transports() { return {"shm", "threads", "tcp"}; }
-#else
-constexpr char const* transports_help = "shm: ranks are processes; threads: ranks are threads (shm)";
-std::vector<std::string> transports() { return {"shm", "threads"}; }
+    "shm: ranks are processes"
+#if defined(COLLX_PERF_THREADS)
+    "; threads: ranks are threads"
 #endif
+#if defined(COLLX_PERF_TCP_TYPES)
+    "; tcp: processes, over loopback"
+#endif
+#if defined(COLLX_PERF_COMPOSITE)
+    "; composite: processes of the hosts that bench/compare makes"
+#endif
+    " (shm)";
+std::vector<std::string> transports() {
+  return {
+      "shm",
+#if defined(COLLX_PERF_THREADS)
+      "threads",
+#endif
+#if defined(COLLX_PERF_TCP_TYPES)
+      "tcp",
+#endif
+#if defined(COLLX_PERF_COMPOSITE)
+      "composite",
+#endif
+  };
+}
 
 struct flag {
   char const* letter;  // as in nccl-tests; empty where it has none
