@@ -6,6 +6,7 @@ set -u
 
 object=
 for ((i = 1; i < $#; ++i)); do
+  [ "${!i}" != -ptx ] || exec "$@"  # has no registers yet
   [ "${!i}" != -o ] || { next=$((i + 1)) && object=${!next}; }
 done
 [ -n "$object" ] || exec "$@"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 #include <mutex>
 
@@ -90,6 +91,8 @@ class grid {
       std::erase_if(blocks_, [this](auto& b) {
         if (!b->is_done) return false;
         leave(*b);
+        std::move(b->threads.begin(), b->threads.end(), std::back_inserter(idle_threads_));
+        b->threads.clear();
         idle_.push_back(std::move(b));
         return true;
       });
@@ -131,9 +134,10 @@ class grid {
     b.grid = number_;
     b.at = {number % g.x, number / g.x % g.y, number / (g.x * g.y)};
     b.shared.assign(b.dynamic_at() + what_.dynamic_shared_bytes, std::byte{0xa5});
-    b.threads.resize(d.count());
-    for (unsigned k = 0; k < b.threads.size(); ++k) {
-      thread& t = b.threads[k];
+    for (unsigned k = 0; k < d.count(); ++k) {
+      if (idle_threads_.empty()) idle_threads_.push_back(std::make_unique<thread>());
+      thread& t = *b.threads.emplace_back(std::move(idle_threads_.back()));
+      idle_threads_.pop_back();
       t.restart();
       t.of = &b;
       t.number = k;
@@ -147,7 +151,7 @@ class grid {
     std::size_t ended = 0, waiting = 0, count = b.threads.size();
     std::size_t const first = lots_.draw(static_cast<std::uint32_t>(count));
     for (std::size_t k = 0; k < count; ++k) {
-      thread& t = b.threads[(first + k) % count];
+      thread& t = *b.threads[(first + k) % count];
       if (t.state == thread_state::ready && step(t, 1 + lots_.draw(2000))) anybody_went_on = true;
       if (t.state == thread_state::ended) ++ended;
       if (t.state == thread_state::at_barrier) ++waiting;
@@ -161,8 +165,8 @@ class grid {
   }
 
   static thread const& waiting_in(block& b) {
-    return *std::find_if(b.threads.begin(), b.threads.end(),
-                         [](thread const& t) { return t.state == thread_state::at_barrier; });
+    return **std::find_if(b.threads.begin(), b.threads.end(),
+                          [](auto const& t) { return t->state == thread_state::at_barrier; });
   }
 
   // Called from the same places, too: a barrier in a function is one instruction for all who call it.
@@ -180,7 +184,8 @@ class grid {
       std::size_t here = 0, alive = 0;
       std::array<thread const*, 1024 / 32> firsts{};
       std::uint32_t wanted = 0;
-      for (thread const& t : b.threads) {
+      for (auto const& each : b.threads) {
+        thread const& t = *each;
         alive += t.state != thread_state::ended ? 1 : 0;
         if (t.state != thread_state::at_barrier || t.barrier != id) continue;
         if (here != 0 && t.barrier_count != wanted) throw fault("a barrier of two counts: " + where(t));
@@ -197,8 +202,8 @@ class grid {
       // The count is that of a launch: who has ended before cannot come any more.
       if (wanted == 0 && alive != b.threads.size())
         throw fault("a barrier that not all threads come to: " + where(waiting_in(b)));
-      for (thread& t : b.threads)
-        if (t.state == thread_state::at_barrier && t.barrier == id) t.state = thread_state::ready;
+      for (auto const& t : b.threads)
+        if (t->state == thread_state::at_barrier && t->barrier == id) t->state = thread_state::ready;
       released = true;
     }
     return released;
@@ -234,6 +239,7 @@ class grid {
   std::vector<std::unique_ptr<block>> blocks_;  // that have begun, and not ended
   // Of launches before: their memory is used again, with whatever it holds.
   inline static thread_local std::vector<std::unique_ptr<block>> idle_;
+  inline static thread_local std::vector<std::unique_ptr<thread>> idle_threads_;
   lots lots_;
 };
 

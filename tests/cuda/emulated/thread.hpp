@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -68,7 +69,7 @@ struct block {
   launch const* of = nullptr;
   dimensions at{0, 0, 0};
   unsigned number = 0;
-  std::vector<thread> threads;
+  std::vector<std::unique_ptr<thread>> threads;
   low_memory shared;
   std::uint64_t grid = 0;
   unsigned multiprocessor = 0;

@@ -88,7 +88,7 @@ std::string text_of(std::uintptr_t at) {
 }
 
 std::byte* find_memory(thread& t, std::uintptr_t at, std::size_t bytes, char const* how) {
-  if (at % bytes != 0)
+  if ((at & (bytes - 1)) != 0)  // a power of two
     throw fault(std::string("misaligned ") + how + " of " + std::to_string(bytes) + " bytes at " +
                 text_of(at));
   // Acquire: pairs with the runtime's, which counts on when a range has gone.
