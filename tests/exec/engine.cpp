@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <poll.h>
 
 #include "collx/algo/all.hpp"
 #include "collx/bootstrap/mailbox.hpp"
@@ -167,6 +168,24 @@ TEST_CASE("ranks may wait for their requests in different orders") {
       for (int i = 0; i < 3; ++i) all[(i + comm.rank()) % 3].wait();
       require(a == total(comm, 1, 4000) && b == total(comm, 2, 3000) && c == total(comm, 3, 2000), "sums");
     }
+  });
+}
+
+TEST_CASE("a wait for a request behind others lasts as long as one of those gets on") {
+  on_ranks(2, [](communicator& comm) {
+    comm.timeout_us(1'500'000);
+    // Rank 1 lets one go each 0.6 s, rank 0 waits for the last: 3 s, with no wait longer than 1.2 s, since
+    // the requests of two lanes take turns.
+    constexpr int count = 5;
+    std::vector<std::vector<int>> values;
+    for (int i = 0; i < count; ++i) values.push_back(numbers(comm, i, 2));
+    std::vector<request> all;
+    for (auto& each : values) {
+      if (comm.rank() == 1) poll(nullptr, 0, 600);
+      all.push_back(collx::start::all_reduce<collx::algo::direct_one_shot>(comm, each));
+    }
+    for (int i = count; i-- > 0;) all[static_cast<std::size_t>(i)].wait();
+    for (int i = 0; i < count; ++i) require(values[static_cast<std::size_t>(i)] == total(comm, i, 2), "sums");
   });
 }
 

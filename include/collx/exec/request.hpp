@@ -68,7 +68,11 @@ struct flight {
   // Whether nobody has been told yet how that one ended.
   [[nodiscard]] bool holds(ticket t) const noexcept { return generation == t.generation && occupied; }
   [[nodiscard]] bool in_flight() const noexcept { return running && outcome == status::pending; }
-  [[nodiscard]] cursor where() const noexcept { return machine == nullptr ? cursor{} : machine->where(); }
+  [[nodiscard]] cursor where() const noexcept {
+    cursor at = machine == nullptr ? cursor{} : machine->where();
+    at.sequence = report.sequence;
+    return at;
+  }
 };
 
 // The begin of a report of a call, and where and how it ended.

@@ -16,13 +16,16 @@ struct cursor {
   rank_t waits_for = no_rank;
   std::size_t bytes = 0;       // of the message it waits for or works on
   std::size_t peer_bytes = 0;  // of the message that did not fit, after status::mismatch
+  // Of the request, where several are looked at: two that stand at the same step are not one that stands
+  // still.
+  std::uint64_t sequence = 0;
 
   // Nothing has moved since, as far as can be told from here.
   [[nodiscard]] bool same_wait(cursor const& other) const noexcept {
     return same_place(other) && waits_for == other.waits_for;
   }
   [[nodiscard]] bool same_place(cursor const& other) const noexcept {
-    return fragment == other.fragment && step == other.step;
+    return fragment == other.fragment && step == other.step && sequence == other.sequence;
   }
 };
 
