@@ -69,6 +69,10 @@ TEST_CASE("news of no known kind, and good news without what it promises, are no
     CHECK(news::decode(written(news{static_cast<news_kind>(kind), 1, 1, {}}).data(), found) ==
           (kind >= 1 && kind <= 5));
   }
+  news found;
+  CHECK(news::decode(written(news{news_kind::left, collx::no_rank, 1, {}}).data(), found));
+  CHECK_FALSE(news::decode(written(news{news_kind::left, -2, 1, {}}).data(), found));
+  CHECK_FALSE(news::decode(written(news{news_kind::never_reached_parent, INT32_MIN, 1, {}}).data(), found));
   direction way;
   CHECK_FALSE(direction::decode(written(direction{}).data(), way));
   registration what;

@@ -57,6 +57,28 @@ TEST_CASE("a caller that nobody answers says how it was not answered") {
   CHECK(std::string(lacks.reason()) == "Too many open files");
 }
 
+TEST_CASE("a caller goes on with the pauses of the one before it") {
+  reserved_port const closed;
+  caller::rhythm pauses;
+  CHECK(pauses.pause_us == 500);
+  std::uint32_t dialled = 0;
+  std::uint64_t const began_us = now_us();
+  // As many callers as it takes; each one has 10 ms, and is refused at once wherever it dials.
+  while (now_us() - began_us < 1'000'000) {
+    caller one = call(closed.where());
+    one.keep(pauses);
+    for (std::uint64_t const end_us = now_us() + 10'000; now_us() < end_us; poll(nullptr, 0, 1))
+      CHECK(one.progress() == status::pending);
+    pauses = one.pauses();
+    dialled += one.attempts();
+  }
+  CHECK(pauses.pause_us == 50'000);
+  CHECK(pauses.next_us > began_us);
+  // Pauses of 0.5 ms, half as much more each time, up to 50 ms: 11 of them in 130 ms, then 20 a second.
+  CHECK(dialled >= 5);
+  CHECK(dialled <= 32);
+}
+
 TEST_CASE("a caller whose listener stops in the middle of the handshake says so") {
   owned_fd const slow = listen_at(address::loopback(0), {});
   caller one = call(local_address(slow.get()), 3'000'000);

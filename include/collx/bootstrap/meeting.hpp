@@ -25,7 +25,7 @@ class meeting {
         has_secret_(!shared.empty()),
         keys_(shared, net::job_number(place_.job[0] != '\0' ? place_.job : me.job)),
         told_(chosen.told),
-        deadline_us_(now_us() + chosen.timeout_us),
+        deadline_us_(deadline_in(chosen.timeout_us)),
         where_{me_, place_, chosen_.interfaces, chosen_.sockets, has_secret_, deadline_us_} {
     net::require_secret(chosen.protects, has_secret_);
     if (net::encrypts(chosen.protects)) tls_ = net::tls_context::create();
@@ -186,9 +186,9 @@ class meeting {
 
   // Goes on until rank 0 has let this rank in: its name, file and process may all come later than this one.
   [[nodiscard]] net::line reach_store() {
-    char const* why = "";
-    std::uint64_t pause_us = 500, token = 0;
-    for (;;) {
+    std::uint64_t pause_us = 500, token = 0, dialled = 0;  // the token of the last one that was called
+    net::caller::rhythm pauses;
+    for (char const* why = "";;) {
       bool const is_late = now_us() >= deadline_us_;
       net::address_list const found = where_.look(token, why);
       if (is_late)
@@ -198,8 +198,9 @@ class meeting {
                               why[0] == '\0' ? "" : ": ", why);
       if (found.count != 0) {
         net::caller call(found, to(0, net::purpose::store), keys_for(token), chosen_.sockets, deadline_us_);
+        if (token == dialled) call.keep(pauses);
         if (net::line reached = dial(call, token)) return reached;
-        why = "nobody answers there";
+        pauses = call.pauses(), dialled = token, why = "nobody answers there";
       } else {
         wait_for(readable(-1), readable(-1), now_us() + pause_us);
         pause_us = pause_us < 50'000 ? pause_us * 3 / 2 : pause_us;
@@ -211,7 +212,7 @@ class meeting {
   // connection and says nothing may be a rank 0 that is busy, or have the port of one that is no more.
   [[nodiscard]] net::line dial(net::caller& call, std::uint64_t token) {
     bool const has_file = place_.file != nullptr;
-    std::uint64_t look_again_us = now_us() + (has_file ? 20'000 : 1'000'000);
+    std::uint64_t look_again_us = now_us() + (has_file ? 50'000 : 1'000'000);
     for (;;) {
       status const now = call.progress();
       if (now == status::ok) {
@@ -389,9 +390,8 @@ class meeting {
   whereabouts where_;
   net::owned_fd link_socket_, tree_socket_;
   registration mine_;
-  std::uint64_t session_ = 0, messages_ = 0;
+  std::uint64_t session_ = 0, messages_ = 0, accepted_ = 0, strangers_ = 0;
   std::uint32_t dialled_ = 0;
-  std::uint64_t accepted_ = 0, strangers_ = 0;
   bool has_parent_ = false;
   net::tls_context tls_;  // none: bytes travel as they are
   net::line above_;       // to the parent, while it greets

@@ -41,7 +41,9 @@ struct news {
     for (std::size_t i = 16; i < bytes_count; ++i) has_address = has_address || in[i] != std::byte{0};
     net::address at;
     if (has_address && !net::address::decode(in + 16, at)) return false;
-    out = {static_cast<news_kind>(kind), static_cast<rank_t>(net::get_u32(in + 4)), net::get_u32(in + 8), at};
+    auto const rank = static_cast<rank_t>(net::get_u32(in + 4));
+    if (rank < no_rank) return false;
+    out = {static_cast<news_kind>(kind), rank, net::get_u32(in + 8), at};
     return true;
   }
 };

@@ -39,6 +39,18 @@ class caller {
     return outcome_;
   }
 
+  // When it dials next, and the pause behind that. Who calls the same listener again, as a new caller, goes
+  // on with those of the one before, so that a listener that is no more is not dialled more and more often.
+  struct rhythm {
+    std::uint64_t next_us = 0, pause_us = 500;
+  };
+  [[nodiscard]] rhythm pauses() const noexcept { return {state_ == state::pause ? wake_us_ : 0, pause_us_}; }
+  // Before the first progress().
+  void keep(rhythm of_before) noexcept {
+    wake_us_ = of_before.next_us;
+    pause_us_ = of_before.pause_us;
+  }
+
   // The deadline is so much later.
   void extend(std::uint64_t more_us) noexcept {
     if (wake_us_ == deadline_us_) wake_us_ += more_us;
@@ -149,7 +161,7 @@ class caller {
   introduction who_;
   credentials keys_;
   socket_settings chosen_;
-  std::uint64_t deadline_us_, wake_us_ = 0, pause_us_ = 500;
+  std::uint64_t deadline_us_, wake_us_ = 0, pause_us_ = rhythm{}.pause_us;
   unanswered policy_;
   state state_ = state::pause;
   status outcome_ = status::pending;
