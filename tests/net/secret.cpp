@@ -113,6 +113,11 @@ TEST_CASE("its group may read a file of root, as one that is mounted, but no fil
 
 TEST_CASE("what is no file, or has no secret in it, is refused") {
   CHECK(holds(refusal("/no/such/file"), "COLLX_SECRET_FILE is \"/no/such/file\""));
+  // As base64 gives it: a secret in the wrong variable is not shown to everybody.
+  std::string const mistaken = refusal("c2VjcmV0IHRoYXQgaXMgbm90IHNob3duIHRvIGFueW9uZQ==");
+  CHECK(holds(mistaken, "COLLX_SECRET_FILE, 48 characters that are not shown here"));
+  CHECK(holds(mistaken, "set COLLX_SECRET"));
+  CHECK_FALSE(holds(mistaken, "c2Vj"));
   CHECK(holds(refusal("/tmp"), "no plain file"));
   CHECK(holds(refusal("/dev/zero"), "no plain file"));
   CHECK(holds(refusal(file("").path()), "fewer"));

@@ -3,11 +3,11 @@
 // needed.
 #pragma once
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include <cstring>
 #include <span>
+
+#include <fcntl.h>
+#include <sys/stat.h>
 
 #include "collx/core/environment.hpp"
 #include "collx/net/fd.hpp"
@@ -56,8 +56,8 @@ class secret {
 
   [[nodiscard]] COLLX_COLD static secret from_file(char const* path) {
     owned_fd const file(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-    if (!file) refuse(path, std::strerror(errno), "name a file that this process can read");
-    struct stat found {};
+    if (!file) refuse_unopened(path, errno);
+    struct stat found{};
     if (fstat(file.get(), &found) != 0 || !S_ISREG(found.st_mode))
       refuse(path, "it is no plain file", "name a file that holds the secret");
     // Root's, for secrets that an orchestrator mounts; and readable for a group then, since who is not root
@@ -88,6 +88,18 @@ class secret {
   [[nodiscard]] std::span<char const> bytes() const noexcept { return {bytes_, size_}; }
 
  private:
+  // What names no file may be the secret itself, in the wrong variable: shown only where it is written as a
+  // path.
+  [[noreturn]] COLLX_COLD static void refuse_unopened(char const* path, int why) {
+    char const* const advice = "name a file that this process can read";
+    if (path[0] == '/' || path[0] == '.') refuse(path, std::strerror(why), advice);
+    throw_error(
+        status::bad_argument,
+        "COLLX_SECRET_FILE, %zu characters that are not shown here, names nothing to be opened: %s; %s, or "
+        "set COLLX_SECRET if this is the secret itself",
+        std::strlen(path), std::strerror(why), advice);
+  }
+
   [[noreturn]] COLLX_COLD static void refuse(char const* path, char const* why, char const* advice) {
     throw_error(status::bad_argument, "COLLX_SECRET_FILE is \"%.200s\": %s; %s", path, why, advice);
   }
