@@ -60,6 +60,19 @@ TEST_CASE("rendezvous: only its user can connect, whatever the umask") {
   CHECK((found.st_mode & 0777) == 0600);
 }
 
+TEST_CASE("rendezvous: ranks that would wait for ever meet") {
+  for (rank_t const mine : {0, 1}) {
+    folder const place;
+    std::string const path = place.at("meet");
+    pid_t const other = fork();
+    if (other == 0) _exit(refusal(path, 1 - mine, UINT64_MAX).empty() ? 0 : 1);
+    CHECK(refusal(path, mine, UINT64_MAX) == "");
+    int how = -1;
+    REQUIRE(waitpid(other, &how, 0) == other);
+    CHECK(how == 0);
+  }
+}
+
 TEST_CASE("rendezvous: memory that another user offers is not taken") {
   if (!may_be(other_user) || !may_be(own_user)) {
     MESSAGE("SKIPPED: it takes the right to be another user");

@@ -98,3 +98,14 @@ TEST_CASE("the clock does not run backwards") {
     collx::relax();
   }
 }
+
+TEST_CASE("clock: a deadline far away is not one in the past") {
+  std::uint64_t const now = collx::now_us();
+  CHECK(collx::deadline_in(1'000'000) >= now + 1'000'000);
+  CHECK(collx::deadline_in(1'000'000) < now + 60'000'000);
+  for (std::uint64_t const patience_us : {UINT64_MAX, UINT64_MAX - now, std::uint64_t{1} << 63}) {
+    CHECK(collx::deadline_in(patience_us) > now + (std::uint64_t{1} << 61));
+    CHECK(collx::deadline_in(patience_us) + (std::uint64_t{1} << 61) >
+          now);  // what is added does not wrap either
+  }
+}

@@ -107,14 +107,39 @@ TEST_CASE("tcp: slices so small that a receiver could not remember all of them a
   collx::transport::tcp_settings chosen;
   chosen.common.staging_bytes = std::size_t{1} << 20;
   chosen.limits = {.flows = 2, .slice_bytes = 10083, .slices_per_flow = 2};
-  chosen.require_window(2);
+  chosen.checked(2);
   --chosen.limits.slice_bytes;
-  CHECK_THROWS_WITH_AS(chosen.require_window(2),
+  CHECK_THROWS_WITH_AS(chosen.checked(2),
                        "collx: tcp_settings::limits.slice_bytes is 10082; set it to at least 10083, or "
                        "common.staging_bytes (1048576) to less",
                        collx::error);
-  chosen.limits.slice_bytes = 0;
-  CHECK_THROWS_WITH_AS(chosen.require_window(2), doctest::Contains("set it to at least 10083"), collx::error);
+}
+
+TEST_CASE("tcp: what a program sets and no message could be sent with is refused by name") {
+  using tcp_settings = collx::transport::tcp_settings;
+  auto const refusal_of = [](auto const& change) {
+    tcp_settings chosen;
+    change(chosen);
+    try {
+      chosen.checked(2);
+    } catch (collx::error const& e) {
+      CHECK(e.code() == collx::status::bad_argument);
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  CHECK(refusal_of([](tcp_settings&) {}).empty());
+  for (int const flows : {-1, 0, 17})
+    CHECK(refusal_of([=](tcp_settings& s) { s.limits.flows = flows; }) ==
+          "collx: tcp_settings::limits.flows is " + std::to_string(flows) + "; set it to 1 to 16");
+  for (int const flows : {1, 2})
+    CHECK(refusal_of([=](tcp_settings& s) { s.limits = {.flows = flows, .slice_bytes = 0}; }) ==
+          "collx: tcp_settings::limits.slice_bytes is 0; set it to at least 1");
+  CHECK(refusal_of([](tcp_settings& s) { s.limits.slices_per_flow = 0; }) ==
+        "collx: tcp_settings::limits.slices_per_flow is 0; set it to at least 1");
+  for (std::size_t const bytes : {std::size_t{511}, std::size_t{4095}, (std::size_t{1} << 30) + 1})
+    CHECK(refusal_of([=](tcp_settings& s) { s.common.staging_bytes = bytes; }) ==
+          "collx: common.staging_bytes is " + std::to_string(bytes) + "; set it to 4096 to 1073741824");
 }
 
 TEST_CASE("tcp: staging memory that nobody has chosen is as it is best for so many ranks, paced or not") {

@@ -40,7 +40,7 @@ class pmix_job : public notice_board {
   // Throws error: bad_argument if no launcher that speaks PMIx has started this process, or if it does not
   // say how many ranks there are; timeout.
   COLLX_COLD explicit pmix_job(std::uint64_t timeout_us)
-      : timeout_us_(timeout_us), use_(now_us() + timeout_us) {
+      : timeout_us_(timeout_us), use_(deadline_in(timeout_us)) {
     pmix_proc_t const self = use_.self();
     std::int64_t const size = number_of(PMIX_JOB_SIZE, PMIX_RANK_WILDCARD);
     detail::require_place_in_job(size, self.rank);

@@ -255,7 +255,7 @@ COLLX_COLD inline void require_own_user(int fd, char const* path, rank_t rank, r
 // segment, which the caller owns. Throws error when not all ranks come within the time-out.
 [[nodiscard]] COLLX_COLD inline net::owned_fd meet_at(char const* path, rank_t rank, rank_t size,
                                                       transport::settings const& chosen) {
-  std::uint64_t const deadline_us = now_us() + chosen.timeout_us;
+  std::uint64_t const deadline_us = deadline_in(chosen.timeout_us);
   if (rank != 0) return detail::ask(path, rank, size, deadline_us);
   detail::host host(path, size, deadline_us);
   net::owned_fd segment(transport::shared_memory::segment::create(size, chosen));

@@ -27,7 +27,7 @@ struct start_of<transport::tcp> {
   [[nodiscard]] COLLX_COLD static network_membership meet(settings const& chosen, launch const& me) {
     network_settings over = network_settings::from_environment();
     settings const sized = chosen.for_ranks(me.size, net::are_paced(over.sockets));
-    sized.require_window(me.size);  // before anybody waits for this rank
+    (void)sized.checked(me.size);  // before anybody waits for this rank
     over.timeout_us = chosen.common.timeout_us;
     over.flow_count = static_cast<std::uint32_t>(chosen.limits.connections());
     over.protects = chosen.protection();
@@ -48,8 +48,7 @@ struct start_of<transport::tcp> {
                   all.rank, all.size, static_cast<unsigned long long>(all.told));
     chosen.common.staging_bytes = static_cast<std::size_t>(all.told);
     chosen.common.sharing = share_processors(all.machines, all.processors);
-    chosen.require_window(all.size, "COLLX_TCP_SLICE_BYTES", "rank 0's COLLX_STAGING_BYTES");
-    return chosen;
+    return chosen.checked(all.size, "COLLX_TCP_SLICE_BYTES", "rank 0's COLLX_STAGING_BYTES");
   }
 
   // Takes the gate and the addresses out of a membership.

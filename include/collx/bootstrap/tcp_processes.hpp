@@ -71,7 +71,7 @@ exit_codes on_tcp_processes(
   auto const sockets = net::socket_settings::from_environment(chosen.common.timeout_us);
   transport::tcp_settings sized = chosen.for_ranks(size, net::are_paced(sockets));
   sized.common.sharing |= size > static_cast<rank_t>(processor_set::of_this_thread().count);
-  sized.require_window(size);
+  (void)sized.checked(size);
   detail::loopback_doors doors(size, sized, version);
   return detail::fork_ranks(
       size,

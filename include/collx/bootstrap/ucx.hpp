@@ -31,7 +31,7 @@ struct start_of<transport::ucx> {
     over.timeout_us = chosen.timeout_us;
     network_membership const all = meet_over_network(launch::from_environment(), over, shared);
     // From the end of the meeting, which is about the same moment for all.
-    std::uint64_t const deadline_us = now_us() + chosen.timeout_us;
+    std::uint64_t const deadline_us = deadline_in(chosen.timeout_us);
     rank_t const here = ranks_on_host_of(all.hosts, all.rank), each = ranks_per_host(all.hosts);
     transport::ucx_parts::worker own({all.size, here, chosen.timeout_us, shared.empty()});
     array<transport::ucx_parts::card> cards = exchange(all, own.address(), chosen.staging_bytes, deadline_us);

@@ -22,6 +22,13 @@ namespace collx::inline abi_1 {
   return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
+// The time in so many microseconds. A patience without end, such as UINT64_MAX, does not wrap, nor does what
+// is added to the sum.
+[[nodiscard]] inline std::uint64_t deadline_in(std::uint64_t patience_us) noexcept {
+  constexpr std::uint64_t endless_us = std::uint64_t{1} << 62;
+  return now_us() + (patience_us < endless_us ? patience_us : endless_us);
+}
+
 // Tells the processor that this is a spin loop: frees the pipeline for a sibling thread and avoids
 // the memory-order flush on leaving the loop.
 inline void relax() noexcept {

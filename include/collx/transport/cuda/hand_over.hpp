@@ -43,7 +43,7 @@ template <class Together, class Gather>
     with[r] = (r == 0 || rank == 0) && all[r].process != process;
   }
   exchange->run(fd, std::span(desks.data(), size), std::span(with.data(), size),
-                std::span(theirs.data(), size), now_us() + timeout_us);
+                std::span(theirs.data(), size), deadline_in(timeout_us));
   return std::move(theirs[0]);
 }
 

@@ -173,7 +173,7 @@ class window_mappings {
     if (exchange != nullptr)
       exchange->run(own.descriptor(), std::span(desks.data(), desks.size()),
                     std::span(with.data(), with.size()), std::span(theirs.data(), theirs.size()),
-                    now_us() + timeout_us);
+                    deadline_in(timeout_us));
     own.close_descriptor();
     return theirs;
   }

@@ -58,7 +58,7 @@ class world {
 
   // A group's last act: sees its messages to their receivers, as long as anybody may take them.
   COLLX_COLD void leave(traffic& group, int number) noexcept {
-    std::uint64_t const deadline_us = now_us() + chosen_.timeout_us;
+    std::uint64_t const deadline_us = deadline_in(chosen_.timeout_us);
     // Asked at least once: another thread may have left word of a failure, which is told here or never.
     while (!self().is_over() && interrupted() == status::ok && !group.is_idle() && now_us() < deadline_us) {
       group.progress();
@@ -104,7 +104,7 @@ class world {
   }
 
   [[nodiscard]] COLLX_COLD bool settles_within(std::uint64_t at_most_us) noexcept {
-    std::uint64_t const deadline_us = now_us() + at_most_us;
+    std::uint64_t const deadline_us = deadline_in(at_most_us);
     for (;;) {
       bool settled = self().has_told();
       for (traffic* g = groups_; g != nullptr; g = g->next) {

@@ -255,7 +255,7 @@ class network_connector : public connector {
     auto* const stream = tls_.stream_over(next.fd.get(), side, key);
     next.secured.reset(stream);
     if (stream == nullptr) return false;
-    std::uint64_t const deadline_us = side == net::tls_side::dials ? never : now_us() + timeout_us_;
+    std::uint64_t const deadline_us = side == net::tls_side::dials ? never : deadline_in(timeout_us_);
     auto* const made = new (std::nothrow)
         greeting{static_cast<connection&&>(next), stream, side, begun_us, deadline_us, greetings_, false};
     if (made == nullptr) return false;

@@ -62,7 +62,7 @@ struct tcp_settings {
         environment::number("COLLX_TCP_SLICE_BYTES", slice_default, 16 * 1024, std::int64_t{1} << 30));
     if (char const* const rules = std::getenv("COLLX_TCP_SLICES"))
       chosen.slices = flows::slice_limits::parse("COLLX_TCP_SLICES", rules);
-    chosen.require_window(size_max, "COLLX_TCP_SLICE_BYTES", "COLLX_STAGING_BYTES");
+    (void)chosen.checked(size_max, "COLLX_TCP_SLICE_BYTES", "COLLX_STAGING_BYTES");
     chosen.checks = environment::number("COLLX_TCP_CHECK", 0, 0, 1) != 0;
     chosen.tls = net::asks_for_tls();
     return chosen;
@@ -74,16 +74,35 @@ struct tcp_settings {
     return checks ? protection::checksums : protection::none;
   }
 
+  // As worlds of so many ranks take them, whoever has made them. Throws error (bad_argument) for what no
+  // message could be sent with, with the names of what must change: those of variables, or the members.
+  COLLX_COLD tcp_settings const& checked(rank_t ranks,
+                                         char const* slice_name = "tcp_settings::limits.slice_bytes",
+                                         char const* staging_name = "common.staging_bytes") const {
+    if (limits.flows < 1 || limits.flows > flows::flows_max)
+      throw_error(status::bad_argument, "tcp_settings::limits.flows is %d; set it to 1 to %d", limits.flows,
+                  flows::flows_max);
+    if (limits.slices_per_flow == 0)
+      throw_error(status::bad_argument, "tcp_settings::limits.slices_per_flow is 0; set it to at least 1");
+    std::size_t const staging = for_ranks(ranks).common.staging_bytes;
+    if (staging < settings::staging_min || staging > settings::staging_max)
+      throw_error(status::bad_argument, "%s is %zu; set it to %zu to %zu", staging_name, staging,
+                  settings::staging_min, settings::staging_max);
+    require_window(staging, slice_name, staging_name);
+    return *this;
+  }
+
+ private:
   // A receiver remembers so many slices of a channel that came out of order, and takes a rank that sends more
-  // for one that is lost. Throws error (bad_argument) with the names of what must change in a world of so
-  // many ranks: those of variables, or the members.
-  COLLX_COLD void require_window(rank_t ranks, char const* slice_name = "tcp_settings::limits.slice_bytes",
-                                 char const* staging_name = "common.staging_bytes") const {
+  // for one that is lost.
+  COLLX_COLD void require_window(std::size_t staging, char const* slice_name,
+                                 char const* staging_name) const {
+    if (limits.slice_bytes == 0)
+      throw_error(status::bad_argument, "%s is 0; set it to at least 1", slice_name);
     // Those of one connection come in order.
     if (limits.flows == 1) return;
-    std::size_t const staging = for_ranks(ranks).common.staging_bytes;
     auto const fits = [&](std::size_t slice_bytes) {
-      return slice_bytes != 0 && slices_under_way(staging / 2, slice_bytes) <= flows::slice_window::capacity;
+      return slices_under_way(staging / 2, slice_bytes) <= flows::slice_window::capacity;
     };
     if (fits(limits.slice_bytes)) return;
     std::size_t too_small = limits.slice_bytes, enough = staging / 2;
@@ -95,7 +114,6 @@ struct tcp_settings {
                 limits.slice_bytes, enough, staging_name, staging);
   }
 
- private:
   // As many as there may be with all credit used, of messages that are as long as they may be.
   [[nodiscard]] static constexpr std::size_t slices_under_way(std::size_t longest_bytes,
                                                               std::size_t slice_bytes) noexcept {

@@ -29,12 +29,10 @@ class tcp_world {
   COLLX_COLD tcp_world(rank_t rank, rank_t size, tcp_settings const& chosen,
                        sockets::owned_connector connector)
       : rank_(rank),
-        chosen_(chosen.for_ranks(size)),
+        chosen_(chosen.for_ranks(size).checked(size)),
         board_(rank, size, chosen_, static_cast<sockets::owned_connector&&>(connector)),
         left_(chosen_.common.staging_bytes / 2),
-        losses_(size, chosen_.common.timeout_us) {
-    chosen_.require_window(size);
-  }
+        losses_(size, chosen_.common.timeout_us) {}
   tcp_world(tcp_world const&) = delete;
 
   [[nodiscard]] rank_t rank() const noexcept { return rank_; }
@@ -71,7 +69,7 @@ class tcp_world {
 
   // A group's last act: gives its messages to the kernel, as far as anybody still takes them.
   COLLX_COLD void leave(channel_group& group) noexcept {
-    std::uint64_t const deadline_us = now_us() + chosen().timeout_us;
+    std::uint64_t const deadline_us = deadline_in(chosen().timeout_us);
     for (;;) {
       posix_lock const held(mutex_);
       look_at_all();
@@ -190,7 +188,7 @@ class tcp_world {
     if (is_copy()) return;  // without the lock, which another thread may have held, who is not here
     posix_lock const held(mutex_);
     std::uint64_t const patience_us = alarm_.raised() ? patience_after_failure_us : chosen().timeout_us;
-    std::uint64_t const deadline_us = now_us() + patience_us;
+    std::uint64_t const deadline_us = deadline_in(patience_us);
     // Or neighbours that are not connected yet would find nobody here, and not know why.
     for (; alarm_.raised() && board_.awaits_neighbours() && now_us() < deadline_us; sched_yield())
       look_at_all();

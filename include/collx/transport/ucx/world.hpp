@@ -25,7 +25,7 @@ class ucx_world : public matched::world<ucx_world, ucx_parts::traffic> {
  private:
   COLLX_COLD ~ucx_world() {
     if (has_failed()) links_.linger(now_us() + patience_us);
-    else links_.part(now_us() + chosen().timeout_us);
+    else links_.part(deadline_in(chosen().timeout_us));
     links_.cut(now_us() + patience_us);
   }
 
