@@ -191,8 +191,11 @@ class link {
   }
 
   // A group goes: nothing here refers to it afterwards. A connection in the middle of writing one of its
-  // frames cannot go on, and is closed; one in the middle of reading one reads on, to `nowhere`.
-  COLLX_COLD void forget(channel_group const& group, std::byte* nowhere) noexcept {
+  // frames cannot go on, and is closed, after before_close(it); one in the middle of reading one reads on, to
+  // `nowhere`.
+  template <class BeforeClose>
+  COLLX_COLD void forget(channel_group const& group, std::byte* nowhere,
+                         BeforeClose const& before_close) noexcept {
     auto const belongs = [&](channel const& c) noexcept { return c.group == &group; };
     waiting_.remove_if(belongs);
     urgent_.remove_if(belongs);
@@ -202,7 +205,9 @@ class link {
     };
     for (flow& f : data_) {
       f.divert(group.id(), nowhere);
-      if (f.refers_to(is_of_group)) f.close();
+      if (!f.refers_to(is_of_group)) continue;
+      before_close(f);
+      f.close();
     }
   }
 

@@ -30,8 +30,7 @@ class switchboard {
         connector_(static_cast<owned_connector&&>(connector)),
         links_(static_cast<std::size_t>(size)),
         epoll_(epoll_create1(EPOLL_CLOEXEC)) {
-    if (!epoll_)
-      throw error(status::system_failure, "epoll_create1 failed; raise the limit on descriptors");
+    if (!epoll_) throw error(status::system_failure, "epoll_create1 failed; raise the limit on descriptors");
     if (!watch(connector_->fd(), connector_mark, EPOLLIN, EPOLL_CTL_ADD)) net::throw_unwatched_gate();
     if (rank + 1 < size) dial(rank + 1, 1);
     if (rank == 0 && size > 2) dial(size - 1, 1);
@@ -166,10 +165,16 @@ class switchboard {
     }
   }
 
-  // A group goes: nothing here refers to it afterwards; see link.
+  // A group goes: nothing here refers to it afterwards; see link. A child that was forked may have a
+  // connection open, too: closed here alone it would stay one for the peer, and in the set, whose entry
+  // nobody could remove.
   COLLX_COLD void forget(channel_group const& group, std::byte* nowhere) noexcept {
+    auto const cut = [this](flow const& f) noexcept {
+      stop_looking_at(f);
+      ::shutdown(f.fd(), SHUT_RDWR);
+    };
     for (link* l : links_)
-      if (l != nullptr) l->forget(group, nowhere);
+      if (l != nullptr) l->forget(group, nowhere, cut);
   }
 
   // ---- the end -------------------------------------------------------------------------------------
