@@ -15,14 +15,17 @@ struct no_stage_v {
   void operator()(blocks<T const> const& gathered, blocks<T> const& produced, rank_t locals,
                   rank_t hosts) const {
     auto const l_count = static_cast<std::size_t>(locals), h_count = static_cast<std::size_t>(hosts);
-    array<std::size_t> begins(l_count * h_count);
-    for (std::size_t b = 1; b < begins.size(); ++b) begins[b] = begins[b - 1] + gathered.counts[b - 1];
+    // Begins are summed up anew for each host: this runs between the exchanges, where a list could find no
+    // memory, and the other ranks would wait.
     std::size_t to = 0;
     for (std::size_t h = 0; h < h_count; ++h)
-      for (std::size_t l = 0; l < l_count; ++l) {
-        std::size_t const block = l * h_count + h, count = gathered.counts[block];
-        if (count != 0) std::memcpy(&produced.data[to], &gathered.data[begins[block]], count * sizeof(T));
-        to += count;
+      for (std::size_t block = 0, from = 0; block < l_count * h_count; ++block) {
+        std::size_t const count = gathered.counts[block];
+        if (block % h_count == h && count != 0) {
+          std::memcpy(&produced.data[to], &gathered.data[from], count * sizeof(T));
+          to += count;
+        }
+        from += count;
       }
   }
 };

@@ -151,8 +151,9 @@ class exchange_executor : public resumable<Endpoint> {
     return here.bytes;
   }
 
-  // Staging is freed in the order in which it was marked, once its receivers are done. They take what
-  // they are sent whatever else they wait for, so this ends.
+  // Staging is freed in the order in which it was marked, once its receivers are done. In an exchange they
+  // take what they are sent whatever else they wait for, so this ends; collective/exchange.hpp says who must
+  // not wait otherwise.
   [[nodiscard]] std::byte* stage(std::size_t bytes) noexcept {
     std::byte* staged = endpoint_.stage(lane_, bytes);
     if (staged == nullptr && unmarked_bytes_ != 0) {
