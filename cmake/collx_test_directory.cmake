@@ -2,8 +2,8 @@
 # Every tests/DIRECTORY/NAME.cpp becomes the test test_DIRECTORY_NAME, by itself or together with others.
 
 # Several files are one translation unit then, which compiles once what each of them would have: half the time
-# when all are built. Not by default: who changes one test compiles its neighbours. scripts/test.sh asks for it;
-# .ci/run finds an #include which a test forgot.
+# when all are built. Not by default: who changes one test compiles its neighbours. scripts/test.sh asks for it, but in the
+# preset gcc, which finds an #include that a test forgot.
 option(COLLX_UNITE_TESTS "Compile several tests as one unit: half the time when all are built" OFF)
 set(collx_tests_in_a_unit 16)
 
