@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests: many in flight, tested and waited for in any order, mixed with blocking calls, dropped
 // while in flight; and what a failure does to a communicator.
+#include <poll.h>
+
 #include <atomic>
 #include <optional>
 #include <string>
@@ -8,7 +10,6 @@
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <poll.h>
 
 #include "collx/algo/all.hpp"
 #include "collx/bootstrap/mailbox.hpp"

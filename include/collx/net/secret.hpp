@@ -3,11 +3,11 @@
 // needed.
 #pragma once
 
-#include <cstring>
-#include <span>
-
 #include <fcntl.h>
 #include <sys/stat.h>
+
+#include <cstring>
+#include <span>
 
 #include "collx/core/environment.hpp"
 #include "collx/net/fd.hpp"
@@ -57,7 +57,7 @@ class secret {
   [[nodiscard]] COLLX_COLD static secret from_file(char const* path) {
     owned_fd const file(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     if (!file) refuse_unopened(path, errno);
-    struct stat found{};
+    struct stat found {};
     if (fstat(file.get(), &found) != 0 || !S_ISREG(found.st_mode))
       refuse(path, "it is no plain file", "name a file that holds the secret");
     // Root's, for secrets that an orchestrator mounts; and readable for a group then, since who is not root

@@ -30,7 +30,8 @@ class switchboard {
         connector_(static_cast<owned_connector&&>(connector)),
         links_(static_cast<std::size_t>(size)),
         epoll_(epoll_create1(EPOLL_CLOEXEC)) {
-    if (!epoll_) throw error(status::system_failure, "epoll_create1 failed; raise the limit on descriptors");
+    if (!epoll_)
+      throw error(status::system_failure, "epoll_create1 failed; raise the limit on descriptors");
     if (!watch(connector_->fd(), connector_mark, EPOLLIN, EPOLL_CTL_ADD)) net::throw_unwatched_gate();
     if (rank + 1 < size) dial(rank + 1, 1);
     if (rank == 0 && size > 2) dial(size - 1, 1);
