@@ -9,6 +9,7 @@
 
 #include <doctest/doctest.h>
 
+#include "collective/exchange_order.hpp"
 #include "collective/exchange_plans.hpp"
 #include "collx/bootstrap/local.hpp"
 #include "collx/bootstrap/mailbox.hpp"
@@ -122,6 +123,13 @@ TEST_CASE("send: a small message that is not taken yet keeps none to other ranks
   };
   watched::on_threads(3, stream);
   for (int const code : watched::on_processes(3, stream)) CHECK(code == 0);
+}
+
+TEST_CASE("exchange: a receiver that takes a long message last keeps nobody else from his") {
+  auto const all = [](auto& comm) { every_late_last(comm); };
+  for (rank_t const size : {3, 4, 8}) watched::on_threads(size, all, small_staging);
+  for (rank_t const size : {3, 4})
+    for (int const code : watched::on_processes(size, all, small_staging)) CHECK(code == 0);
 }
 
 TEST_CASE("exchange: along an axis, and a graph of it") {

@@ -12,6 +12,7 @@
 
 #include "asked_for.hpp"
 #include "collective/each_rank.hpp"
+#include "collective/exchange_order.hpp"
 #include "collx/collx.hpp"
 #include "sample.hpp"
 #include "transport/pretended_hosts.hpp"
@@ -82,6 +83,11 @@ TEST_CASE("composite: symmetric memory, on all ranks and on some") {
     walk_in<forms::started, few>(comm, true, {4, number});
     walk_in<forms::started, few>(comm, comm.rank() % 2 == 0, {4, number + 1});
   });
+}
+
+TEST_CASE("composite: a receiver that takes a long message last keeps nobody else from his") {
+  check_on({{1, 1, 1}, {1, 1, 2}, {1, 2, 1}, {1, 1, 2, 1, 2, 1}},
+           [](auto& comm, std::size_t) { exchanges::every_late_last(comm); });
 }
 
 TEST_CASE("composite: parts that lie inside a host, across hosts, and parts of parts") {

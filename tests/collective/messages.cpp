@@ -5,6 +5,7 @@
 // ctest: TIMEOUT 300
 #include <doctest/doctest.h>
 
+#include "collective/exchange_order.hpp"
 #include "collective/exchange_plans.hpp"
 #include "collective/graph_calls.hpp"
 #include "collective/group_mixture.hpp"
@@ -52,6 +53,10 @@ TEST_CASE("messages: every algorithm that takes uneven blocks, in every form") {
 
 TEST_CASE("messages: exchanges, blocking and started") {
   over_sockets({1, 2, 3, 5}, exchanges::blocking_and_started);
+}
+
+TEST_CASE("messages: a receiver that takes a long message last keeps nobody else from his") {
+  over_sockets({3, 4}, [](auto& comm) { exchanges::every_late_last(comm); });
 }
 
 TEST_CASE("messages: send and receive, one after the other") {

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "collective/each_rank.hpp"
+#include "collective/exchange_order.hpp"
 #include "collx/collective/all_reduce.hpp"
 #include "collx/collective/barrier.hpp"
 #include "collx/collective/broadcast.hpp"
@@ -80,6 +81,7 @@ void allocates_nothing(collx::communicator<Transport>& world) {
 template <class Transport>
 void groups(collx::communicator<Transport>& world) {
   stream_one_way(world);
+  exchanges::every_late_last(world);
   allocates_nothing(world);
   auto half = world.split(world.rank() / 2, 0);
   auto across = world.split(world.rank() % 2, -world.rank());

@@ -8,14 +8,12 @@
 //
 // The k-th message of a rank to a peer is the k-th one that the peer receives from it, of the same number
 // of bytes; apart from that the order in which ranks list their messages means nothing, and cannot
-// deadlock, as long as a rank takes what it is sent whatever else it waits for, as in an exchange it does. A
-// rank that takes long messages one after the other, by calls of their own, may hold up those to others: the
-// sender's staging memory is full of what it does not take yet. Any sizes, 0 included (such a message is sent
-// as well); several messages to one peer; messages of a rank to itself. Buffers belong to the caller. They
-// must not overlap, but for sends among each other, and are the library's while the exchange runs. The
-// exchange allocates when it is made and never again; it must not outlive the communicator. Nothing is listed
-// or taken off while its request is in flight: that throws error (bad_argument). Its destructor and the next
-// start() wait for that.
+// deadlock. Nor does what one rank does not take yet keep messages from others. Any sizes, 0 included (such a
+// message is sent as well); several messages to one peer; messages of a rank to itself. Buffers belong to the
+// caller. They must not overlap, but for sends among each other, and are the library's while the exchange
+// runs. The exchange allocates when it is made and never again; it must not outlive the communicator. Nothing
+// is listed or taken off while its request is in flight: that throws error (bad_argument). Its destructor and
+// the next start() wait for that.
 //
 // run() concerns the ranks whose messages it moves: nobody else need call anything. It is done when all
 // receives are complete and all data sent may be changed, which may be before the peers have received it.
@@ -24,8 +22,9 @@
 //
 // Errors: send(), receive() throw error (bad_argument) naming the message; a message of another size than
 // expected is status::mismatch on the receiver, with the peer and both numbers of bytes: that expected, and
-// that sent, or, of a message longer than expected and than an eighth of the staging memory, what of it had
-// come by then. run() throws, try_run() returns the status, and the request has what comes after start().
+// that sent, or, of a message longer than expected and than one piece of it (an eighth of the staging memory
+// or less), what of it had come by then. run() throws, try_run() returns the status, and the request has what
+// comes after start().
 #pragma once
 
 #include "collx/collective/forms.hpp"

@@ -15,7 +15,7 @@ namespace collx::inline abi_1::exec {
 // `List` offers chains() and, for message i, operator[]; the list behind it stays as it is until the
 // executor is done.
 //
-// A message travels in pieces of the same size on every rank. The last one is shorter, if need be empty:
+// A message travels in pieces of a size that both its ranks know. The last one is shorter, if need be empty:
 // so a receiver that expects more or fewer bytes notices at the piece where the messages part, and never
 // takes a piece of one message for the next.
 template <class List, class Endpoint>
@@ -27,15 +27,14 @@ class exchange_executor : public resumable<Endpoint> {
   exchange_executor(Endpoint& endpoint, int lane, workspace& work, List const& list) noexcept
       : base(endpoint, lane),
         list_(list),
-        many_(work.chains.data()),
-        piece_bytes_(endpoint.staging_bytes() / pieces_staged / line_bytes * line_bytes) {
+        many_(work.chains.data()) {
     endpoint_.begin(lane, nullptr);
     if constexpr (requires { endpoint_.about(lane, ""); }) endpoint_.about(lane, "");
     message_chains const all = list_.chains();
     step_count_ = all.count;
     for (std::int32_t i = 0; i < all.head_count; ++i) {
       message const first = list_[all.heads[i]];
-      if (first.peer != endpoint_.rank()) state(active_++) = {first, all.heads[i], false, 0};
+      if (first.peer != endpoint_.rank()) state(active_++) = begun(first, all.heads[i]);
       else (first.outgoing ? own_outgoing_ : own_incoming_) = all.heads[i];
     }
     if (many_ == nullptr) bytes_ = only_.what.bytes;  // for who waits until it is read
@@ -55,7 +54,7 @@ class exchange_executor : public resumable<Endpoint> {
       if (outcome != status::ok) return outcome;
       ++step_;
       std::int32_t const next = list_.chains().next[now.index];
-      now = next != no_message ? chain_state{list_[next], next, false, 0} : state(--active_);
+      now = next != no_message ? begun(list_[next], next) : state(--active_);
     }
     mark();
     if (active_ == 0) return base::drained(lent_) ? status::ok : status::pending;
@@ -70,6 +69,17 @@ class exchange_executor : public resumable<Endpoint> {
   using base::step_count_, base::waits_for_, base::waits_for_others_, base::yields_;
 
   [[nodiscard]] chain_state& state(std::int32_t i) noexcept { return many_ == nullptr ? only_ : many_[i]; }
+
+  [[nodiscard]] chain_state begun(message const& first, std::int32_t index) noexcept {
+    std::size_t piece_bytes = endpoint_.staging_bytes() / pieces_staged / line_bytes * line_bytes;
+    // One fits the place of its peer's own, too. A shorter message than any place is one piece whatever.
+    if constexpr (requires { endpoint_.apart_bytes(first.peer); })
+      if (first.bytes >= Endpoint::inline_bytes) {
+        std::size_t const apart_bytes = endpoint_.apart_bytes(first.peer);
+        if (apart_bytes != 0 && apart_bytes < piece_bytes) piece_bytes = apart_bytes;
+      }
+    return {first, index, false, 0, piece_bytes};
+  }
 
   // Messages of this rank to itself: the k-th one out is the k-th one in.
   status copy_own() noexcept {
@@ -88,14 +98,14 @@ class exchange_executor : public resumable<Endpoint> {
 
   [[nodiscard]] std::size_t piece_of(chain_state const& chain) const noexcept {
     std::size_t const rest = chain.what.bytes - chain.done_bytes;
-    return rest < piece_bytes_ ? rest : piece_bytes_;
+    return rest < chain.piece_bytes ? rest : chain.piece_bytes;
   }
 
   // Returns whether it was the last piece of its message.
   bool piece_done(chain_state& chain, std::size_t bytes) noexcept {
     chain.done_bytes += bytes;
     ++fragment_;
-    return bytes < piece_bytes_;
+    return bytes < chain.piece_bytes;
   }
 
   status hand_over(chain_state& chain) noexcept {
@@ -105,19 +115,50 @@ class exchange_executor : public resumable<Endpoint> {
       if (!endpoint_.can_send(lane_, peer)) return status::pending;
       std::byte const* const from = chain.what.data + chain.done_bytes;
       bool const copied_at_once = bytes <= Endpoint::inline_bytes;
-      if (copied_at_once || (bytes >= lendable_from<Endpoint> && endpoint_.reachable(from, bytes))) {
-        endpoint_.send(lane_, peer, from, bytes, transport::handover::in_place);
-        lent_ = lent_ || !copied_at_once;
-      } else {
-        std::byte* const staged = stage(bytes);
-        if (staged == nullptr) return status::pending;
+      if (copied_at_once || (bytes >= lendable_from<Endpoint> && is_reachable(peer, from, bytes))) {
+        lend(peer, from, bytes);
+      } else if (std::byte* const staged = stage(bytes); staged != nullptr) {
         std::memcpy(staged, from, bytes);
         endpoint_.send(lane_, peer, staged, bytes, transport::handover::staged);
-        if (unmarked_bytes_ >= piece_bytes_) mark();
+        if (unmarked_bytes_ >= chain.piece_bytes) mark();
+      } else if (!hand_over_apart(peer, from, bytes)) {
+        return status::pending;
       }
       if (piece_done(chain, bytes)) return status::ok;
     } while (!yields_);
     return status::pending;
+  }
+
+  void lend(rank_t peer, std::byte const* from, std::size_t bytes) noexcept {
+    endpoint_.send(lane_, peer, from, bytes, transport::handover::in_place);
+    lent_ = lent_ || bytes > Endpoint::inline_bytes;
+  }
+
+  [[nodiscard]] bool is_reachable(rank_t peer, std::byte const* from, std::size_t bytes) noexcept {
+    if constexpr (requires { endpoint_.reachable_by(peer, from, bytes); })
+      return endpoint_.reachable_by(peer, from, bytes);
+    else return endpoint_.reachable(from, bytes);
+  }
+
+  // Where there is no room in staging: others hold it, who may take what they are sent only after this peer
+  // has had what is for it. From where it lies, or, one piece at a time, from a place of the peer's own. The
+  // call ends when that is read, as it does for what is lent: so the place is free when the next begins.
+  [[nodiscard]] COLLX_NEVER_INLINE bool hand_over_apart(rank_t peer, std::byte const* from,
+                                                        std::size_t bytes) noexcept {
+    if (is_reachable(peer, from, bytes)) {
+      lend(peer, from, bytes);
+      return true;
+    }
+    if constexpr (requires { endpoint_.apart_bytes(peer); }) {
+      // Who has more to read is not kept back.
+      if (endpoint_.apart_bytes(peer) != 0 && endpoint_.has_read_all(lane_, peer)) {
+        std::byte* const place = endpoint_.apart(lane_, peer);
+        std::memcpy(place, from, bytes);
+        lend(peer, place, bytes);
+        return true;
+      }
+    }
+    return false;
   }
 
   status take(chain_state& chain) noexcept {
@@ -151,9 +192,7 @@ class exchange_executor : public resumable<Endpoint> {
     return here.bytes;
   }
 
-  // Staging is freed in the order in which it was marked, once its receivers are done. In an exchange they
-  // take what they are sent whatever else they wait for, so this ends; collective/exchange.hpp says who must
-  // not wait otherwise.
+  // Staging is freed in the order in which it was marked, once its receivers are done, each in its own time.
   [[nodiscard]] std::byte* stage(std::size_t bytes) noexcept {
     std::byte* staged = endpoint_.stage(lane_, bytes);
     if (staged == nullptr && unmarked_bytes_ != 0) {
@@ -193,7 +232,6 @@ class exchange_executor : public resumable<Endpoint> {
   List list_;
   chain_state* many_;
   chain_state only_{};
-  std::size_t piece_bytes_;
   std::size_t unmarked_bytes_ = 0;  // staged since the last mark
   std::int32_t active_ = 0;
   rank_t room_held_by_ = no_rank;  // in staging memory, if a chain has found none there

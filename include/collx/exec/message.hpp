@@ -79,7 +79,7 @@ struct chain_state {
   message what{};
   std::int32_t index = no_message;
   bool expected = false;  // a transport that is not mapped knows where the next piece is wanted
-  std::size_t done_bytes = 0;
+  std::size_t done_bytes = 0, piece_bytes = 0;
 };
 
 }  // namespace collx::inline abi_1::exec

@@ -84,6 +84,11 @@ enum class copying : std::uint8_t {
 //   unread_by(lane)            a rank that may still read in-place payloads of this one, or no_rank
 //   staging_bytes()            what vectors are cut by: half of it per fragment. stage() has at least so much
 //   scratch(lane)              memory for place::scratch, staging_bytes() / 2 of it
+//   apart(lane, peer)          optional: a place in scratch for what goes to that peer alone, while others
+//                              have all of staging, which only calls of theirs free; with apart_bytes(peer): its
+//                              room, at least inline_bytes, the same on both ranks, or 0: none is needed; and
+//                              has_read_all(lane, peer): whether it is free
+//   reachable_by(peer, p, n)   optional: as reachable(), by this one
 //   progress()                 moves bytes along; called while waiting
 //   reclaim(at_most_us)        optional: after a failure, and the alarm about it. When it returns nobody
 //                              reads or writes buffers of any call that was made on this endpoint, but those

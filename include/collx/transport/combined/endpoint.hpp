@@ -118,6 +118,9 @@ class composite_endpoint {
   [[nodiscard]] bool reachable(std::byte const* payload, std::size_t bytes) const noexcept {
     return member_of_.size() == 1 || near_.reachable(payload, bytes);
   }
+  [[nodiscard]] bool reachable_by(rank_t peer, std::byte const* payload, std::size_t bytes) const noexcept {
+    return here(peer) != no_rank ? near_.reachable(payload, bytes) : far_.reachable(payload, bytes);
+  }
   [[nodiscard]] std::byte* push_target(int, rank_t) noexcept { return nullptr; }
 
   [[nodiscard]] std::byte* stage(int lane, std::size_t bytes) noexcept {
@@ -147,6 +150,26 @@ class composite_endpoint {
     return near != no_rank ? member_of_[static_cast<std::size_t>(near)] : far_.unread_by(lane);
   }
   [[nodiscard]] std::byte* scratch(int lane) noexcept { return near_.scratch(lane); }
+  [[nodiscard]] std::size_t apart_bytes(rank_t peer) const noexcept {
+    rank_t const near = here(peer);
+    if (near != no_rank) return near_.apart_bytes(near);
+    if constexpr (requires { far_.apart_bytes(peer); }) return far_.apart_bytes(peer);
+    else return 0;
+  }
+  [[nodiscard]] std::byte* apart(int lane, rank_t peer) noexcept {
+    rank_t const near = here(peer);
+    if (near != no_rank) return near_.apart(lane, near);
+    if constexpr (requires { far_.apart(lane, peer); }) return far_.apart(lane, peer);
+    else return nullptr;
+  }
+  [[nodiscard]] bool has_read_all(int lane, rank_t peer) noexcept {
+    rank_t const near = here(peer);
+    bool has = true;
+    if (near != no_rank) has = near_.has_read_all(lane, near);
+    else if constexpr (requires { far_.has_read_all(lane, peer); }) has = far_.has_read_all(lane, peer);
+    if (!has) waits_near_ = near != no_rank;
+    return has;
+  }
 
   // See exec/presence.hpp: the far peers touch nothing of this rank's.
   [[nodiscard]] bool approach() noexcept { return near_.approach(); }

@@ -314,14 +314,17 @@ class endpoint {
   // For who keeps the staging of this endpoint and another one together (transport/composite.hpp): its
   // memory, and what a mark is made of.
   [[nodiscard]] std::byte* staging(int lane) const noexcept { return own_block_ + layout_.staging(lane); }
-  [[nodiscard]] std::uint64_t staged_for(int lane, rank_t peer) noexcept {
-    return at(lane, peer).staged_sent;
-  }
+  [[nodiscard]] std::uint64_t staged_for(int lane, rank_t to) noexcept { return at(lane, to).staged_sent; }
   [[nodiscard]] bool is_free(int lane, rank_t peer, std::uint64_t count) noexcept {
     return acknowledged(at(lane, peer), count);
   }
 
   [[nodiscard]] std::byte* scratch(int lane) noexcept { return own_block_ + layout_.scratch(lane); }
+  [[nodiscard]] std::size_t apart_bytes(rank_t) const noexcept { return layout_.apart_bytes(); }
+  [[nodiscard]] std::byte* apart(int lane, rank_t to) noexcept {
+    return own_block_ + layout_.apart(lane, to);
+  }
+  [[nodiscard]] bool has_read_all(int lane, rank_t peer) noexcept { return read_all(at(lane, peer)); }
   void progress() noexcept {}  // the processors' caches move the bytes
   // See exec::sleeping_place.
   [[nodiscard]] bool prepare_to_sleep() noexcept {

@@ -146,6 +146,15 @@ struct block_layout {
   }
   [[nodiscard]] constexpr std::size_t scratch(int lane) const { return staging(lane) + ring_bytes(lane); }
   [[nodiscard]] constexpr std::size_t scratch_bytes() const { return staging_bytes / 2; }
+  // A place in scratch for each rank. In 32 bits, which divide in half the time of 64.
+  [[nodiscard]] constexpr std::size_t apart_bytes() const {
+    std::uint32_t const lines = static_cast<std::uint32_t>(scratch_bytes() / line_bytes) /
+                                static_cast<std::uint32_t>(size);
+    return lines != 0 ? lines * line_bytes : inline_bytes;
+  }
+  [[nodiscard]] constexpr std::size_t apart(int lane, rank_t peer) const {
+    return scratch(lane) + static_cast<std::size_t>(peer) * apart_bytes();
+  }
   // Reserved, not used: pages are taken by the system when first touched.
   [[nodiscard]] constexpr std::size_t landing() const { return staging(lane_count); }
   [[nodiscard]] constexpr std::size_t block_bytes() const { return landing() + landing_bytes; }

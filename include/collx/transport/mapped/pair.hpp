@@ -102,6 +102,11 @@ COLLX_NEVER_INLINE inline std::uint64_t look_for_receipt(pair& with) noexcept {
   return COLLX_LIKELY(with.known_consumed >= count) || look_for_receipt(with) >= count;
 }
 
+// Whether the peer has consumed all that is not in its own memory.
+[[nodiscard]] inline bool read_all(pair& with) noexcept {
+  return acknowledged(with, with.staged_sent > with.in_place_sent ? with.staged_sent : with.in_place_sent);
+}
+
 // Sends the letter after the last one, of `bytes` bytes of which `here` are in its line.
 COLLX_ALWAYS_INLINE void write_letter(pair& to, std::byte const* payload, std::size_t here,
                                       std::size_t bytes) noexcept {

@@ -27,6 +27,7 @@ class endpoint {
   COLLX_COLD endpoint(World& world, int number, array<rank_t> members, rank_t rank)
       : world_(&world),
         number_(number),
+        scratch_bytes_(scratch_for(world, members.size())),
         memory_(lane_count * per_lane_bytes()),
         traffic_(world.wire(number), static_cast<array<rank_t>&&>(members), rank, lane_count,
                  staging_bytes() / 2),
@@ -92,6 +93,16 @@ class endpoint {
   }
 
   [[nodiscard]] std::byte* scratch(int lane) noexcept { return of_lane(lane) + staging_bytes(); }
+  [[nodiscard]] std::size_t apart_bytes(rank_t) const noexcept {
+    return scratch_bytes_ / static_cast<std::size_t>(size()) / inline_bytes * inline_bytes;
+  }
+  [[nodiscard]] std::byte* apart(int lane, rank_t peer) noexcept {
+    return scratch(lane) + static_cast<std::size_t>(peer) * apart_bytes(peer);
+  }
+  [[nodiscard]] bool has_read_all(int lane, rank_t peer) noexcept {
+    channel const& c = traffic_.at(lane, peer);
+    return c.handed == c.sent;
+  }
   void progress() noexcept { traffic_.progress(); }
 
   [[nodiscard]] status interrupted(rank_t peer) noexcept {
@@ -102,13 +113,21 @@ class endpoint {
   }
 
  private:
-  [[nodiscard]] std::size_t per_lane_bytes() const noexcept { return staging_bytes() + staging_bytes() / 2; }
+  // So that a place apart for each rank holds some pages' worth of a message.
+  [[nodiscard]] static std::size_t scratch_for(World const& world, std::size_t ranks) noexcept {
+    std::size_t const asked = world.chosen().staging_bytes / 2, for_places = ranks * place_bytes_min;
+    return asked > for_places ? asked : for_places;
+  }
+  [[nodiscard]] std::size_t per_lane_bytes() const noexcept { return staging_bytes() + scratch_bytes_; }
   [[nodiscard]] std::byte* of_lane(int lane) noexcept {
     return memory_.data() + static_cast<std::size_t>(lane) * per_lane_bytes();
   }
 
+  static constexpr std::size_t place_bytes_min = 4096;
+
   World* world_;
   int number_;
+  std::size_t scratch_bytes_;  // per lane
   zeroed_pages memory_;  // staging and scratch
   typename World::traffic traffic_;
   staging_rings<lane_count> rings_;
