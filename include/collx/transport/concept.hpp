@@ -85,9 +85,10 @@ enum class copying : std::uint8_t {
 //   staging_bytes()            what vectors are cut by: half of it per fragment. stage() has at least so much
 //   scratch(lane)              memory for place::scratch, staging_bytes() / 2 of it
 //   apart(lane, peer)          optional: a place in scratch for what goes to that peer alone, while others
-//                              have all of staging, which only calls of theirs free; with apart_bytes(peer): its
-//                              room, at least inline_bytes, the same on both ranks, or 0: none is needed; and
-//                              has_read_all(lane, peer): whether it is free
+//                              have all of staging, which only calls of theirs free
+//   has_read_all(lane, peer)   with that: whether the place is free
+//   apart_bytes(peer)          with that: its room, at least inline_bytes, the same on both ranks, or 0: no
+//                              place is needed
 //   reachable_by(peer, p, n)   optional: as reachable(), by this one
 //   progress()                 moves bytes along; called while waiting
 //   reclaim(at_most_us)        optional: after a failure, and the alarm about it. When it returns nobody

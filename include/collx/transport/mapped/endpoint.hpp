@@ -266,9 +266,9 @@ class endpoint {
     letter& next = *to.outbox;
     next.bytes = static_cast<std::uint32_t>(bytes);
     next.consumed = static_cast<std::uint32_t>(to.acknowledged = to.received);
-    // Of a greeting, any address will do that is one.
-    next.payload =
-        how == handover::greeting ? space_->address_of(own_block_, 1) : space_->address_of(payload, bytes);
+    // Of a greeting, any address will do that is one. What was posted lies at an address of the receiver's.
+    if (how == handover::posted) next.payload = 0;
+    else next.payload = space_->address_of(how == handover::greeting ? own_block_ : payload, bytes);
     next.target = target_[lane] == nullptr ? 0 : space_->address_of(target_[lane], 1);
     next.say_bytes(target_bytes_[lane], how == handover::in_place ? lent_block_bytes_[lane] : 0);
     if constexpr (fetches) {
