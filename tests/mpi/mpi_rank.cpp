@@ -46,19 +46,28 @@ int MPI_Comm_free(MPI_Comm* which) {
 namespace {
 
 // Settings that differ are found when ranks join, on all of them.
-void different_settings() {
+void refused(std::size_t staging_bytes, std::size_t staging_bytes_of_rank_1) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   collx::transport::settings chosen = small_staging();
-  if (rank == 1) chosen.staging_bytes *= 2;
+  chosen.staging_bytes = rank == 1 ? staging_bytes_of_rank_1 : staging_bytes;
   status how = status::ok;
   try {
     (void)mpi::join(MPI_COMM_WORLD, chosen);
   } catch (collx::error const& failure) {
     how = failure.code();
   }
-  require(how == status::bad_argument, "different sizes of staging are not refused");
+  require(how == status::bad_argument, "sizes of staging that cannot be are not refused");
   require(duplicates == 1, "a communicator of MPI is left");  // that of the world there is
+}
+
+// On all ranks, whichever has them.
+void refused_settings() {
+  std::size_t const usual = small_staging().staging_bytes;
+  refused(usual, 2 * usual);
+  refused(usual, 256);
+  refused(std::size_t{1} << 40, usual);
+  refused(usual, usual + (std::size_t{1} << 32));
 }
 
 // Each allocation of rank 1 fails once as ranks join: then none has joined, and nothing is left behind.
@@ -139,7 +148,7 @@ int run(std::string_view scenario) {
       matrix(world);
       if (world.size() == 2) no_memory_to_join(world);  // a processor each: they join some thirty times
       sharing(world);
-    } else if (scenario == "groups") different_settings(), encryption(), groups(world);
+    } else if (scenario == "groups") refused_settings(), encryption(), groups(world);
     else if (scenario == "mismatch") mismatch(world, join);
     else if (scenario == "aborted") aborted(world, join);
     else throw std::runtime_error("no such scenario");

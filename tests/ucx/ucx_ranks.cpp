@@ -26,16 +26,16 @@ namespace {
 
 // Settings that differ are found when ranks join, on all of them.
 template <class Join>
-void different_settings(rank_t rank, Join const& join) {
+void refused_staging(std::size_t bytes, Join const& join) {
   settings chosen = small_staging();
-  if (rank == 1) chosen.staging_bytes *= 2;
+  chosen.staging_bytes = bytes;
   status how = status::ok;
   try {
     (void)join(chosen);
   } catch (collx::error const& failure) {
     how = failure.code();
   }
-  require(how == status::bad_argument, "different sizes of staging are not refused");
+  require(how == status::bad_argument, "a size of staging that cannot be is not refused");
 }
 
 // What the environment asks for is refused, not left out; and the message says what to do.
@@ -177,7 +177,9 @@ void perform(std::string_view scenario, collx::communicator<ucx>& world, Join co
   auto const join = [&] { return join_with(settings::from_environment()); };
   if (scenario == "matrix") matrix(world);
   else if (scenario == "groups") {
-    different_settings(world.rank(), join_with);
+    refused_staging(small_staging().staging_bytes * (world.rank() == 1 ? 2 : 1), join_with);
+    refused_staging(256, join_with);
+    refused_staging(std::size_t{1} << 40, join_with);
     no_memory_to_join(world, join_with);
     groups(world);
   } else if (scenario == "mismatch") mismatch(world, join);

@@ -24,7 +24,8 @@ struct start_of<transport::ucx> {
 
   // `As`: the transport itself, or a decorator of it.
   template <class As>
-  [[nodiscard]] COLLX_COLD static communicator<As> connect_as(settings const& chosen) {
+  [[nodiscard]] COLLX_COLD static communicator<As> connect_as(settings const& given) {
+    settings const chosen = given.checked();
     net::refuse_tls("ucx");
     net::secret const shared = net::secret::from_environment();
     network_settings over = network_settings::from_environment();

@@ -22,7 +22,7 @@ struct split_record {
   char const* advice = "free buffers or communicators there, or set COLLX_HEAP_BYTES to more on every rank";
   if (why == status::not_supported) {
     lacks = "no number left";
-    advice = "it can make 16 million communicators in one run; make fewer, and keep them";
+    advice = "each communicator of a run has its own; make fewer, and keep them";
   } else if (why != status::out_of_memory) {
     lacks = "no descriptor left";
     advice = "end communicators there, or raise its limit on descriptors (ulimit -n)";

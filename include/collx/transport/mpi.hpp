@@ -83,26 +83,54 @@ COLLX_COLD inline void require_usable_mpi() {
 // What all ranks know of all of them.
 struct agreement {
   int ranks_per_group = 1;  // ranks per host, where every host has so many that follow each other
+  int refusing = no_rank;   // the last rank whose own settings are none to use
   bool same_staging = true;
   int without_memory = no_rank;  // the last rank that lacks memory for its part
+
+  [[nodiscard]] bool lets_join() const noexcept {
+    return refusing == no_rank && same_staging && without_memory == no_rank;
+  }
 };
 
+[[nodiscard]] COLLX_COLD inline bool is_usable(settings const& chosen) noexcept {
+  try {
+    (void)chosen.checked();
+    return true;
+  } catch (error const&) {
+    return false;
+  }
+}
+
 // Collective over the ranks of a place.
-[[nodiscard]] COLLX_COLD inline agreement compare(place const& here, std::size_t staging_bytes,
+[[nodiscard]] COLLX_COLD inline agreement compare(place const& here, settings const& chosen,
                                                   bool has_memory) {
-  int const staging = static_cast<int>(staging_bytes);  // at most 1 GiB
-  int most_and_least[5] = {here.follow ? here.ranks_here : here.size + 1, -here.ranks_here, staging, -staging,
-                           has_memory ? static_cast<int>(no_rank) : here.rank};
-  require(MPI_Allreduce(MPI_IN_PLACE, most_and_least, 5, MPI_INT, MPI_MAX, here.comm), "MPI_Allreduce");
+  bool const usable = is_usable(chosen);
+  int const staging = usable ? static_cast<int>(chosen.checked().staging_bytes) : 0;  // at most 1 GiB
+  constexpr int nobody = no_rank;
+  int most_and_least[6] = {here.follow ? here.ranks_here : here.size + 1,
+                           -here.ranks_here,
+                           staging,
+                           -staging,
+                           has_memory ? nobody : here.rank,
+                           usable ? nobody : here.rank};
+  require(MPI_Allreduce(MPI_IN_PLACE, most_and_least, 6, MPI_INT, MPI_MAX, here.comm), "MPI_Allreduce");
   agreement all;
   all.same_staging = most_and_least[2] == -most_and_least[3];
   all.without_memory = most_and_least[4];
+  all.refusing = most_and_least[5];
   if (most_and_least[0] == -most_and_least[1] && most_and_least[0] < here.size)
     all.ranks_per_group = most_and_least[0];
   return all;
 }
 
-[[noreturn]] COLLX_COLD inline void throw_refusal(agreement const& all, place const& here) {
+[[noreturn]] COLLX_COLD inline void throw_refusal(agreement const& all, place const& here,
+                                                  settings const& chosen) {
+  (void)chosen.checked();  // says what is wrong with them
+  if (all.refusing != no_rank)
+    throw_error(status::bad_argument,
+                "transport::mpi: rank %d of %d: rank %d was given settings that cannot be used; its message "
+                "says which",
+                here.rank, here.size, all.refusing);
   // Receives have room for the longest message of a sender with the same settings.
   if (!all.same_staging)
     throw error(
@@ -134,25 +162,25 @@ struct mpi {
     using engine_type = exec::engine<typename As::endpoint>;
     mpi_parts::require_usable_mpi();
     mpi_parts::place here = mpi_parts::look_around(comm);
-    settings sized = chosen;
-    sized.sharing = here.sharing;
     mpi_world* world = nullptr;
     engine_type* engine = nullptr;
     try {
+      settings sized = chosen.checked();
+      sized.sharing = here.sharing;
       world = new mpi_world(here.comm, here.rank, here.size, sized);
       engine = As::membership::join_world(*world);
     } catch (std::bad_alloc const&) {  // the others are told below
-    } catch (error const&) {           // the same: it is out_of_memory
+    } catch (error const&) {           // the same: it is out_of_memory, or about the settings
     }
-    mpi_parts::agreement const all = mpi_parts::compare(here, chosen.staging_bytes, engine != nullptr);
-    if (!all.same_staging || all.without_memory != no_rank) {
+    mpi_parts::agreement const all = mpi_parts::compare(here, chosen, engine != nullptr);
+    if (!all.lets_join()) {
       // Freeing the duplicate is for all ranks together, so that one which cannot join could not free it
       // alone. That is why each takes its memory before they compare: here all know that all do the same.
       // Where MPI itself fails, on this rank perhaps and no other, the duplicate is left to MPI.
       if (engine != nullptr) communicator<As>{world, engine};
       else if (world != nullptr) world->drop();
       else (void)MPI_Comm_free(&here.comm);
-      mpi_parts::throw_refusal(all, here);
+      mpi_parts::throw_refusal(all, here, chosen);
     }
     communicator<As> joined{world, engine};
     if (all.ranks_per_group > 1) joined.ranks_per_group(all.ranks_per_group);

@@ -49,7 +49,7 @@ class endpoint {
   }
   [[nodiscard]] World& space() const noexcept { return *world_; }
   COLLX_COLD void enter() noexcept { world_->enter(traffic_, number_); }
-  COLLX_COLD void leave() noexcept { world_->leave(traffic_, number_); }
+  COLLX_COLD void leave() noexcept { world_->leave(traffic_); }
 
   void begin(int, std::byte*, std::size_t = 0) noexcept {}
 

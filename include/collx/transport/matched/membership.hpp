@@ -2,7 +2,6 @@
 // How ranks that post messages to a library become members of a communicator: of the world, or of a part.
 #pragma once
 
-#include <bit>
 #include <new>
 
 #include "collx/communicator.hpp"
@@ -27,24 +26,23 @@ struct membership {
                            everybody(world.size()), world.rank());
   }
 
-  // Every member says which numbers it could give; the lowest that all could is taken. Groups without a rank
-  // in common may have the same: no two of their messages have the same sender and receiver.
+  // Every member says from which number on it could give any; the largest of those is taken. Groups without a
+  // rank in common may have the same: no two of their messages have the same sender and receiver.
   using reservation = transport::reservation;
   [[nodiscard]] static reservation reserve(engine_type& parent, rank_t, rank_t) {
-    return {parent.endpoint().space().free_numbers()};
+    world_type const& world = parent.endpoint().space();
+    if (world.next_number() <= world.number_max())
+      return {static_cast<std::uint64_t>(world.next_number())};
+    throw error(status::not_supported, "split: too many communicators in one run");
   }
   [[nodiscard]] static engine_type* assemble(engine_type& parent, array<rank_t> members, rank_t my_rank,
                                              array<std::uint64_t> const& tokens, reservation&&) {
-    std::uint64_t free_for_all = ~std::uint64_t{0};
-    for (std::uint64_t const token : tokens) free_for_all &= token;
-    if (free_for_all == 0)
-      throw error(status::out_of_memory,
-                  "split: the ranks of the new group are in 64 communicators of this transport already, all "
-                  "together; "
-                  "end some first");
+    std::uint64_t number = 0;
+    for (std::uint64_t const token : tokens)
+      if (token > number) number = token;
     try {
       return new engine_type(parent.timeout_us(), parent.wakefulness(), parent.endpoint().space(),
-                             std::countr_zero(free_for_all), static_cast<array<rank_t>&&>(members), my_rank);
+                             static_cast<int>(number), static_cast<array<rank_t>&&>(members), my_rank);
     } catch (error const&) {
       // Pages that cannot be mapped, on this rank alone: split() says what to do for the others.
       throw std::bad_alloc();

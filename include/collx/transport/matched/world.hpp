@@ -21,14 +21,13 @@ namespace collx::inline abi_1::transport::matched {
 //   tell_all(f)  starts to tell others of the first failure
 //   has_told()   whether that is done
 //   give_up()    calls stop_all(), and sees that the library lets go of what it was given
+//   number_max() the largest number that its tags have room for
 // `Traffic`: what one communicator has under way. A matched::ledger with next, is_idle(), has_receives(),
 // trouble_with(peer), progress() and withdraw().
 template <class Derived, class Traffic>
 class world {
  public:
   static constexpr int lane_count = 4;
-  // Communicators that may exist at once and have a rank in common.
-  static constexpr int communicators_max = 64;
   using traffic = Traffic;
 
   world(world const&) = delete;
@@ -48,23 +47,23 @@ class world {
 
   // ---- numbers of communicators, which are in the tags of their messages
 
-  // Bit i: no communicator that this rank is in has the number i.
-  [[nodiscard]] std::uint64_t free_numbers() const noexcept { return ~taken_; }
+  // More than any communicator has had that this rank was in. Small messages of one that has ended may still
+  // lie where they came to, if nobody asked for them: with their number they would be taken for another's.
+  [[nodiscard]] int next_number() const noexcept { return latest_number_ + 1; }
 
   COLLX_COLD void enter(traffic& group, int number) noexcept {
-    taken_ |= std::uint64_t{1} << number;
+    if (number > latest_number_) latest_number_ = number;
     group.next = std::exchange(groups_, &group);
   }
 
   // A group's last act: sees its messages to their receivers, as long as anybody may take them.
-  COLLX_COLD void leave(traffic& group, int number) noexcept {
+  COLLX_COLD void leave(traffic& group) noexcept {
     std::uint64_t const deadline_us = deadline_in(chosen_.timeout_us);
     // Asked at least once: another thread may have left word of a failure, which is told here or never.
     while (!self().is_over() && interrupted() == status::ok && !group.is_idle() && now_us() < deadline_us) {
       group.progress();
       sched_yield();
     }
-    taken_ &= ~(std::uint64_t{1} << number);
     traffic** at = &groups_;
     while (*at != &group) at = &(*at)->next;
     *at = group.next;
@@ -133,7 +132,7 @@ class world {
   settings chosen_;
   pthread_t owner_;
   traffic* groups_ = nullptr;
-  std::uint64_t taken_ = 0;
+  int latest_number_ = 0;
   mapped::alarm alarm_;
   bool told_ = false, gave_up_ = false;
   std::int32_t references_ = 1;

@@ -28,4 +28,14 @@ namespace collx::inline abi_1::transport::mpi_parts {
   return status::system_failure;
 }
 
+// The largest tag, the same on all ranks.
+[[nodiscard]] COLLX_COLD inline int tag_max() noexcept {
+  void* told = nullptr;
+  int is_told = 0;
+  constexpr int promised = 32767;
+  if (MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &told, &is_told) != MPI_SUCCESS || is_told == 0)
+    return promised;
+  return *static_cast<int const*>(told);
+}
+
 }  // namespace collx::inline abi_1::transport::mpi_parts

@@ -18,20 +18,25 @@ class mpi_world : public matched::world<mpi_world, mpi_parts::traffic> {
 
   // Takes over `comm`, whose errors must be returned.
   COLLX_COLD mpi_world(MPI_Comm comm, rank_t rank, rank_t size, settings const& chosen)
-      : base(rank, size, chosen), comm_(comm), words_(new words(size)) {
+      : base(rank, size, chosen),
+        comm_(comm),
+        number_max_((mpi_parts::tag_max() - first_tag(0)) / lane_count - 1),
+        words_(new words(size)) {
     listen();
   }
 
   // Communicators are told apart by their tags, no MPI_Comm. Making one of those for a part of the ranks
   // takes more time, and freeing it is for all its ranks together, who end theirs when they like.
   [[nodiscard]] mpi_parts::wire wire(int number) const noexcept {
-    return {comm_, alarm_tag + 1 + number * lane_count};
+    return {comm_, first_tag(number)};
   }
+  [[nodiscard]] int number_max() const noexcept { return number_max_; }
 
  private:
   static constexpr int alarm_tag = 1;
-  // The least that MPI promises of tags.
-  static_assert(alarm_tag + communicators_max * lane_count < 32767);
+  [[nodiscard]] static constexpr int first_tag(int number) noexcept {
+    return alarm_tag + 1 + number * lane_count;
+  }
 
   struct alarm_message {
     std::int32_t code, reporter, culprit;
@@ -103,6 +108,7 @@ class mpi_world : public matched::world<mpi_world, mpi_parts::traffic> {
   }
 
   MPI_Comm comm_;
+  int number_max_;
   alarm_message heard_{};
   MPI_Request ear_ = MPI_REQUEST_NULL;
   words* words_;  // the world's own, unless MPI still reads it at the end

@@ -21,6 +21,7 @@ class ucx_world : public matched::world<ucx_world, ucx_parts::traffic> {
         links_(static_cast<ucx_parts::worker&&>(by), static_cast<array<ucx_parts::card>&&>(cards), rank) {}
 
   [[nodiscard]] ucx_parts::wire wire(int number) noexcept { return {&links_, number}; }
+  [[nodiscard]] static constexpr int number_max() noexcept { return (1 << 24) - 1; }  // see traffic::tag()
 
  private:
   COLLX_COLD ~ucx_world() {
