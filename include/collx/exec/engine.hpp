@@ -232,6 +232,9 @@ class engine {
                                      status (*advance)(machine_type&) noexcept) noexcept {
     waiter patience(awake_, timeout_us_);
     auto const go_on = [&]() noexcept { return at_peers(endpoint_, [&] { return advance(executor); }); };
+    auto const ended = [&](status outcome) noexcept {
+      return waited_us_ = outcome == status::ok ? 0 : patience.elapsed_us(), outcome;
+    };
     cursor last_seen = executor.where();
     for (;;) {
       std::uint64_t const moves = moves_;
@@ -240,7 +243,7 @@ class engine {
       if (COLLX_UNLIKELY(failure_.code != status::ok)) return failure_.code;  // of a request, meanwhile
       if (!executor.still_waits()) {
         status const outcome = go_on();
-        if (outcome != status::pending) return outcome;
+        if (outcome != status::pending) return ended(outcome);
         if (cursor const now = executor.where(); !now.same_place(last_seen)) {
           last_seen = now;
           patience.restart();
@@ -250,12 +253,11 @@ class engine {
       if (moves_ != moves) patience.stay_awake();
       status const why = patience.pause([&] { return interrupted(executor.where().waits_for); }, endpoint_);
       if (COLLX_UNLIKELY(why != status::ok)) {
-        waited_us_ = patience.elapsed_us();
         // What the peer did before it ended may have arrived in the meantime: it may even have done its part.
         cursor const before = executor.where();
         status const last = go_on();
-        if (last != status::pending) return last;
-        if (why == status::aborted || executor.where().same_wait(before)) return why;
+        if (last != status::pending) return ended(last);
+        if (why == status::aborted || executor.where().same_wait(before)) return ended(why);
         patience.restart();
       }
     }
