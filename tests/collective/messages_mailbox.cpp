@@ -132,3 +132,15 @@ TEST_CASE("messages, mailbox: groups of every size, in any order of delivery") {
     });
   }
 }
+
+TEST_CASE("mailbox: what a rank has sent arrives after its communicator has ended") {
+  collx::bootstrap::mailbox_ranks<> ranks(2, 1, small_staging);
+  std::vector<int> sent(25), came(25);
+  for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<int>(i) + 1;
+  auto spread = collx::start::broadcast(ranks[0], sent, 0);
+  while (spread.try_test() == status::pending) {}
+  { auto const gone = std::move(ranks[0]); }
+  auto taken = collx::start::broadcast(ranks[1], came, 0);
+  while (taken.try_test() == status::pending) {}
+  CHECK(came == sent);
+}

@@ -4,7 +4,9 @@
 // thread sanitizer: no, each rank is a process of one thread
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <grp.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -18,6 +20,7 @@
 
 #include "collx/collective/all_reduce.hpp"
 #include "collx/transport/shared_memory/process.hpp"
+#include "contained.hpp"
 #include "transport/child.hpp"
 #include "transport/without_descriptors.hpp"
 #include "watched.hpp"
@@ -107,6 +110,34 @@ TEST_CASE("a process with the number of another one is not taken for it") {
   // One of which its start was never told is known by its number alone.
   process_watch other;
   CHECK_FALSE(other.ended(one.pid(), shared_memory::not_told));
+}
+
+TEST_CASE("a process that /proc hides from other users is watched all the same") {
+  child one;
+  std::uint64_t const started = shared_memory::start_time(one.pid());
+  int asked[2], ended[2];
+  REQUIRE((pipe(asked) == 0 && pipe(ended) == 0));
+  contained judge(CLONE_NEWNS, [&] {
+    char word = 0;
+    close(ended[1]);  // so that it ends with this test
+    if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return contained::no_right;
+    if (mount("proc", "/proc", "proc", 0, "hidepid=2") != 0) return contained::no_right;
+    gid_t const nobody = 65534;  // group 0 may see all
+    if (setgroups(0, nullptr) != 0 || setresgid(nobody, nobody, nobody) != 0) return contained::no_right;
+    if (setresuid(nobody, nobody, nobody) != 0) return contained::no_right;
+    if (shared_memory::start_time(one.pid()) != 0) return 1;  // not hidden: this shows nothing
+    process_watch watch;
+    if (watch.ended(one.pid(), started)) return 2;
+    if (write(asked[1], &word, 1) != 1 || read(ended[0], &word, 1) != 1) return 3;
+    return watch.ended(one.pid(), started) ? 0 : 4;
+  });
+  char word = 0;
+  close(asked[1]);
+  bool const has_asked = read(asked[0], &word, 1) == 1;
+  one.kill_only();
+  if (has_asked) CHECK(write(ended[1], &word, 1) == 1);
+  check_contained(judge.ended());
+  for (int const fd : {asked[0], ended[0], ended[1]}) close(fd);
 }
 
 TEST_CASE("shm: without descriptors a rank waits for a late peer until its deadline, and does not lose it") {

@@ -50,7 +50,8 @@ struct group {
       : size(members),
         channels(static_cast<std::size_t>(lanes) * static_cast<std::size_t>(members) *
                  static_cast<std::size_t>(members)),
-        ready(channels.size()) {}
+        ready(channels.size()),
+        left_behind(static_cast<std::size_t>(members)) {}
 
   [[nodiscard]] channel& between(int lane, rank_t from, rank_t to) noexcept {
     std::size_t const n = static_cast<std::size_t>(size);
@@ -93,6 +94,7 @@ struct group {
   array<channel> channels;
   array<channel*> ready;  // those whose next message is deliverable: a scan of all is far dearer
   std::size_t ready_count = 0;
+  array<zeroed_pages> left_behind;  // of members that have left: the others may not have had what lies there
   rank_t users = 0;
   group* next = nullptr;
 };
@@ -210,7 +212,10 @@ class mailbox_endpoint {
   [[nodiscard]] mailbox_world& space() const noexcept { return *world_; }
   [[nodiscard]] mailbox_detail::group& group() const noexcept { return *group_; }
   void enter() noexcept { ++group_->users; }
-  void leave() noexcept { world_->close(group_); }
+  void leave() noexcept {
+    group_->left_behind[static_cast<std::size_t>(rank_)] = static_cast<zeroed_pages&&>(memory_);
+    world_->close(group_);
+  }
 
   void begin(int, std::byte*, std::size_t = 0) noexcept {}
 

@@ -50,6 +50,9 @@ class staging_ring {
   // After allocate() has found no room: the rank that has not yet read what lies there.
   [[nodiscard]] rank_t held_by() const noexcept { return held_by_; }
 
+  // Not where somebody else hands out the memory (transport/composite.hpp).
+  [[nodiscard]] bool is_used() const noexcept { return tail_ != 0; }
+
   // Where the next payload of this size will lie if it can be had at once.
   [[nodiscard]] std::byte* likely_next(std::size_t bytes) const noexcept {
     return memory_ + find_place((bytes + 63) / 64 * 64, true).offset;

@@ -42,12 +42,12 @@ struct membership {
     provision has(world.far(), count);
     std::size_t const bytes = layout_for(world, world.near().size()).block_bytes();
     std::uint64_t const block = world.near().address_of(world.near().allocate_block(bytes), 1);
-    return {block / line_bytes << number_bits | number, static_cast<provision&&>(has)};
+    return {block / page_bytes << number_bits | number, static_cast<provision&&>(has)};
   }
   // See mapped/membership.hpp.
   static void release(engine_type& parent, std::uint64_t token, rank_t) noexcept {
     world_type& world = parent.endpoint().space();
-    std::byte* const block = world.near().at((token >> number_bits) * line_bytes);
+    std::byte* const block = world.near().at((token >> number_bits) * page_bytes);
     world.near().deallocate(block, layout_for(world, world.near().size()).block_bytes());
   }
   [[nodiscard]] static engine_type* assemble(engine_type& parent, array<rank_t> members, rank_t my_rank,
@@ -59,7 +59,7 @@ struct membership {
     for (std::size_t r = 0; r < members.size(); ++r) {
       if (world.near_rank(members[r]) == no_rank) continue;
       if (static_cast<rank_t>(r) == my_rank) near_rank = count;
-      blocks[static_cast<std::size_t>(count++)] = world.near().at((tokens[r] >> number_bits) * line_bytes);
+      blocks[static_cast<std::size_t>(count++)] = world.near().at((tokens[r] >> number_bits) * page_bytes);
     }
     mapped::block_layout layout = layout_for(world, count);
     layout.taken_for = world.near().size();
@@ -72,7 +72,7 @@ struct membership {
 
  private:
   static constexpr std::uint64_t world_id = 1;
-  static constexpr std::uint64_t line_bytes = 64;
+  static constexpr std::uint64_t page_bytes = 4096;  // where blocks begin: 52 bits of their places
   static constexpr int number_bits = 24;
   static constexpr std::uint64_t number_mask = (std::uint64_t{1} << number_bits) - 1;
   static constexpr std::uint64_t counted_mask = 0xffff'ffff;  // what new_id() counts with, below the rank

@@ -289,7 +289,7 @@ class endpoint {
     if (hint) {
       // The receivers read the ring's next lines a round ago; take them back while they are busy.
       hinted_[lane] = payload;
-      device::prefetch_exclusive(rings_[lane].likely_next(bytes), bytes);
+      if (rings_[lane].is_used()) device::prefetch_exclusive(rings_[lane].likely_next(bytes), bytes);
     }
   }
 

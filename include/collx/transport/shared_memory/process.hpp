@@ -100,7 +100,9 @@ class process_watch {
     // The number may have been given to a new process before the descriptor was opened. Also asked where
     // there is none, because a sandbox refuses the call: /proc tells of a process that has been waited for.
     std::uint64_t const found = is_gone ? 0 : start_time(process);
-    bool const is_other = found != started && found != not_told && started != not_told;
+    // One that runs all the same is hidden (/proc with hidepid): its number has to do.
+    bool const is_hidden = fd >= 0 && found == 0 && !has_ended(fd);
+    bool const is_other = found != started && found != not_told && started != not_told && !is_hidden;
     if (is_gone || is_other) gone_.store(true, std::memory_order_relaxed);
     if (fd < 0) return -1;
     bool const is_right = !is_other && found != not_told;
