@@ -6,6 +6,8 @@
 
 #include "algo/proven.hpp"
 #include "algo/steps.hpp"
+#include "collx/algo/bruck.hpp"
+#include "collx/algo/direct.hpp"
 
 namespace {
 
@@ -13,6 +15,10 @@ using namespace collx;
 using exchange = algo::pairwise::all_to_all;
 
 static_assert(is_proven<exchange>);
+static_assert(collx::supports<exchange>(46'340) && !collx::supports<exchange>(46'341));
+static_assert(collx::supports<algo::direct_one_shot::all_to_all>(46'340));
+static_assert(!collx::supports<algo::direct_one_shot::all_to_all>(46'341));
+static_assert(!collx::supports<algo::bruck<2>::all_to_all>(46'341));
 static_assert(counts_for<exchange>() == known_counts::pairwise);  // all_to_all_v
 
 }  // namespace

@@ -28,7 +28,6 @@ struct telling_endpoint : Endpoint {
 };
 
 struct telling {
-  static constexpr char const* name = "telling";
   using world = collx::transport::threads::world;
   using endpoint = telling_endpoint<collx::transport::threads::endpoint>;
   using membership = collx::transport::threads::membership_of<telling>;

@@ -2,6 +2,7 @@
 // The operators and the traits that make a callable one.
 #include "collx/op/reduction.hpp"
 
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -97,6 +98,16 @@ TEST_CASE("operators are called in messages what they are called in programs") {
   CHECK(name_of(collx::max_location) == "max_location");
   CHECK(name_of(collx::premultiplied_sum(2)) == "premultiplied_sum");
 }
+
+// In a constant expression what is undefined does not compile.
+static_assert(collx::sum(INT_MAX, 1) == INT_MIN);
+static_assert(collx::sum(collx::sum(INT_MAX, 1), -1) == INT_MAX);
+static_assert(collx::avg(LLONG_MIN, -1LL) == LLONG_MAX);
+static_assert(collx::prod(std::uint16_t{65535}, std::uint16_t{65535}) == 1);
+static_assert(collx::prod(INT_MAX, 2) == -2);
+static_assert(collx::prod(std::int64_t{1} << 62, std::int64_t{4}) == 0);
+static_assert(collx::premultiplied_sum(3).prepare(INT_MAX) == INT_MAX - 2);
+static_assert(collx::sum(true, true) && !collx::prod(true, false));
 
 TEST_CASE("small integers wrap around as in their own type") {
   CHECK(collx::sum(static_cast<unsigned char>(200), static_cast<unsigned char>(100)) == 44);

@@ -81,6 +81,7 @@ TEST_CASE("a mistake in a table is told with its line and what should stand ther
   for (char const* const number : {"nan", "-inf", "1e999", "x"})
     CHECK(has(refusal_of("{\"models\": [{\"round_us\": " + std::string(number) + "}]}"),
               "line 1: a number should"));
+  CHECK(has(refusal_of("{\"models\": [{\"gap_us\": -1}]}"), "line 1: a time should stand here, 0 or more"));
   CHECK(has(refusal_of(with_rule("\"memory\": \"pinned\"")), "\"any\", \"private\" or \"symmetric\""));
   CHECK(has(refusal_of("{\"rules\": [}"), "'{' should stand here"));
   CHECK(has(refusal_of("{\"machine\": \"endless"), "a string does not end"));
@@ -101,6 +102,11 @@ TEST_CASE("a table comes from a file, and a missing one is named") {
   tune::tuning const table = tune::load(path.c_str());
   CHECK(table.rules.size() == 1);
   CHECK(std::string(table.origin()) == path);
+  std::FILE* const longer = std::fopen(path.c_str(), "a");
+  REQUIRE(longer != nullptr);
+  std::fwrite("\0{}", 1, 3, longer);
+  std::fclose(longer);
+  CHECK_THROWS_WITH_AS((void)tune::load(path.c_str()), doctest::Contains("it is no such file"), collx::error);
   std::remove(path.c_str());
   CHECK_THROWS_WITH_AS((void)tune::load(path.c_str()), doctest::Contains("cannot be read (No such file"),
                        collx::error);

@@ -119,7 +119,7 @@ struct bruck<K>::all_gather {
 template <std::int32_t K>
 struct bruck<K>::all_to_all {
   using contract = contract::all_to_all;
-  static constexpr COLLX_HD bool supports(rank_t) { return true; }
+  static constexpr COLLX_HD bool supports(rank_t n) { return n <= paired_ranks_max; }
   static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n * n; }
   static constexpr COLLX_HD std::int32_t scratch_chunks(rank_t n) { return n > 1 ? n : 0; }
   static constexpr COLLX_HD std::int32_t step_count(problem p) {

@@ -171,6 +171,7 @@ struct direct_one_shot {
     using contract = contract::all_to_all;
     static constexpr bool moves_blocks = true;
     static constexpr known_counts counts = known_counts::pairwise;
+    static constexpr COLLX_HD bool supports(rank_t n) { return n <= paired_ranks_max; }
     static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n * n; }
     static COLLX_ALWAYS_INLINE constexpr COLLX_HD primitive step(problem p, std::int32_t s) {
       peer_set const peers = everybody_after(p.rank, p.size);

@@ -44,7 +44,7 @@ struct pairwise::all_to_all {
   using contract = contract::all_to_all;
   static constexpr bool moves_blocks = true;
   static constexpr known_counts counts = known_counts::pairwise;
-  static constexpr COLLX_HD bool supports(rank_t) { return true; }
+  static constexpr COLLX_HD bool supports(rank_t n) { return n <= paired_ranks_max; }
   static constexpr COLLX_HD std::int32_t chunk_count(rank_t n) { return n * n; }
   static constexpr COLLX_HD std::int32_t step_count(problem p) { return 2 * p.size - 1; }
 

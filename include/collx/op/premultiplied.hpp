@@ -17,13 +17,14 @@ struct premultiplied_sum_t : library_operator {
   template <class T>
     requires requires(T const& own, Factor f) { static_cast<T>(own * f); }
   COLLX_HD constexpr T prepare(T const& own) const {
-    return static_cast<T>(own * factor);
+    if constexpr (std::is_same_v<T, Factor>) return detail::multiplied(own, factor);
+    else return static_cast<T>(own * factor);
   }
   // Asks for the product too: without it this would be the plain sum, which nobody asked for.
   template <class T>
     requires requires(T const& a, T const& b, Factor f) { static_cast<T>(a + b), static_cast<T>(a * f); }
   COLLX_HD constexpr T operator()(T const& a, T const& b) const {
-    return static_cast<T>(a + b);
+    return detail::added(a, b);
   }
 };
 

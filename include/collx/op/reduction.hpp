@@ -83,20 +83,44 @@ struct library_operator {
   template <class T> static constexpr bool is_exact = std::is_integral_v<T>;
 };
 
+namespace detail {
+
+// What integers are added and multiplied in, so that they wrap around as in their own type: what goes beyond
+// the range of a signed type is undefined, and what is narrower than an int becomes a signed one.
+template <class T>
+consteval auto wrapping_of() {
+  if constexpr (!std::is_integral_v<T> || std::is_same_v<T, bool>) return std::type_identity<T>();
+  else if constexpr (sizeof(T) < sizeof(int)) return std::type_identity<unsigned>();
+  else return std::type_identity<std::make_unsigned_t<T>>();
+}
+
+template <class T>
+[[nodiscard]] COLLX_HD constexpr T added(T const& a, T const& b) {
+  using wrapping = typename decltype(wrapping_of<T>())::type;
+  return static_cast<T>(static_cast<wrapping const&>(a) + static_cast<wrapping const&>(b));
+}
+template <class T>
+[[nodiscard]] COLLX_HD constexpr T multiplied(T const& a, T const& b) {
+  using wrapping = typename decltype(wrapping_of<T>())::type;
+  return static_cast<T>(static_cast<wrapping const&>(a) * static_cast<wrapping const&>(b));
+}
+
+}  // namespace detail
+
 // The casts undo integral promotion: char + char is an int. The requirements make an element type that
 // lacks the operation an error at the call, not deep inside.
 struct sum_t : library_operator {
   static constexpr char const* name = "sum";
   template <class T>
     requires requires(T const& a, T const& b) { static_cast<T>(a + b); }
-  COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a + b); }
+  COLLX_HD constexpr T operator()(T const& a, T const& b) const { return detail::added(a, b); }
 };
 
 struct prod_t : library_operator {
   static constexpr char const* name = "prod";
   template <class T>
     requires requires(T const& a, T const& b) { static_cast<T>(a * b); }
-  COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a * b); }
+  COLLX_HD constexpr T operator()(T const& a, T const& b) const { return detail::multiplied(a, b); }
 };
 
 // A NaN in the second operand is dropped and in the first kept, as std::min and MPI do.
@@ -119,7 +143,7 @@ struct avg_t : library_operator {
   static constexpr char const* name = "avg";
   template <class T>
     requires requires(T const& a, T const& b) { static_cast<T>(a + b); }
-  COLLX_HD constexpr T operator()(T const& a, T const& b) const { return static_cast<T>(a + b); }
+  COLLX_HD constexpr T operator()(T const& a, T const& b) const { return detail::added(a, b); }
   template <class T>
   COLLX_HD constexpr T finish(T const& total, rank_t size) const {
     // One that is narrower than a rank cannot hold every number of them: it is divided as an int.

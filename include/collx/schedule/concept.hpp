@@ -29,6 +29,9 @@ struct cost {
   }
 };
 
+// The most ranks that a schedule with a chunk for each pair of them may support: chunk_count is an int32.
+inline constexpr rank_t paired_ranks_max = 46'340;
+
 // A schedule is a stateless type. Everything is static, constexpr, callable on host and device:
 //
 //   using contract = contract::all_reduce;       what must hold at the end (collective/contract.hpp)

@@ -63,6 +63,12 @@ class json_reader {
     return value;
   }
 
+  [[nodiscard]] double time() {
+    double const value = number();
+    if (value < 0) refuse("a time should stand here, 0 or more");
+    return value;
+  }
+
   // A whole number from `low` to `high`.
   [[nodiscard]] long long whole(long long low, long long high) {
     double const value = number();

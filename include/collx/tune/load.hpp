@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <initializer_list>
 
 #include "collx/tune/json.hpp"
@@ -25,10 +26,12 @@ namespace detail {
   if (readable) readable = std::fread(text.data(), 1, text.size() - 1, file) == text.size() - 1;
   int const why = errno;
   if (file != nullptr) std::fclose(file);
-  if (!readable) {
+  // Who reads it ends at a byte 0.
+  bool const is_text = !readable || std::strlen(text.data()) + 1 == text.size();
+  if (!readable || !is_text) {
     message what;
     what.add("the tuning table %s cannot be read (%s); name a file that collx_tune has written", path,
-             size > most ? "it is no such file" : std::strerror(why));
+             size > most || !is_text ? "it is no such file" : std::strerror(why));
     throw error(status::bad_argument, what.text());
   }
   return text;
@@ -93,10 +96,10 @@ class table_reader {
     json_.object([&](char const* key) {
       if (is(key, "transport")) made.transport = word_here();
       else if (is(key, "memory")) made.memory = memory_here();
-      else if (is(key, "round_us")) made.parameters.round_us = json_.number();
-      else if (is(key, "gap_us")) made.parameters.gap_us = json_.number();
-      else if (is(key, "gap_us_per_byte")) made.parameters.gap_us_per_byte = json_.number();
-      else if (is(key, "gamma_us_per_byte")) made.parameters.gamma_us_per_byte = json_.number();
+      else if (is(key, "round_us")) made.parameters.round_us = json_.time();
+      else if (is(key, "gap_us")) made.parameters.gap_us = json_.time();
+      else if (is(key, "gap_us_per_byte")) made.parameters.gap_us_per_byte = json_.time();
+      else if (is(key, "gamma_us_per_byte")) made.parameters.gamma_us_per_byte = json_.time();
       else refuse_key(key, "transport memory round_us gap_us gap_us_per_byte gamma_us_per_byte");
     });
     return made;
