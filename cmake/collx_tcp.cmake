@@ -3,7 +3,8 @@
 # it), where OpenSSL is installed (Debian: libssl-dev). Part of the installed package: find_package(collx COMPONENTS tcp).
 
 find_package(OpenSSL 1.1.1 QUIET COMPONENTS Crypto SSL)
-if(OPENSSL_CRYPTO_LIBRARY AND OPENSSL_SSL_LIBRARY AND NOT TARGET collx::tcp)
+# Found: new enough, and with headers. The libraries' paths alone say nothing: they stay in the cache.
+if(OpenSSL_FOUND AND OPENSSL_CRYPTO_LIBRARY AND OPENSSL_SSL_LIBRARY AND NOT TARGET collx::tcp)
   # Not OpenSSL::Crypto: a project that adds collx to its own build cannot see what was found down here.
   add_library(collx::tcp INTERFACE IMPORTED GLOBAL)
   set_target_properties(collx::tcp PROPERTIES

@@ -27,16 +27,18 @@ if [ "$preset" = tsan ] && command -v setarch >/dev/null; then
 fi
 
 # g++ 12 compiles 1.9 times as long, 1.6 (tsan) to 2.6 times for sanitizers, of which it sees less.
-compiler=()
-if [[ $preset != gcc && ${COLLX_CMAKE_ARGS:-} != *CMAKE_CXX_COMPILER=* ]]; then
+compiler=() named=$(sed -nE 's/.*-DCMAKE_CXX_COMPILER=([^ ]+).*/\1/p' <<<"${COLLX_CMAKE_ARGS:-}")
+if [[ $preset != gcc && -z $named ]]; then
   if install_clang; then
-    compiler=(-DCMAKE_CXX_COMPILER=clang++-22)
-    # CMake forgets whatever else it has been told when the compiler changes: it begins anew.
-    grep -qs '^CMAKE_CXX_COMPILER:.*clang++-22$' "build/$preset/CMakeCache.txt" || rm -f "build/$preset/CMakeCache.txt"
+    named=clang++-22
+    compiler=(-DCMAKE_CXX_COMPILER=$named)
   else
     say "no clang++-22 with its libraries: the default compiler, which takes longer (preset $preset)"
   fi
 fi
+# CMake forgets whatever else it has been told, sanitizers too, when the compiler changes: it begins anew.
+known=$(sed -n 's/^CMAKE_CXX_COMPILER:[A-Z]*=//p' "build/$preset/CMakeCache.txt" 2>/dev/null) || true
+[[ -z $named || ${named##*/} == "${known##*/}" ]] || rm -f "build/$preset/CMakeCache.txt"
 
 # All tests are built here, so that it pays to precompile headers (cmake/collx_doctest.cmake) and to compile several tests as
 # one unit (cmake/collx_test_directory.cmake). Where they are only checked each stands alone, as do headers: what that would

@@ -45,12 +45,12 @@ def label(group):
 
 def key(point):
     names = ("collective", "ranks", "transport", "algorithm", "place", "buffers", "congestion", "network")
-    return tuple(point.get(name) for name in names)
+    return (*(point.get(name) for name in names), point.get("real_time", False))
 
 
 def key_of(group):
     return (group.collective, group.ranks, group.transport, group.algorithm, group.place, group.state,
-            group.congestion, group.network)
+            group.congestion, group.network, group.real_time)
 
 
 def is_covered(group, points):

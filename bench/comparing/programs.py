@@ -151,7 +151,8 @@ def openmpi_flags(group):
         return flags + ["--bind-to", "none"]  # each host's daemon would begin with the same cores
     if fits(group):
         share = ["--use-hwthread-cpus"] if bound_to(group) == "hwthread" else []
-        return flags + share + ["--bind-to", bound_to(group)]
+        # Told only where to bind, Open MPI places more than two ranks on the machine's sockets in turn.
+        return flags + share + ["--map-by", bound_to(group), "--bind-to", bound_to(group)]
     return flags + ["--bind-to", "none", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
 
 

@@ -45,7 +45,8 @@ def points(times, asked, is_mixed=False):
                 "peers_range_us": {peer: extremes(times[peer][size]) for peer in peers},
                 **({"lacks": lacks} if lacks else {}), **({"mixed": True} if is_mixed else {}),
                 **({"congestion": asked.congestion} if hosts.is_networked(asked) else {}),
-                **({"network": asked.network} if asked.network else {})})
+                **({"network": asked.network} if asked.network else {}),
+                **({"real_time": True} if asked.real_time else {})})
     return found
 
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include <sched.h>
@@ -14,16 +15,20 @@
 namespace perf {
 
 std::vector<int> spread_over_cores(std::vector<int> cpus, std::string const& folder) {
-  std::map<std::string, int> seen;         // list of siblings -> how many of them so far
-  std::vector<std::pair<int, int>> order;  // how many of its core come before it, CPU
+  std::map<std::string, int> seen;              // list of siblings -> how many of them so far
+  std::vector<std::tuple<int, int, int>> order;  // how many of its core come before it, socket, CPU
   for (int const cpu : cpus) {
+    std::string const topology = folder + "/cpu" + std::to_string(cpu) + "/topology/";
     std::string siblings;
-    std::ifstream file(folder + "/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list");
+    std::ifstream file(topology + "thread_siblings_list");
     if (!std::getline(file, siblings)) siblings = "alone " + std::to_string(cpu);
-    order.emplace_back(seen[siblings]++, cpu);
+    int socket = 0;
+    std::ifstream(topology + "physical_package_id") >> socket;
+    order.emplace_back(seen[siblings]++, socket, cpu);
   }
   std::sort(order.begin(), order.end());
-  std::transform(order.begin(), order.end(), cpus.begin(), [](auto const& each) { return each.second; });
+  std::transform(order.begin(), order.end(), cpus.begin(),
+                 [](auto const& each) { return std::get<2>(each); });
   return cpus;
 }
 

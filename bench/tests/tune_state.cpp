@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 
 #include <doctest/doctest.h>
 #include <unistd.h>
@@ -67,4 +68,23 @@ TEST_CASE("only what is close to the best is measured again") {
   CHECK(again({{"ring", 1.2}, {"chain", 1.3}, {"pat", 1.0}, {"swing", 9.0}}) == both);
   CHECK(again({{"ring", 1.3}, {"chain", 1.3}, {"pat", 1.0}, {"swing", 9.0}}).empty());  // no rivals
   CHECK(tuning::close_ones(items, {}).empty());
+}
+
+TEST_CASE("a line that a killed run did not finish is measured again, and spoils no other") {
+  file const where;
+  {
+    state known(where.path, false);
+    known.add({cell, "ring", 0}, 9);
+  }
+  std::ofstream(where.path, std::ios::app) << "{\"transport\": \"sh";
+  state known(where.path, true);
+  known.add({cell, "chain", 0}, 10);
+  state const again(where.path, true);
+  CHECK(again.summary().at(cell) == known.summary().at(cell));
+  CHECK(again.summary().at(cell).at("chain") == doctest::Approx(10));
+}
+
+TEST_CASE("where nothing can be written a run ends, and says why") {
+  CHECK_THROWS_WITH(state("/dev/full", false).add({cell, "ring", 0}, 9),
+                    doctest::Contains("is the disk full?"));
 }

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <stdexcept>
 
 #include "../perf/options.hpp"
 #include "collx/tune/json.hpp"
@@ -50,10 +52,17 @@ state::state(std::string path, bool resume) : path_(std::move(path)) {
 }
 
 void state::read() {
-  std::ifstream in(path_);
-  std::string line;
-  // A line that a killed run did not finish has no end, and is measured again.
-  while (std::getline(in, line) && !in.eof()) read_line(line);
+  std::uintmax_t whole_bytes = 0;
+  {
+    std::ifstream in(path_, std::ios::binary);
+    std::string line;
+    for (; std::getline(in, line) && !in.eof(); whole_bytes += line.size() + 1) read_line(line);
+  }
+  // A line that a killed run did not finish has no end, and is measured again: the next one is not to stand
+  // behind it.
+  std::error_code none;
+  if (std::filesystem::file_size(path_, none) > whole_bytes && !none)
+    std::filesystem::resize_file(path_, whole_bytes);
 }
 
 void state::read_line(std::string const& line) {
@@ -93,6 +102,8 @@ void state::add(item const& i, double us) {
       digits);
   std::ofstream out(path_, std::ios::app | std::ios::binary);
   out.write(line, length);
+  out.close();
+  if (!out) throw std::runtime_error("cannot write to " + path_ + "; is the disk full?");
 }
 
 results state::summary(int before) const {

@@ -21,8 +21,8 @@ struct ucx {
   // Rank `rank` of those that gave these cards; `by` is this rank's own worker. UCX lets in whoever knows an
   // address: it must have been told to who may know it only (bootstrap/ucx.hpp). The calling thread is the
   // one that uses the communicator, and all that are split from it. Throws error (bad_argument) for settings
-  // that cannot be used, and when UCX or the system refuses, or std::bad_alloc. `As`: the transport itself, or
-  // a decorator of it.
+  // that cannot be used, and when UCX or the system refuses, or std::bad_alloc. `As`: the transport itself,
+  // or a decorator of it.
   template <class As = ucx>
   [[nodiscard]] COLLX_COLD static communicator<As> join(ucx_parts::worker by, array<ucx_parts::card> cards,
                                                         rank_t rank, settings const& chosen) {
