@@ -267,8 +267,7 @@ class gpu_communicator {
   }
 
   void clear(std::byte* memory, std::size_t bytes) {
-    transport::cuda_parts::outside_captures const relaxed;
-    transport::cuda_parts::current_device const here(device_);
+    transport::cuda_parts::entry const here(device_);
     transport::cuda_parts::clear(memory, bytes, own_->aside.get());
   }
 
@@ -367,7 +366,7 @@ class gpu_communicator {
       if (each.bytes != mine.bytes || !each.where.is_like(mine.where))
         throw error(status::bad_argument,
                     "gpu_communicator: the COLLX_CUDA_ settings are not the same on all ranks");
-    company_ = transport::windows::company_of(all, rank());
+    company_ = transport::windows::working_company_of(all, rank());
     registered_.emplace(windows_, own_->aside.get(), rank(), size(), device_, is_one_process());
     view_.lanes = company_.lanes_max < view_.where.lanes() ? company_.lanes_max : view_.where.lanes();
     if (is_one_process() && !company_.spans_devices) view_.reach = device::reach::device;

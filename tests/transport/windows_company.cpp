@@ -47,6 +47,22 @@ TEST_CASE("the most crowded and the smallest GPU bound the blocks of all ranks a
   for (rank_t r = 0; r < 5; ++r) CHECK(of(all, r).lanes_max == 1);
 }
 
+TEST_CASE("more threads on a GPU than it has multiprocessors are refused, and processes are not") {
+  std::vector<told> threads, processes;
+  for (int r = 0; r < 133; ++r) {
+    std::span<told const> const all(threads), others(processes);
+    for (rank_t each = 0; each < r; ++each) {
+      CHECK_NOTHROW((void)transport::windows::working_company_of(all, each));
+      CHECK_NOTHROW((void)transport::windows::working_company_of(others, each));
+    }
+    threads.push_back(on(1, 0, 0));
+    processes.push_back(on(1, r, 0));
+  }
+  CHECK_THROWS_WITH_AS((void)transport::windows::working_company_of(std::span<told const>(threads), 5),
+                       doctest::Contains("133 ranks of this process share a device of 132"), error);
+  CHECK_NOTHROW((void)transport::windows::working_company_of(std::span<told const>(processes), 5));
+}
+
 TEST_CASE("a process's ranks on one device share it, and those on several span them") {
   auto const one = of({on(1, 7, 0)}, 0);
   CHECK((one.is_one_process && !one.shares_device && !one.spans_devices));

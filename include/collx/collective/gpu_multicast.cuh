@@ -75,8 +75,7 @@ class multicast_buffer {
   multicast_buffer(communicator<Transport>& host, gpu_communicator& gpu, std::size_t count)
       : gpu_(&gpu), count_(count) {
     gpu.together("multicast_buffer", [&] { vectors_ = vectors_of(count); });
-    transport::cuda_parts::outside_captures const relaxed;
-    transport::cuda_parts::current_device const here(gpu.device());
+    transport::cuda_parts::entry const here(gpu.device());
     std::size_t const bytes = vectors_ * device::detail::vector_bytes;
     in_switch_ = set_up(host, bytes);
     try {

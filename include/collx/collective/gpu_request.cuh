@@ -33,8 +33,7 @@ class gpu_request {
   // the group met with until then, as synchronize() does.
   [[nodiscard]] bool test() {
     if (done_ == nullptr) return true;
-    transport::cuda_parts::current_device const here(gpu_->device());  // the thread may be a new one
-    transport::cuda_parts::outside_captures const relaxed;
+    transport::cuda_parts::entry const here(gpu_->device());  // the thread may be a new one
     cudaError_t const code = cudaEventQuery(done_);
     if (code == cudaErrorNotReady) {
       (void)cudaGetLastError();  // not to be taken for an error of the program's own calls
@@ -45,8 +44,7 @@ class gpu_request {
   }
   void wait() {
     if (done_ == nullptr) return;
-    transport::cuda_parts::current_device const here(gpu_->device());
-    transport::cuda_parts::outside_captures const relaxed;
+    transport::cuda_parts::entry const here(gpu_->device());
     end(cudaEventSynchronize(done_));
   }
   // The same, where the device is current already, and whatever went wrong: until nothing runs any more.

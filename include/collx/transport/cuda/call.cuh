@@ -8,7 +8,9 @@
 
 namespace collx::inline abi_1::transport::cuda_parts {
 
+// What is told here the program need not meet again in its own cudaGetLastError().
 [[noreturn]] COLLX_COLD inline void throw_cuda(cudaError_t code, char const* what, char const* advice) {
+  (void)cudaGetLastError();
   throw_error(code == cudaErrorMemoryAllocation ? status::out_of_memory : status::system_failure,
               "%s: CUDA says %s (%s); %s", what, cudaGetErrorName(code), cudaGetErrorString(code), advice);
 }

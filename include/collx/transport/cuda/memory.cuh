@@ -4,28 +4,9 @@
 
 #include <utility>
 
-#include "collx/transport/cuda/call.cuh"
+#include "collx/transport/cuda/current_device.cuh"
 
 namespace collx::inline abi_1::transport::cuda_parts {
-
-// Makes a device current for as long as it lives: what is asked of CUDA concerns the current one.
-class current_device {
- public:
-  explicit current_device(int device) {
-    require(cudaGetDevice(&before_), "the current device");
-    if (device == before_) return;
-    require(cudaSetDevice(device), "making a device current");
-    is_another_ = true;
-  }
-  current_device(current_device const&) = delete;
-  ~current_device() {
-    if (is_another_) (void)cudaSetDevice(before_);
-  }
-
- private:
-  int before_ = 0;
-  bool is_another_ = false;
-};
 
 // Another thread may be capturing a stream in a mode that forbids every thread what might disturb a capture:
 // to allocate, to free (also nothing), to wait, to instantiate a graph. None of what happens while this lives
@@ -53,20 +34,22 @@ class quietly_outside_captures {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
-// Besides, with a device made current.
-class quiet_entry {
+// Besides, with a device made current: before anything else is asked, which would make a context on whatever
+// device the thread has.
+class entry {
  public:
-  explicit quiet_entry(int device) noexcept : device_(device), before_(device) {
-    (void)cudaGetDevice(&before_);
-    if (before_ != device_) (void)cudaSetDevice(device_);
-  }
-  quiet_entry(quiet_entry const&) = delete;
-  ~quiet_entry() {
-    if (before_ != device_) (void)cudaSetDevice(before_);
-  }
+  explicit entry(int device) : here_(device) {}
 
  private:
-  int device_, before_;
+  current_device here_;
+  outside_captures relaxed_;
+};
+class quiet_entry {
+ public:
+  explicit quiet_entry(int device) noexcept : here_(device) {}
+
+ private:
+  quietly_current_device here_;
   quietly_outside_captures relaxed_;
 };
 

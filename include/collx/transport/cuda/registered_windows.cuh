@@ -22,8 +22,7 @@ class registered_windows {
   // What the others have to know of memory of this rank, which lies in `place`. Throws error (bad_argument,
   // system_failure).
   [[nodiscard]] registration_offer describe(void const* memory, std::size_t bytes, memory_place& place) {
-    outside_captures const relaxed;
-    current_device const here(device_);
+    entry const here(device_);
     process_name const me = process_name::mine();
     if (bytes == 0) return {me, 0, 0, 0, 0, 0, {}};
     place = place_to_register(rank_, memory, bytes, device_);
@@ -33,8 +32,7 @@ class registered_windows {
   // Enters what all ranks have told, `place` being that of this one, and tells kernels; none runs. Returns
   // its number. Throws error (out_of_memory, system_failure).
   [[nodiscard]] int enter(std::span<registration_offer const> all, memory_place const& place) {
-    outside_captures const relaxed;
-    current_device const here(device_);
+    entry const here(device_);
     int const at = table_.open(all, place);
     cudaError_t const code = windows_.tell_registered(table_.lists(), aside_);
     if (code != cudaSuccess) table_.close(at);
@@ -47,8 +45,7 @@ class registered_windows {
   // error of the context, which stays, and with which no kernel starts on this device any more.
   void drop(int at) noexcept {
     try {
-      outside_captures const relaxed;
-      current_device const here(device_);
+      entry const here(device_);
       table_.close(at);
       (void)windows_.tell_registered(table_.lists(), aside_);
     } catch (error const&) {

@@ -87,8 +87,11 @@ void note_use() {
 }
 
 device& ready(lock& held) {
-  device& here = all().devices.at(static_cast<std::size_t>(me().device));
   me().has_context = true;
+  return made_ready(held, all().devices.at(static_cast<std::size_t>(me().device)));
+}
+
+device& made_ready(lock& held, device& here) {
   if (here.has_context) return here;
   note_use();
   here.has_context = true;

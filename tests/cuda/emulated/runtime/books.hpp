@@ -76,6 +76,7 @@ void note_use();
 [[nodiscard]] bool is_in_use();
 // Makes the current device's context if there is none yet.
 [[nodiscard]] device& ready(lock& held);
+[[nodiscard]] device& made_ready(lock& held, device& which);
 
 // Where it is asked for (COLLX_EMULATED_DELAY_US), stands still for a while of at most so long, drawn anew
 // each time: calls of other threads come before, and what streams do comes late. What the program has not

@@ -56,7 +56,7 @@ CUresult push_context(CUcontext context) {
     me().device = found->ordinal;
     me().has_context = true;
     return CUDA_SUCCESS;
-  });
+  }, concerns::none);
 }
 
 CUresult pop_context(CUcontext* to) {
@@ -67,7 +67,7 @@ CUresult pop_context(CUcontext* to) {
     me().has_context = stack().back().has_context;
     stack().pop_back();
     return CUDA_SUCCESS;
-  });
+  }, concerns::none);
 }
 
 CUresult get_context_device(CUdevice* to) {
@@ -76,6 +76,32 @@ CUresult get_context_device(CUdevice* to) {
     *to = me().device;
     return CUDA_SUCCESS;
   });
+}
+
+// The runtime keeps all contexts that were ever taken: they are not counted.
+CUresult retain_primary_context(CUcontext* to, CUdevice ordinal) {
+  return call(false, "cuDevicePrimaryCtxRetain", [&](lock& held) {
+    if (to == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (!is_device(ordinal)) return CUDA_ERROR_INVALID_DEVICE;
+    *to = context_of(made_ready(held, all().devices[static_cast<std::size_t>(ordinal)]));
+    return CUDA_SUCCESS;
+  }, concerns::none);
+}
+
+CUresult release_primary_context(CUdevice ordinal) {
+  return call(false, "cuDevicePrimaryCtxRelease",
+              [&](lock&) { return is_device(ordinal) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE; },
+              concerns::none);
+}
+
+CUresult get_primary_context_state(CUdevice ordinal, unsigned* flags, int* active) {
+  return call(false, "cuDevicePrimaryCtxGetState", [&](lock&) {
+    if (flags == nullptr || active == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (!is_device(ordinal)) return CUDA_ERROR_INVALID_DEVICE;
+    *flags = 0;
+    *active = all().devices[static_cast<std::size_t>(ordinal)].has_context;
+    return CUDA_SUCCESS;
+  }, concerns::none);
 }
 
 }  // namespace emulated::runtime::driver

@@ -11,16 +11,20 @@
 
 namespace emulated::runtime::driver {
 
-// A call of the driver's: f(lock). It makes no context; the codes are the runtime's by number.
+// A call of the driver's: f(lock). It makes no context; the codes are the runtime's by number. It concerns
+// the thread's device, and fails where that has, or none.
+enum class concerns { this_device, none };
 template <class F>
-CUresult call(bool needs_context, char const* function, F const& f) noexcept {
+CUresult call(bool needs_context, char const* function, F const& f,
+              concerns what = concerns::this_device) noexcept {
   try {
     if (is_forked() || !is_in_use()) return CUDA_ERROR_NOT_INITIALIZED;
     if (needs_context && !me().has_context) return CUDA_ERROR_INVALID_CONTEXT;
     delay();
     lock held(all().mutex);
     device const& here = all().devices.at(static_cast<std::size_t>(me().device));
-    if (here.failure != cudaSuccess) return static_cast<CUresult>(here.failure);
+    bool const is_stuck = what == concerns::this_device && here.failure != cudaSuccess;
+    if (is_stuck) return static_cast<CUresult>(here.failure);
     return f(held);
   } catch (std::bad_alloc const&) {
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -37,6 +41,9 @@ CUresult get_current_context(CUcontext* to);
 CUresult push_context(CUcontext context);
 CUresult pop_context(CUcontext* to);
 CUresult get_context_device(CUdevice* to);
+CUresult retain_primary_context(CUcontext* to, CUdevice ordinal);
+CUresult release_primary_context(CUdevice ordinal);
+CUresult get_primary_context_state(CUdevice ordinal, unsigned* flags, int* active);
 // pointers.cpp
 CUresult get_pointer_attribute(void* to, CUpointer_attribute which, CUdeviceptr at);
 CUresult get_pointer_attributes(unsigned count, CUpointer_attribute* which, void** to, CUdeviceptr at);

@@ -87,6 +87,37 @@ void threads_without_a_device() {
   });
 }
 
+// Whether anybody has made a context on the first GPU.
+[[nodiscard]] bool first_is_in_use() {
+  PFN_cuDevicePrimaryCtxGetState_v7000 state = nullptr;
+  unsigned flags = 0;
+  int active = -1;
+  good(transport::cuda_parts::find_entry_point("cuDevicePrimaryCtxGetState", 7000, state), "an entry point");
+  expect(state(0, &flags, &active) == CUDA_SUCCESS, "the state of the first GPU");
+  return active != 0;
+}
+
+// Nor does what they ask for make them take memory of the first one, as all processes of a job would then.
+void first_device_is_left_alone() {
+  (void)setenv("COLLX_EMULATED_GPUS", "2", 1);
+  watched::on_threads(1, [](auto& host) {
+    good(cudaSetDevice(1), "cudaSetDevice");
+    gpu_test::arena memory(1 << 20);
+    stream const s;
+    buffer<float> data(std::vector<float>(1000, 1.0f));
+    std::optional<gpu_communicator> gpu(std::in_place, host, patient_for(3'000'000));
+    auto done = start::all_reduce(*gpu, data, sum, on(s.id));
+    std::thread([&] {
+      done.wait();
+      int device = -1;
+      good(cudaGetDevice(&device), "the thread's device");
+      expect(device == 0, "a thread's device is what it was");
+    }).join();
+    std::thread([&] { gpu.reset(); }).join();
+    expect(!first_is_in_use(), "nobody has used the first GPU");
+  });
+}
+
 // The user's own error, by CUDA's name for it; the other rank, whose GPU is sound, waits no longer than it
 // has to.
 void kernel_that_fails_before() {
@@ -117,6 +148,7 @@ int main() {
   (void)setenv("CUDA_MODULE_LOADING", "EAGER", 1);
   in_a_child(abort_with_one_queue, "an abort with one queue");
   in_a_child(threads_without_a_device, "threads that have not chosen a device");
+  in_a_child(first_device_is_left_alone, "threads that leave the first GPU alone");
   in_a_child(kernel_that_fails_before, "a kernel that fails before a collective");
   std::puts("groups in trouble: ok");
 }
