@@ -66,9 +66,11 @@ class request_table {
     MPI_Status how[at_once];
     int const code = MPI_Testsome(static_cast<int>(end - begin), requests_ + begin, &ended, which, how);
     if (ended == MPI_UNDEFINED || ended <= 0) return;
+    // The code may say more than its class, in which case only MPI sets the field.
+    int kind = code;
+    if (COLLX_UNLIKELY(code != MPI_SUCCESS)) (void)MPI_Error_class(code, &kind);
     for (int i = 0; i < ended; ++i) {
-      // MPI sets the field in this case only.
-      int const each = code == MPI_ERR_IN_STATUS ? how[i].MPI_ERROR : MPI_SUCCESS;
+      int const each = kind == MPI_ERR_IN_STATUS ? how[i].MPI_ERROR : code;
       done(owners_[begin + static_cast<std::size_t>(which[i])], how[i], each);
     }
     for (std::size_t i = end; i-- != begin;) {
