@@ -37,6 +37,24 @@ void leave_at_once(net::owned_fd& guest) {
   guest.reset();
 }
 
+// A whole message of a rank, but for what the input puts over it: how many bytes, from where on, and which.
+class spoilt {
+ public:
+  spoilt(std::uint8_t const* data, std::size_t size, std::size_t& at) : data_(data), size_(size), at_(at) {}
+  template <std::size_t Bytes>
+  void send(net::owned_fd const& guest, std::byte (&text)[Bytes], std::size_t changed) {
+    std::size_t const from = at_ < size_ ? data_[at_++] % Bytes : 0;
+    for (std::size_t i = 0; i < changed && at_ < size_; ++i)
+      text[(from + i) % Bytes] = static_cast<std::byte>(data_[at_++]);
+    (void)!::send(guest.get(), text, Bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+
+ private:
+  std::uint8_t const* data_;
+  std::size_t size_;
+  std::size_t& at_;
+};
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
@@ -57,8 +75,10 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     else (void)tree->progress();
   };
   net::owned_fd guests[4];
+  std::size_t at = 1;
+  spoilt messages(data, size, at);
   rank_t came = 0;
-  for (std::size_t at = 1; at < size;) {
+  while (at < size) {
     std::uint8_t const what = data[at++];
     net::owned_fd& guest = guests[what % 4];
     if (what < 64)
@@ -66,13 +86,21 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     else if (what < 72) guest.reset();
     else if (what < 80) leave_at_once(guest);
     else if (what < 96 && tree && !tree->has_table()) tree->set_table([&](rank_t) { return mine.entry; });
-    else if (guest) {
-      std::size_t const bytes = std::min<std::size_t>(what - 96, size - at);
+    else if (what < 96 && guest) {  // its registration
+      std::byte whole[bootstrap::registration::bytes_count];
+      mine.encode(whole);
+      messages.send(guest, whole, (what - 80) / 4);
+    } else if (what < 112 && guest) {  // news, such as that it has reached its parent
+      std::byte whole[bootstrap::news::bytes_count];
+      bootstrap::news{}.encode(whole);
+      messages.send(guest, whole, (what - 96) / 4);
+    } else if (guest) {
+      std::size_t const bytes = std::min<std::size_t>(what - 112, size - at);
       (void)!send(guest.get(), data + at, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
       at += bytes;
     }
     progress();
-    if (came == 6) break;
+    if (came == 8) break;
   }
   for (int i = 0; i < 4; ++i) progress();
   for (net::owned_fd& guest : guests) leave_at_once(guest);
