@@ -65,6 +65,8 @@ fi
 # others.
 logs=build/$preset/logs
 mkdir -p "$logs"
+export COLLX_TEST_SKIPS=$PWD/$logs/skips
+rm -f "$COLLX_TEST_SKIPS"
 say "testing (preset $preset); what waits is shown at the end"
 "${run[@]}" ctest --preset "$preset" -L '^waits$' -j "$((4 * $(jobs_count)))" >"$logs/waits" 2>&1 &
 waiting=$!
@@ -74,6 +76,11 @@ failed=()
 wait "$waiting" || failed+=("$logs/waits")
 say "testing (preset $preset): what waits"
 cat "$logs/waits"
+
+if [ -s "$COLLX_TEST_SKIPS" ]; then
+  say "test cases that this machine or user lacks something for (preset $preset)"
+  sort -u "$COLLX_TEST_SKIPS"
+fi
 
 # What failed comes last, in short: for those who see but the end of all this. The two runs share CTest's own files, of which
 # the one that ends last leaves its own.

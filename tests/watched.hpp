@@ -3,8 +3,14 @@
 // process has one of its own; the process that waits for all of them waits a little longer.
 #pragma once
 
+#include <malloc.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <optional>
+#include <utility>
 
 #include "collx/bootstrap/local.hpp"
 #include "watchdog.hpp"
@@ -70,13 +76,48 @@ void on_threads(collx::rank_t size, RankMain&& rank_main,
       chosen);
 }
 
-// As bootstrap::on_processes().
+// While it lives, so many bytes of address space are taken, there where they would be next.
+class taken_space {
+ public:
+  explicit taken_space(std::size_t bytes)
+      : bytes_(bytes),
+        begin_(mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {}
+  taken_space(taken_space&& other) noexcept
+      : bytes_(other.bytes_), begin_(std::exchange(other.begin_, MAP_FAILED)) {}
+  ~taken_space() {
+    if (begin_ != MAP_FAILED) munmap(begin_, bytes_);
+  }
+
+ private:
+  std::size_t bytes_;
+  void* begin_;
+};
+
+// For the time in which a rank attaches to a segment: odd ranks then have it at other addresses than even
+// ones, and their own memory where those have it, as ranks of a launcher may. Forked ranks have one layout,
+// in which an address of another rank's that is taken for one's own is often right.
+[[nodiscard]] inline std::optional<taken_space> layout_of_its_own(collx::rank_t rank, int segment) {
+  std::optional<taken_space> space;
+  struct stat found {};
+  if (rank % 2 == 0 || fstat(segment, &found) != 0) return space;
+  (void)mallopt(M_MMAP_THRESHOLD, 16 * 1024);  // vectors of more are mapped, there then
+  space.emplace(static_cast<std::size_t>(found.st_size));
+  return space;
+}
+
+// As bootstrap::on_processes(), each rank with a layout of its own.
 template <class Transport = collx::transport::shm, class RankMain>
 collx::bootstrap::exit_codes on_processes(
     collx::rank_t size, RankMain&& rank_main,
     collx::transport::settings const& chosen = collx::transport::settings::from_environment()) {
   limit_of_parent const limit;
-  return collx::bootstrap::on_processes<Transport>(size, in_process(rank_main), chosen);
+  collx::net::owned_fd segment(collx::transport::shared_memory::segment::create(size, chosen));
+  auto const join = [&](collx::rank_t rank) {
+    auto const space = layout_of_its_own(rank, segment.get());
+    return collx::transport::shm::join<Transport>(segment.get(), rank);
+  };
+  auto main_of_rank = in_process(rank_main);
+  return collx::bootstrap::detail::fork_ranks(size, join, main_of_rank, [&] { segment.reset(); });
 }
 
 }  // namespace watched

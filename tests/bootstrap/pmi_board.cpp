@@ -342,13 +342,13 @@ TEST_CASE("pmi_board: ranks that do not come are named, and the next meeting by 
 TEST_CASE("pmi_board: it takes a socket that a process above has made, and a launcher which has one") {
   hydra one;
   one.start(0, 1, [](launch const& me) {
-    CHECK(pmi_board(me).can_be_asked());
+    if (!pmi_board(me).can_be_asked()) return std::string("not the launcher's");
     for (char const* wrong : {"", "x", "-1", "100000", "0x3"}) {
       setenv("PMI_FD", wrong, 1);
       if (pmi_board(me).can_be_asked()) return std::string(wrong);
     }
     int own[2];
-    REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, own) == 0);
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, own) != 0) return std::string("no sockets");
     setenv("PMI_FD", std::to_string(own[0]).c_str(), 1);
     if (pmi_board(me).can_be_asked()) return std::string("its own");
     unsetenv("PMI_FD");

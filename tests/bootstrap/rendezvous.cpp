@@ -83,8 +83,8 @@ TEST_CASE("rendezvous: memory that another user offers is not taken") {
   REQUIRE(chmod(place.path().c_str(), 0777) == 0);
   pid_t const other = fork();
   if (other == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (setuid(other_user) != 0) _exit(1);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // setuid() clears it
     _exit(refusal(path, 0, 100'000'000).empty() ? 0 : 2);
   }
   struct stat found {};
@@ -96,8 +96,8 @@ TEST_CASE("rendezvous: memory that another user offers is not taken") {
   REQUIRE(chmod(path.c_str(), 0777) == 0);  // as one would who wants to be found
   pid_t const rank = fork();
   if (rank == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (setuid(own_user) != 0) _exit(1);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // setuid() clears it
     std::string const said = refusal(path, 1, 60'000'000);
     _exit(holds(said, "rank 1 of 2: another user (54321) listens there; give") ? 42 : 3);
   }
@@ -117,15 +117,15 @@ TEST_CASE("rendezvous: at an abstract name, which is open to all, other users ge
   std::string const name = "@collx_test_" + std::to_string(getpid());
   pid_t const zero = fork();
   if (zero == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (setuid(own_user) != 0) _exit(1);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // setuid() clears it
     _exit(refusal(name, 0, 100'000'000).empty() ? 42 : 2);
   }
   auto const as = [&](uid_t user) {
     pid_t const guest = fork();
     if (guest == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (setuid(user) != 0) _exit(1);
+      prctl(PR_SET_PDEATHSIG, SIGKILL);  // setuid() clears it
       sockaddr_un const where = bootstrap::detail::address_of(name.c_str());
       collx::net::owned_fd const fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
       while (connect(fd.get(), reinterpret_cast<sockaddr const*>(&where), sizeof where) != 0) sched_yield();
@@ -146,8 +146,8 @@ TEST_CASE("rendezvous: at an abstract name, which is open to all, other users ge
   // Nor does a rank take what is listened at there.
   pid_t const rank = fork();
   if (rank == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (setuid(other_user) != 0) _exit(1);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // setuid() clears it
     _exit(holds(refusal(name, 1, 60'000'000), "another user (54322) listens there") ? 42 : 3);
   }
   int how = -1;

@@ -132,6 +132,15 @@ TEST_CASE("exchange: a receiver that takes a long message last keeps nobody else
     for (int const code : watched::on_processes(size, all, small_staging)) CHECK(code == 0);
 }
 
+TEST_CASE("exchange: nine messages to a peer wait for no receive") {
+  for (std::size_t const bytes : {std::size_t{64}, std::size_t{1023}}) {
+    auto const all = [bytes](auto& comm) { nine_before_one(comm, bytes); };
+    for (rank_t const size : {2, 3, 8}) watched::on_threads(size, all);
+    for (rank_t const size : {2, 4})
+      for (int const code : watched::on_processes(size, all)) CHECK(code == 0);
+  }
+}
+
 TEST_CASE("exchange: along an axis, and a graph of it") {
   watched::on_threads(
       6,

@@ -71,4 +71,35 @@ void every_late_last(collx::communicator<Transport>& comm) {
       last_takes_late(comm, 5 * staging, {each, 100, each}, started);
 }
 
+// Once two ranks are connected, nine messages to one wait for no receive: everybody sends nine to everybody
+// before anybody takes one.
+template <class Transport>
+void nine_before_one(collx::communicator<Transport>& comm, std::size_t bytes) {
+  rank_t const me = comm.rank();
+  auto const others = [&](auto const& with) {
+    for (rank_t r = 0; r < comm.size(); ++r)
+      if (r != me) with(r);
+  };
+  std::vector<unsigned char> word(1);
+  collx::exchange greeting(comm);
+  std::vector<std::vector<unsigned char>> heard(static_cast<std::size_t>(comm.size()), word);
+  others([&](rank_t r) {
+    greeting.send(word, r);
+    greeting.receive(heard[static_cast<std::size_t>(r)], r);
+  });
+  greeting.run();
+  constexpr int most = 9;
+  others([&](rank_t to) {
+    for (int k = 0; k < most; ++k) collx::send(comm, told(bytes, me + k), to);
+  });
+  std::vector<unsigned char> came(bytes);
+  others([&](rank_t from) {
+    for (int k = 0; k < most; ++k) {
+      collx::receive(comm, came, from);
+      require(came == told(bytes, from + k), "one of nine messages");
+    }
+  });
+  collx::barrier(comm);
+}
+
 }  // namespace exchanges

@@ -90,6 +90,13 @@ TEST_CASE("composite: a receiver that takes a long message last keeps nobody els
            [](auto& comm, std::size_t) { exchanges::every_late_last(comm); });
 }
 
+TEST_CASE("composite: nine messages to a peer wait for no receive") {
+  check_on({{1, 1, 2}, {1, 2, 1, 2}}, [](auto& comm, std::size_t) {
+    exchanges::nine_before_one(comm, 64);
+    exchanges::nine_before_one(comm, 1023);
+  });
+}
+
 TEST_CASE("composite: parts that lie inside a host, across hosts, and parts of parts") {
   check_on({{1, 1, 2, 2}, {1, 1, 1, 2}, {1, 1, 2, 3, 2}}, [](auto& comm, std::size_t number) {
     for (collx::rank_t const color : {comm.rank() % 2, comm.rank() / 2, comm.rank() == 1 ? 1 : 0}) {

@@ -28,6 +28,7 @@ void walk_all(rank_t size, tcp_settings chosen) {
     done += walk<forms::blocking>(comm, memory.data());
   });
   MESSAGE(size << " ranks: collectives, counted on every rank: " << done.load());
+  CHECK(done > static_cast<std::size_t>(100 * size));
 }
 
 void walk_in_processes(rank_t size, tcp_settings chosen, std::uint8_t version,

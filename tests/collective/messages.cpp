@@ -59,6 +59,13 @@ TEST_CASE("messages: a receiver that takes a long message last keeps nobody else
   over_sockets({3, 4}, [](auto& comm) { exchanges::every_late_last(comm); });
 }
 
+TEST_CASE("messages: nine to a peer wait for no receive") {
+  over_sockets({2, 3}, [](auto& comm) {
+    exchanges::nine_before_one(comm, 64);
+    exchanges::nine_before_one(comm, 1023);
+  });
+}
+
 TEST_CASE("messages: send and receive, one after the other") {
   over_sockets({2, 3, 4}, [](auto& comm) {
     rank_t const n = comm.size(), right = (comm.rank() + 1) % n, left = (comm.rank() + n - 1) % n;

@@ -252,3 +252,24 @@ TEST_CASE("staged_all_to_all_v: blocks that do not fit are refused by name") {
     require(!refused(less, two, less, "`packed`"), "a larger input than its blocks");
   });
 }
+
+TEST_CASE("staged_all_to_all_v: sums that two ranks do not share are a mismatch that names both") {
+  watched::on_threads<transport>(2, [](communicator& world) {
+    collx::mesh<transport, local, host> grid(world, {2, 1});
+    // Rank 0 sends three to rank 1, which expects two.
+    bool const sends_more = world.rank() == 0;
+    counts_t const to = sends_more ? counts_t{2, 3} : counts_t{2, 2}, from{2, 2};
+    std::vector<int> in(5), packed(5), gathered(4), produced(4), out(4);
+    try {
+      collx::staged_all_to_all_v(grid.along<local>(), grid.along<host>(), blocks<int const>(in, to), packed,
+                                 blocks<int>(gathered, from), blocks<int>(produced, from),
+                                 blocks<int>(out, from));
+      require(sends_more, "two elements of three were taken for all");
+    } catch (collx::error const& failure) {
+      if (sends_more) return require(failure.code() == collx::status::aborted, failure.what());
+      require(failure.code() == collx::status::mismatch, failure.what());
+      for (char const* part : {"rank 1", "peer 0", "8 bytes", "12"})
+        require(std::string(failure.what()).find(part) != std::string::npos, failure.what());
+    }
+  });
+}

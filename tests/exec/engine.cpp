@@ -22,6 +22,7 @@
 #include "collx/collective/exchange.hpp"
 #include "collx/collective/group.hpp"
 #include "collx/collective/reduce.hpp"
+#include "collx/collective/send_receive.hpp"
 #include "require.hpp"
 #include "shared_with_forks.hpp"
 #include "watched.hpp"
@@ -174,10 +175,10 @@ TEST_CASE("ranks may wait for their requests in different orders") {
 
 TEST_CASE("a wait for a request behind others lasts as long as one of those gets on") {
   on_ranks(2, [](communicator& comm) {
-    comm.timeout_us(1'500'000);
-    // Rank 1 lets one go each 0.6 s, rank 0 waits for the last: 3 s, with no wait longer than 1.2 s, since
-    // the requests of two lanes take turns.
-    constexpr int count = 5;
+    comm.timeout_us(2'500'000);
+    // Rank 1 lets one go each 0.6 s, rank 0 waits for the last: 4.8 s, with no wait longer than 1.2 s, since
+    // the requests of two lanes take turns, and whatever a thread is held up.
+    constexpr int count = 8;
     std::vector<std::vector<int>> values;
     for (int i = 0; i < count; ++i) values.push_back(numbers(comm, i, 2));
     std::vector<request> all;
@@ -326,6 +327,27 @@ TEST_CASE("a request that had to give up its place to later ones still tells tha
     std::vector<request> all;
     for (int i = 0; i < 20; ++i) all.push_back(collx::start::all_reduce<collx::algo::ring>(comm, a));
     for (request& each : all) require(each.try_wait() != status::ok, "each failed");
+  });
+}
+
+TEST_CASE("without patience what is not there is a failure, and what is there is not") {
+  arrivals sent;
+  on_ranks(2, [&](communicator& comm) {
+    int word = 7;
+    std::span<int> const one(&word, 1);
+    if (comm.rank() == 0) {
+      collx::send(comm, one, 1);
+      sent.come();
+      sent.wait_for(2);  // or this rank's end would be seen, and not the time-out
+      return;
+    }
+    sent.wait_for(1);
+    comm.timeout_us(0);
+    word = 0;
+    collx::receive(comm, one, 0);
+    require(word == 7, "what was there");
+    require(collx::try_receive(comm, one, 0) == status::timeout, "what was not");
+    sent.come();
   });
 }
 

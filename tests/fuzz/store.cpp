@@ -42,11 +42,11 @@ class spoilt {
  public:
   spoilt(std::uint8_t const* data, std::size_t size, std::size_t& at) : data_(data), size_(size), at_(at) {}
   template <std::size_t Bytes>
-  void send(net::owned_fd const& guest, std::byte (&text)[Bytes], std::size_t changed) {
+  void send(net::owned_fd const& guest, std::byte (&whole)[Bytes], std::size_t changed) {
     std::size_t const from = at_ < size_ ? data_[at_++] % Bytes : 0;
     for (std::size_t i = 0; i < changed && at_ < size_; ++i)
-      text[(from + i) % Bytes] = static_cast<std::byte>(data_[at_++]);
-    (void)!::send(guest.get(), text, Bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+      whole[(from + i) % Bytes] = static_cast<std::byte>(data_[at_++]);
+    (void)!::send(guest.get(), whole, Bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
   }
 
  private:

@@ -126,13 +126,14 @@ TEST_CASE("where none is free, the error says what to change") {
 }
 
 TEST_CASE("ports that are root's are passed over by others") {
+  constexpr int everybodys = 77;
   pid_t const child = fork();
   if (child == 0) {
     constexpr uid_t nobody = 65534;
     if (getuid() == 0 && setuid(nobody) != 0) _exit(1);
     socket_settings low, some;
     low.ports = {1023, 1023};
-    if (try_listen_at(address::loopback(0), low)) _exit(0);  // here they are everybody's
+    if (try_listen_at(address::loopback(0), low)) _exit(everybodys);
     // This process begins to look at 1023, whatever its number.
     some.ports = {1, 64};
     unsigned const begin = 2 * static_cast<unsigned>(getpid());
@@ -144,5 +145,8 @@ TEST_CASE("ports that are root's are passed over by others") {
   }
   int how = 0;
   REQUIRE(waitpid(child, &how, 0) == child);
-  CHECK(how == 0);
+  if (WIFEXITED(how) && WEXITSTATUS(how) == everybodys)
+    MESSAGE("SKIPPED: here ports below 1024 are everybody's");
+  else
+    CHECK(how == 0);
 }

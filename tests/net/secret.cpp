@@ -41,7 +41,7 @@ std::string refusal(char const* path) {
   try {
     (void)secret::from_file(path);
   } catch (collx::error const& failure) {
-    CHECK(failure.code() == collx::status::bad_argument);
+    if (failure.code() != collx::status::bad_argument) std::abort();  // in a child, too
     return failure.what();
   }
   return "";

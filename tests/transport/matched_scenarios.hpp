@@ -95,6 +95,7 @@ template <class Transport>
 void groups(collx::communicator<Transport>& world) {
   stream_one_way(world);
   exchanges::every_late_last(world);
+  exchanges::nine_before_one(world, 64);
   allocates_nothing(world);
   auto half = world.split(world.rank() / 2, 0);
   auto across = world.split(world.rank() % 2, -world.rank());

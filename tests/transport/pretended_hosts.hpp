@@ -37,8 +37,10 @@ collx::bootstrap::exit_codes on_hosts(std::vector<std::uint64_t> const& host_of,
   auto const join = [&](rank_t rank) {
     rank_t first = 0;
     while (host_of[static_cast<std::size_t>(first)] != host_of[static_cast<std::size_t>(rank)]) ++first;
-    auto* const near =
-        new transport::shm_world(memory[static_cast<std::size_t>(first)].get(), on_host_of(rank, rank));
+    int const segment = memory[static_cast<std::size_t>(first)].get();
+    auto space = watched::layout_of_its_own(rank, segment);
+    auto* const near = new transport::shm_world(segment, on_host_of(rank, rank));
+    space.reset();
     auto* const far = new transport::tcp_world(rank, size, chosen, doors.connector_of(rank));
     collx::array<std::uint64_t> hosts(host_of.size());
     std::copy(host_of.begin(), host_of.end(), hosts.begin());
