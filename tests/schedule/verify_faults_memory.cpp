@@ -163,6 +163,69 @@ struct pushes_over_a_read : push_halves {
   }
 };
 
+// Three ranks, of which 0 has what all get.
+struct spreads_to_three {
+  using contract = contract::broadcast;
+  static constexpr bool keeps_rank_order = true;
+  static constexpr bool supports(rank_t n) { return n == 3; }
+  static constexpr std::int32_t scratch_chunks(rank_t) { return 2; }
+  static constexpr region all(place where, std::int32_t count) { return {where, 0, count}; }
+  static constexpr primitive tells(rank_t whom) {
+    return {.to = only(whom), .operand = all(place::input, 0), .target = all(place::output, 0)};
+  }
+  static constexpr primitive hears(rank_t whom) {
+    return {.from = only(whom), .target = all(place::output, 0)};
+  }
+};
+
+// Rank 0 pushes, and word of it reaches rank 1 by way of rank 2 before the message does. A transport that
+// does not push has not stored anything by then.
+struct reads_before_the_message : spreads_to_three {
+  static constexpr std::int32_t chunk_count(rank_t) { return 1; }
+  static constexpr std::int32_t step_count(problem p) { return p.rank == 1 ? 4 : 3; }
+  static constexpr cost documented_cost(rank_t) { return {4, 2, 1}; }
+  static constexpr primitive step(problem p, std::int32_t s) {
+    region const out = all(place::output, 1);
+    if (p.rank == 0) {
+      if (s == 1)
+        return {.to = only(1), .operand = all(place::input, 1), .target = out, .store = true, .push = true};
+      return s == 0 ? hears(1) : tells(2);
+    }
+    if (p.rank == 2) {
+      if (s == 2) return {.from = only(1), .target = out, .store = true};
+      return s == 0 ? hears(0) : tells(1);
+    }
+    if (s == 2) return {.to = only(2), .operand = out, .target = out, .copy = true};
+    if (s == 3) return {.from = only(0), .target = out, .store = true};
+    return s == 0 ? tells(0) : hears(2);
+  }
+};
+
+// Rank 0 copies a slot for rank 1, and then one for rank 2, over which rank 1 pushes when it has its own.
+struct pushes_over_a_later_copy : spreads_to_three {
+  static constexpr std::int32_t scratch_chunks(rank_t) { return 4; }
+  static constexpr std::int32_t chunk_count(rank_t) { return 2; }
+  static constexpr std::int32_t step_count(problem p) { return p.rank == 0 ? 6 : p.rank == 1 ? 3 : 2; }
+  static constexpr cost documented_cost(rank_t) { return {2, 4, 4}; }
+  static constexpr primitive step(problem p, std::int32_t s) {
+    region const even{place::output, 0, 1}, odd{place::output, 1, 1}, slot{place::scratch, 2, 1};
+    if (p.rank != 0) {
+      if (s == 2) return {.to = only(0), .operand = even, .target = slot, .push = true};
+      return {.from = only(0), .target = s == 0 ? odd : even, .store = true};
+    }
+    region const in{place::input, 0, 1},
+        of_each{.where = place::scratch, .count = 1, .per_peer = 2, .modulus = 4};
+    switch (s) {
+      case 0: return {.operand = all(place::input, 2), .target = all(place::output, 2), .store = true};
+      case 1: return {.operand = in, .target = all(place::scratch, 1), .store = true};
+      case 2: return {.operand = in, .target = slot, .store = true};
+      case 3: return {.to = {1, 1, 2}, .operand = {place::input, 1, 1}, .target = odd};
+      case 4: return {.to = {1, 1, 2}, .operand = of_each, .target = of_each, .copy = true};
+      default: return {.from = only(1), .target = slot, .store = true};
+    }
+  }
+};
+
 // ---- outputs -------------------------------------------------------------------------------------
 
 struct stops_early : exchange {
@@ -210,8 +273,8 @@ struct sees_the_future : exchange {
 namespace {
 
 template <class S>
-void refuse(fault expected, verify_options options = {}) {
-  verdict const found = verify<S>(2, 0, options);
+void refuse(fault expected, verify_options options = {}, rank_t ranks = 2) {
+  verdict const found = verify<S>(ranks, 0, options);
   CAPTURE(std::string(name(found.what)));
   CAPTURE(std::string(name(expected)));
   CHECK(found.what == expected);
@@ -245,6 +308,8 @@ TEST_CASE("verify: pushes need a receiver that is there and memory that nobody u
   refuse<pushes_over_a_write>(fault::push_unsafe);
   refuse<pushes_over_a_read>(fault::none, {.in_place = false});
   refuse<pushes_over_a_read>(fault::push_unsafe);
+  refuse<reads_before_the_message>(fault::push_unsafe, {}, 3);
+  refuse<pushes_over_a_later_copy>(fault::push_unsafe, {}, 3);
 }
 
 TEST_CASE("verify: outputs that do not hold what the contract says") {

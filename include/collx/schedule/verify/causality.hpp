@@ -42,9 +42,10 @@ class causality {
   }
   constexpr void forget() { considers_ = false; }
 
-  [[nodiscard]] constexpr stamp send(rank_t rank) {
+  // `early`: the step may do more after it has sent this, which does not prove that it is over.
+  [[nodiscard]] constexpr stamp send(rank_t rank, bool early) {
     ++users_[row_of_[rank]];
-    return {row_of_[rank], begun_[rank]};
+    return {row_of_[rank], begun_[rank] - early};
   }
 
   constexpr void receive(rank_t rank, rank_t sender, stamp sent) {

@@ -28,6 +28,9 @@ class mail {
 
   [[nodiscard]] constexpr message const& operator[](std::int32_t id) const { return messages_[id]; }
 
+  // The number that the next message will have.
+  [[nodiscard]] constexpr std::int32_t next() const { return messages_.size(); }
+
   constexpr std::int32_t post(message const& m) {
     std::int32_t const id = messages_.push(m);
     queue& q = queues_[std::int64_t{m.sender} * size_ + m.receiver];

@@ -40,7 +40,7 @@ class memory {
     record& c = cells_[cell];
     if (c.value == undefined) return fault::read_before_written;
     if (c.written_at == step) return fault::overlap;
-    if (!knows_push(rank, c)) return fault::push_unsafe;
+    if (!knows_push(rank, c) || is_untaken(c)) return fault::push_unsafe;
     c.touched_at = c.read_at = step;
     return fault::none;
   }
@@ -61,7 +61,7 @@ class memory {
       return {};
     }
     if (c.written_at == step || (c.read_at == step && cell != twin)) return {fault::overlap};
-    if (!knows_push(rank, c)) return {fault::push_unsafe};
+    if (!knows_push(rank, c) || is_untaken(c)) return {fault::push_unsafe};
     if (std::int32_t const id = endangered(rank, c); id >= 0) return {fault::overwritten_in_flight, id};
     c.readers = -1;
     c.touched_at = c.written_at = step;
@@ -70,15 +70,18 @@ class memory {
   }
 
   // Rank `pusher` stores to the memory of `owner`, during the pusher's current step.
+  // `told_by`: the message that says so.
   constexpr conflict push(rank_t pusher, std::int32_t step, rank_t owner, std::int32_t cell,
-                          std::int32_t value) {
+                          std::int32_t value, std::int32_t told_by) {
     record& c = cells_[cell];
+    if (is_untaken(c)) return {fault::push_unsafe};
     if (c.touched_at >= 0 && !past_.knows(pusher, owner, c.touched_at)) return {fault::push_unsafe};
     if (!knows_push(pusher, c) || (c.pusher == pusher && c.pushed_at == step)) return {fault::push_unsafe};
     if (std::int32_t const id = endangered(pusher, c); id >= 0) return {fault::overwritten_in_flight, id};
     c.readers = -1;
     c.pusher = pusher;
     c.pushed_at = step;
+    c.told_by = told_by;
     c.value = value;
     return {};
   }
@@ -98,7 +101,7 @@ class memory {
     std::int32_t written_at = -1;
     std::int32_t kept_at = -1;  // the first step that copied it onto itself
     rank_t pusher = no_rank;    // the last rank that pushed to here, and its step
-    std::int32_t pushed_at = -1;
+    std::int32_t pushed_at = -1, told_by = -1;  // and the message that told of it
   };
   // Where the places of one rank begin among the cells.
   struct layout {
@@ -112,6 +115,11 @@ class memory {
 
   [[nodiscard]] constexpr bool knows_push(rank_t rank, record const& c) const {
     return c.pusher == no_rank || past_.knows(rank, c.pusher, c.pushed_at);
+  }
+
+  // A push is no duty: until its message is taken the cell may hold what it did, or that.
+  [[nodiscard]] constexpr bool is_untaken(record const& c) const {
+    return c.told_by >= 0 && letters_[c.told_by].taken_at < 0;
   }
 
   // Gives every chunk of every buffer a cell; in place, the smaller buffer lies in the larger one.

@@ -207,13 +207,15 @@ class step_performer {
     primitive const& p = at.current;
     rank_t const peer = p.to.member(k, s_.size);
     if (p.push && !push(r, peer, values)) return false;
+    // Executors copy what is sent peer by peer: the run of a later one when its turn has come.
+    bool const is_early = p.from.empty() && p.operand.per_peer != 0 && p.copy && k + 1 < p.to.count;
     std::int32_t const id = letters_.post({.sender = r,
                                            .receiver = peer,
                                            .sent_at = at.step,
                                            .payload = values.payload,
                                            .count = values.count,
                                            .round = at.round,
-                                           .sent = past_.send(r)});
+                                           .sent = past_.send(r, is_early)});
     ++at.messages;
     at.chunks += values.count;
     if (p.copy) return true;
@@ -250,7 +252,7 @@ class step_performer {
     for (std::int32_t i = 0; i < values.count; ++i) {
       std::int32_t const chunk = first + i;
       std::int32_t const cell = memory_.cell_of(peer, to.target.where, chunk);
-      conflict const c = memory_.push(r, at.step, peer, cell, payload_[values.payload + i]);
+      conflict const c = memory_.push(r, at.step, peer, cell, payload_[values.payload + i], letters_.next());
       if (c.what != fault::none) return report(c, r, at.step, peer, chunk);
     }
     found_.peer_step = -1;
