@@ -107,6 +107,9 @@ static_assert(collx::prod(std::uint16_t{65535}, std::uint16_t{65535}) == 1);
 static_assert(collx::prod(INT_MAX, 2) == -2);
 static_assert(collx::prod(std::int64_t{1} << 62, std::int64_t{4}) == 0);
 static_assert(collx::premultiplied_sum(3).prepare(INT_MAX) == INT_MAX - 2);
+static_assert(collx::premultiplied_sum(65535).prepare(std::uint16_t{65535}) == 1);
+static_assert(collx::premultiplied_sum(3).prepare(LONG_MAX) == LONG_MAX - 2);
+static_assert(collx::premultiplied_sum(-1).prepare(std::int8_t{5}) == -5);
 static_assert(collx::sum(true, true) && !collx::prod(true, false));
 
 TEST_CASE("small integers wrap around as in their own type") {

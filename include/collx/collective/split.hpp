@@ -5,6 +5,7 @@
 #include <new>
 
 #include "collx/collective/all_gather.hpp"
+#include "collx/collective/barrier.hpp"
 
 namespace collx::inline abi_1 {
 
@@ -128,7 +129,12 @@ communicator<Transport> communicator<Transport>::split(std::int32_t color, std::
   engine->checker(engine_->checker());
   engine->said() = engine_->said();
   world_->keep();
-  return {world_, engine};
+  communicator made(world_, engine);
+  // What comes for a group that a rank has no part in yet would hold up all behind it, on the connections to
+  // the peers that are done; and what another thread waits for may be behind it.
+  if constexpr (requires { Transport::endpoint::holds_up_early; })
+    if (size() > 2) collx::barrier(*this);
+  return made;
 }
 
 }  // namespace collx::inline abi_1

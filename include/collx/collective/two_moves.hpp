@@ -89,6 +89,7 @@ class request_of_two {
   request_of_two(engine_type& engine, Work&& work, priority how, std::type_identity<Algorithm>, bool once)
       : engine_(&engine), how_(how), once_(once) {
     try {
+      constexpr std::size_t alignment = exec::kept_memory::alignment;
       std::size_t const own = (sizeof(Work) + alignment - 1) / alignment * alignment;
       memory_ = engine.memory().take(own + work.bytes_needed());
       work_ = ::new (static_cast<void*>(memory_)) Work(static_cast<Work&&>(work));
@@ -134,10 +135,6 @@ class request_of_two {
   [[nodiscard]] Work const& work() const noexcept { return *work_; }
 
  private:
-  static constexpr std::size_t alignment = exec::kept_memory::alignment;
-  static_assert(alignof(Work) <= alignment,
-                "collx: elements aligned to more than a cache line have no place here");
-
   status finish(status outcome) noexcept {
     status const first = first_.try_wait();  // ended before the second one began
     if (outcome == status::ok) outcome = first;

@@ -102,7 +102,10 @@ class chunk_map {
   // The chunks that the k-th peer of a step touches.
   [[nodiscard]] COLLX_HD COLLX_ALWAYS_INLINE run find(region const& r, std::int32_t k,
                                                       std::size_t fragment) const noexcept {
-    if (COLLX_LIKELY(is_one_chunk_ && r.count == 1)) return {base(r.where), block_bytes_, 0, true};
+    // Of scratch there may be more slots than the vector has chunks.
+    bool const is_first = r.where != place::scratch || r.first == 0;
+    if (COLLX_LIKELY(is_one_chunk_ && r.count == 1 && is_first))
+      return {base(r.where), block_bytes_, 0, true};
     return find_part(r, k, fragment);
   }
 
@@ -146,9 +149,10 @@ class chunk_map {
 
   // Whether chunks that follow each other by number do so in memory.
   [[nodiscard]] COLLX_HD bool contiguous(place where) const noexcept {
+    // Of scratch there may be more than a block.
+    if (where == place::scratch) return cut_.fragments() == 1 && !uneven_;
     if (cut_.parts() == chunk_count_) return true;  // one block
     if (cut_.fragments() != 1 || uneven_) return false;
-    if (where == place::scratch) return true;
     return user_.block_pitch == 0 &&
            (where == place::input ? user_.input_window : user_.output_window).stride == 1;
   }

@@ -150,8 +150,11 @@ class exchange_executor : public resumable<Endpoint> {
       return true;
     }
     if constexpr (requires { endpoint_.apart_bytes(peer); }) {
-      // Who has more to read is not kept back.
-      if (endpoint_.apart_bytes(peer) != 0 && endpoint_.has_read_all(lane_, peer)) {
+      if (endpoint_.apart_bytes(peer) == 0) return false;
+      // Who has more to read is not kept back, and is waited for, not who holds staging.
+      if (!endpoint_.has_read_all(lane_, peer)) {
+        room_held_by_ = peer;
+      } else {
         std::byte* const place = endpoint_.apart(lane_, peer);
         std::memcpy(place, from, bytes);
         lend(peer, place, bytes);
@@ -234,7 +237,7 @@ class exchange_executor : public resumable<Endpoint> {
   chain_state only_{};
   std::size_t unmarked_bytes_ = 0;  // staged since the last mark
   std::int32_t active_ = 0;
-  rank_t room_held_by_ = no_rank;  // in staging memory, if a chain has found none there
+  rank_t room_held_by_ = no_rank;  // that a chain has not found
   std::int32_t own_outgoing_ = no_message, own_incoming_ = no_message;
   bool lent_ = false;  // peers may still read from the user's memory
 };

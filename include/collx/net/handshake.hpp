@@ -84,7 +84,7 @@ enum class verdict : std::uint32_t {
 class conversation {
  public:
   static constexpr std::uint64_t magic = 0x636f'6c6c'7874'6370ull;  // "collxtcp"
-  static constexpr std::uint32_t version = 9;
+  static constexpr std::uint32_t version = 10;
   static constexpr std::size_t nonce_bytes = 32, proof_at = 120, verdict_at = 152, bytes_count = 188;
 
   // What to send now; empty if it is the other side's turn, or the end.

@@ -17,8 +17,12 @@ struct premultiplied_sum_t : library_operator {
   template <class T>
     requires requires(T const& own, Factor f) { static_cast<T>(own * f); }
   COLLX_HD constexpr T prepare(T const& own) const {
-    if constexpr (std::is_same_v<T, Factor>) return detail::multiplied(own, factor);
-    else return static_cast<T>(own * factor);
+    if constexpr (std::is_integral_v<T> && std::is_integral_v<Factor>) {
+      using both = std::common_type_t<T, Factor>;
+      return static_cast<T>(detail::multiplied(static_cast<both>(own), static_cast<both>(factor)));
+    } else {
+      return static_cast<T>(own * factor);
+    }
   }
   // Asks for the product too: without it this would be the plain sum, which nobody asked for.
   template <class T>

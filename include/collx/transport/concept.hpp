@@ -46,6 +46,8 @@ enum class copying : std::uint8_t {
 //   finishes_sends             optional: unread_by() names those too who have not been sent everything yet,
 //                              and a call ends only when it names nobody
 //   lends_at_once              optional, besides: it costs no wait to send a payload from where it lies
+//   holds_up_early             optional: a message for a communicator that its receiver has not made yet is
+//                              in the way of others: nobody goes on from a split before all have made it
 //   inline_bytes               payloads of up to so many bytes are copied by send() itself
 //   timed_copy_bytes_min       of those that fetch: stage_copy() times copies of longer payloads
 //   has_near_peers             optional: those of this host are reached by memory, and others by messages

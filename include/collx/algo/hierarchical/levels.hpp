@@ -3,6 +3,8 @@
 // part of theirs lies in the whole.
 #pragma once
 
+#include <type_traits>
+
 #include "collx/collective/contract.hpp"
 #include "collx/schedule/embed.hpp"
 
@@ -110,7 +112,9 @@ struct same_on_both_levels : two_parts<Contract, Intra, Inter> {
   using typename parts::near;
 
   static constexpr COLLX_HD bool supports(shape n) {
-    return parts::parts_support(n) && parts::parts_cut_no_block(n);
+    bool const is_of_pairs = std::is_same_v<Contract, contract::all_to_all>;
+    return parts::parts_support(n) && parts::parts_cut_no_block(n) &&
+           (!is_of_pairs || n.size <= paired_ranks_max);
   }
   static constexpr COLLX_HD std::int32_t chunk_count(shape n) { return Contract::blocks(n.size); }
   static constexpr COLLX_HD std::int32_t step_count(problem p) {

@@ -24,6 +24,7 @@ class composite_endpoint {
   static constexpr bool fetches = false;
   static constexpr bool finishes_sends = true;
   static constexpr bool lends_memory = near_endpoint::lends_memory;
+  static constexpr bool holds_up_early = true;
   static constexpr char const* transport_name = "composite";
   static constexpr std::size_t inline_bytes = near_endpoint::inline_bytes < far_endpoint::inline_bytes
                                                   ? near_endpoint::inline_bytes

@@ -114,12 +114,11 @@ class copy_engine {
 
   // The thread that drives has not chosen a device, and other threads may be capturing.
   cudaError_t enter() const noexcept {
-    static thread_local bool const relaxed = [] {
-      cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-      return cudaThreadExchangeStreamCaptureMode(&mode) == cudaSuccess;
-    }();
-    (void)relaxed;
-    return cudaSetDevice(device_);
+    cudaError_t const code = cudaSetDevice(device_);  // first: whatever else is asked makes a context
+    static thread_local bool relaxed = false;
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    if (code == cudaSuccess && !relaxed) relaxed = cudaThreadExchangeStreamCaptureMode(&mode) == cudaSuccess;
+    return code;
   }
 
   [[nodiscard]] status copy(direction const& way, int half, copied_rows const& r,

@@ -117,7 +117,8 @@ struct alignas(line_bytes) farewell {
 // Where things lie in the block of shared memory that one rank contributes to one communicator: at most
 // 4 MiB for 64 ranks with the settings' default.
 //
-//   block_bytes = 7 staging_bytes + landing_bytes + m size, and less than two pages
+//   block_bytes = 7 staging_bytes + landing_bytes + m size, and less than two pages; where 1 KiB for each
+//   rank is more than half of staging, instead of 2 of the staging_bytes 4 KiB size
 //   m = 206080 up to 2 ranks, 104704 up to 4, 49408 up to 8, 26368 up to 16, 12544 up to 32, then 6400
 struct block_layout {
   rank_t size = 1;
@@ -145,12 +146,18 @@ struct block_layout {
     return lane == 0 ? 2 * staging_bytes : staging_bytes;
   }
   [[nodiscard]] constexpr std::size_t scratch(int lane) const { return staging(lane) + ring_bytes(lane); }
-  [[nodiscard]] constexpr std::size_t scratch_bytes() const { return staging_bytes / 2; }
-  // A place in scratch for each rank. In 32 bits, which divide in half the time of 64.
+  // Half of staging, as schedules rely on; and a place for each rank: what is no longer than that goes in one
+  // letter.
+  [[nodiscard]] constexpr std::size_t scratch_bytes() const {
+    std::size_t const of_places = static_cast<std::size_t>(size) * place_bytes_min;
+    return staging_bytes / 2 > of_places ? staging_bytes / 2 : of_places;
+  }
+  static constexpr std::size_t place_bytes_min = 1024;
+  // In 32 bits, which divide in half the time of 64.
   [[nodiscard]] constexpr std::size_t apart_bytes() const {
     std::uint32_t const lines = static_cast<std::uint32_t>(scratch_bytes() / line_bytes) /
                                 static_cast<std::uint32_t>(size);
-    return lines != 0 ? lines * line_bytes : inline_bytes;
+    return lines * line_bytes;
   }
   [[nodiscard]] constexpr std::size_t apart(int lane, rank_t peer) const {
     return scratch(lane) + static_cast<std::size_t>(peer) * apart_bytes();

@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -101,7 +102,8 @@ class process_watch {
     // there is none, because a sandbox refuses the call: /proc tells of a process that has been waited for.
     std::uint64_t const found = is_gone ? 0 : start_time(process);
     // One that runs all the same is hidden (/proc with hidepid): its number has to do.
-    bool const is_hidden = fd >= 0 && found == 0 && !has_ended(fd);
+    bool const is_hidden =
+        found == 0 && !is_gone && (fd >= 0 ? !has_ended(fd) : kill(process, 0) == 0 || errno != ESRCH);
     bool const is_other = found != started && found != not_told && started != not_told && !is_hidden;
     if (is_gone || is_other) gone_.store(true, std::memory_order_relaxed);
     if (fd < 0) return -1;

@@ -54,7 +54,7 @@ struct header {
   // followed by `size` members
 
   static constexpr std::uint64_t magic_value = 0x636f'6c6c'7873'686dULL;  // "collxshm"
-  static constexpr std::uint32_t version_value = 13;
+  static constexpr std::uint32_t version_value = 14;
 };
 
 // A process's view of the segment: [header and members][rank 0's region][rank 1's region]...

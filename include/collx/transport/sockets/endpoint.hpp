@@ -17,6 +17,8 @@ class tcp_endpoint {
   static constexpr bool finishes_sends = true;
   // And so it need not wait any longer for a payload that is sent from where it lies.
   static constexpr bool lends_at_once = true;
+  // What comes for a communicator that a rank has no part in yet stays in the socket, and all behind it.
+  static constexpr bool holds_up_early = true;
   static constexpr char const* transport_name = tcp_world::transport_name;
   static constexpr std::size_t inline_bytes = sockets::channel::inline_bytes;
   using channel = sockets::channel;

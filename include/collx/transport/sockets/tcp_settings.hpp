@@ -43,7 +43,12 @@ struct tcp_settings {
   // 0.92 to 1.00 of its time. With 4 MiB it takes longer again.
   [[nodiscard]] tcp_settings for_ranks(rank_t ranks, bool paced = true) const noexcept {
     tcp_settings chosen = *this;
-    if (common.staging_bytes != by_ranks) return chosen;
+    if (common.staging_bytes != by_ranks) {
+      // In whole pages, as settings::checked() has it.
+      if (common.staging_bytes >= settings::staging_min && common.staging_bytes <= settings::staging_max)
+        chosen.common.staging_bytes = (common.staging_bytes + 4095) / 4096 * 4096;
+      return chosen;
+    }
     std::size_t const each = paced || ranks != 2 ? staging_per_rank : 2 * staging_per_rank;
     std::size_t const wanted = static_cast<std::size_t>(ranks) * each;
     chosen.common.staging_bytes = wanted < staging_max ? wanted : staging_max;
