@@ -47,12 +47,12 @@ TEST_CASE("causality: knowledge travels with messages, and only with them") {
   causality past(3);
   past.begin(0, 0);
   past.begin(1, 0);
-  stamp const first = past.send(0);
+  stamp const first = past.send(0, false);
   CHECK_FALSE(past.knows(1, 0, 0));
   past.receive(1, 0, first);
   CHECK(past.knows(1, 0, 0));
   CHECK_FALSE(past.knows(1, 0, 1));
-  stamp const second = past.send(1);
+  stamp const second = past.send(1, false);
   past.begin(0, 1);  // rank 0 goes on; what it does now is not in the second message
   past.receive(2, 1, second);
   CHECK(past.knows(2, 0, 0));
@@ -63,7 +63,7 @@ TEST_CASE("causality: knowledge travels with messages, and only with them") {
 TEST_CASE("causality: a considered message counts until it is forgotten") {
   causality past(3);
   past.begin(0, 4);
-  stamp const sent = past.send(0);
+  stamp const sent = past.send(0, false);
   past.consider(0, sent);
   CHECK(past.knows(1, 0, 4));
   CHECK_FALSE(past.knows(1, 2, 0));
