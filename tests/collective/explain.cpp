@@ -7,14 +7,18 @@
 
 #include <doctest/doctest.h>
 
+#include "collx/algo/direct.hpp"
+#include "collx/algo/pairwise.hpp"
 #include "collx/bootstrap/local.hpp"
 #include "collx/collective/all_gather.hpp"
 #include "collx/collective/all_reduce.hpp"
+#include "collx/collective/all_to_all_v.hpp"
 #include "require.hpp"
 #include "watched.hpp"
 
 namespace {
 
+namespace algo = collx::algo;
 namespace contract = collx::contract;
 namespace tune = collx::tune;
 using collx::reproducibility;
@@ -33,7 +37,24 @@ void require_explained(world_type& world, std::size_t count, std::string const& 
   require(std::string(why.text()).find(reason) != std::string::npos, why.text());
 }
 
+struct short_ones_direct
+    : tune::fixed_table<tune::fixed_rule<contract::all_to_all_v, algo::direct_one_shot, {.bytes_max = 4096}>,
+                        tune::fixed_rule<contract::all_to_all_v, algo::pairwise>> {};
+
 }  // namespace
+
+TEST_CASE("explain: of counts that only two ranks share, what the call takes, however much it moves") {
+  watched::on_threads(3, [](world_type& world) {
+    constexpr std::size_t count = 100'000;
+    std::vector<std::size_t> const counts(3, count);
+    std::vector<int> in(3 * count), out(in.size());
+    auto const taken = collx::persistent::all_to_all_v<short_ones_direct>(
+        world, collx::blocks<int const>(in, counts), collx::blocks<int>(out, counts));
+    auto const why =
+        tune::explain<contract::all_to_all_v, short_ones_direct, int>(world, count * sizeof(int));
+    require(why.algorithm == std::string(taken.algorithm()), why.text());
+  });
+}
 
 TEST_CASE("explain: of a call that requires a level, the algorithm that it takes, and why") {
   watched::on_threads(3, [](world_type& world) {

@@ -79,6 +79,12 @@ template <class Contract, class Algorithm = default_algorithm, class T = float, 
   using endpoint = typename Transport::endpoint;
   constexpr bool commutative = is_commutative<Op>();
   auto& engine = comm.engine();
+  // As calls ask (question_of()): some rank may have nothing, and of counts that only two ranks share none is
+  // everybody's.
+  if constexpr (collx::detail::is_uneven<Contract>) {
+    memory = memory_kind::unshared;
+    if (Contract::counts == known_counts::pairwise) bytes = 0;
+  }
   shape const ranks = comm.standing().where.shape();
   question const q{bytes, ranks, &transport_of<endpoint>, memory, engine.endpoint().depth(),
                    engine.endpoint().staging_bytes(),
