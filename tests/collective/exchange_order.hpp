@@ -3,7 +3,6 @@
 // them comes last: what a sender has for the others must reach them all the same.
 #pragma once
 
-#include <numeric>
 #include <vector>
 
 #include "collx/collective/barrier.hpp"

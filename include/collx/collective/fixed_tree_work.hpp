@@ -56,7 +56,8 @@ class tree_combiner {
 // everybody's nodes, of which a rank has at most `width`.
 template <class T, class Op>
 class fixed_tree_work {
-  static_assert(alignof(T) <= 64, "collx: elements aligned to more than a cache line have no place here");
+  static_assert(alignof(T) <= exec::kept_memory::alignment,
+                "collx: elements aligned to more than a cache line have no place here");
 
  public:
   fixed_tree_work(problem where, fixed_tree tree, T const* in, T* out, std::size_t count,
