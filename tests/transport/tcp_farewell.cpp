@@ -101,6 +101,49 @@ TEST_CASE("no connection for data ends before the reason can be known") {
   CHECK(ended == false);
 }
 
+namespace {
+
+// Rank 0 of 4, whose neighbours are gone: of those it dials rank 2 answers, at the third look after a failure.
+class slow_to_answer : public held_connector {
+ public:
+  explicit slow_to_answer(int& theirs) : held_connector(1) {
+    int both[2];
+    REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, both) == 0);
+    ours_[0].reset(both[0]);
+    theirs = both[1];
+  }
+  bool poll(collx::transport::sockets::connection& next) noexcept override {
+    if (!has_failed || ++looks_ < 3 || !held_connector::poll(next)) return false;
+    next.peer = 2;
+    return true;
+  }
+  collx::status outlook(collx::rank_t peer) noexcept override {
+    return peer == 2 ? collx::status::ok : collx::status::peer_lost;
+  }
+  bool has_failed = false;
+
+ private:
+  int looks_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a rank with a failure to tell waits for whom it has dialled, not for neighbours alone") {
+  watchdog dog;
+  int theirs = -1;
+  auto* const connector = new slow_to_answer(theirs);
+  net::owned_fd const closes(theirs);
+  collx::transport::tcp_settings chosen;
+  chosen.common.staging_bytes = 64 * 1024;
+  std::optional leaves = tcp::join<tcp>(0, 4, chosen, connector);
+  std::byte wanted[4];
+  leaves->engine().endpoint().expect(0, 2, wanted, sizeof wanted);
+  leaves->abort();
+  connector->has_failed = true;
+  leaves.reset();
+  CHECK(hears_alarm(theirs));
+}
+
 TEST_CASE("a rank joined by a pair of sockets does not wait until its peer has read its goodbye") {
   watchdog dog;
   collx::transport::tcp_settings chosen;

@@ -180,10 +180,14 @@ class switchboard {
 
   // ---- the end -------------------------------------------------------------------------------------
 
-  // Whether a connection of the ring for control is still to come: it is on its way, or the peer has not
-  // looked yet.
-  [[nodiscard]] COLLX_COLD bool awaits_neighbours() noexcept {
-    return awaits((rank_ + 1) % size()) || awaits((rank_ + size() - 1) % size());
+  // Whether a connection for control is still to come, of the ring or one that this rank has dialled: it is
+  // on its way, or the peer has not looked yet. The peer, who speaks last in a handshake, may have it already:
+  // if it were closed here, that would look there as if this process had been killed.
+  [[nodiscard]] COLLX_COLD bool awaits_anybody() noexcept {
+    if (awaits((rank_ + 1) % size()) || awaits((rank_ + size() - 1) % size())) return true;
+    for (link* l : links_)
+      if (l != nullptr && l->dialled != 0 && awaits(l->peer())) return true;
+    return false;
   }
   [[nodiscard]] COLLX_COLD bool has_more_to_write() noexcept {
     for (link* l = pending_; l != nullptr; l = l->next_pending)

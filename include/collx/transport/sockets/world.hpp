@@ -189,8 +189,8 @@ class tcp_world {
     posix_lock const held(mutex_);
     std::uint64_t const patience_us = alarm_.raised() ? patience_after_failure_us : chosen().timeout_us;
     std::uint64_t const deadline_us = deadline_in(patience_us);
-    // Or neighbours that are not connected yet would find nobody here, and not know why.
-    for (; alarm_.raised() && board_.awaits_neighbours() && now_us() < deadline_us; sched_yield())
+    // Or who is not connected yet would find nobody here, and not know why.
+    for (; alarm_.raised() && board_.awaits_anybody() && now_us() < deadline_us; sched_yield())
       look_at_all();
     board_.for_each_within_call([&](link& l) noexcept {
       l.tell_goodbye();
