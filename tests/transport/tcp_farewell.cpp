@@ -103,7 +103,7 @@ TEST_CASE("no connection for data ends before the reason can be known") {
 
 namespace {
 
-// Rank 0 of 4, whose neighbours are gone: of those it dials rank 2 answers, at the third look after a failure.
+// Rank 0 of 4, whose neighbours are gone. Rank 2, which it dials, answers at the third look after a failure.
 class slow_to_answer : public held_connector {
  public:
   explicit slow_to_answer(int& theirs) : held_connector(1) {

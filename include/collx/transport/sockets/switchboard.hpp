@@ -181,8 +181,8 @@ class switchboard {
   // ---- the end -------------------------------------------------------------------------------------
 
   // Whether a connection for control is still to come, of the ring or one that this rank has dialled: it is
-  // on its way, or the peer has not looked yet. The peer, who speaks last in a handshake, may have it already:
-  // if it were closed here, that would look there as if this process had been killed.
+  // on its way, or the peer has not looked yet. The peer, who speaks last in a handshake, may have it by
+  // now: if it were closed here, that would look there as if this process had been killed.
   [[nodiscard]] COLLX_COLD bool awaits_anybody() noexcept {
     if (awaits((rank_ + 1) % size()) || awaits((rank_ + size() - 1) % size())) return true;
     for (link* l : links_)
