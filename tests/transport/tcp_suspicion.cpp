@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whom a rank blames whose threads wait for several peers at a time.
+#include <atomic>
+#include <span>
+
 #include <doctest/doctest.h>
 
+#include "collx/collx.hpp"
 #include "collx/transport/sockets/suspicion.hpp"
+#include "transport/wired.hpp"
 
 using collx::no_rank;
 using collx::transport::sockets::suspicions;
@@ -42,4 +47,38 @@ TEST_CASE("suspicions: the newest waits are known, however many there have been"
     CHECK_FALSE(mine.still_waits(peer, 1 + static_cast<std::uint64_t>(peer), deadline_us));
   for (collx::rank_t peer = 92; peer < 100; ++peer) CHECK(mine.blames_for(peer, 200) == peer);
   CHECK(mine.blames_for(91, 200) == no_rank);
+}
+
+TEST_CASE("suspicions: what was said in a wait that is over says nothing of the next one") {
+  suspicions mine;
+  CHECK_FALSE(mine.still_waits(1, 1, deadline_us));
+  CHECK(mine.still_waits(1, 1 + period_us, deadline_us));
+  mine.hear(1, 5);
+  CHECK(mine.blames_for(1, 1 + period_us) == 5);
+  std::uint64_t const later_us = 1 + deadline_us;
+  CHECK_FALSE(mine.still_waits(1, later_us, deadline_us));
+  CHECK(mine.blames_for(1, later_us) == 1);
+}
+
+TEST_CASE("tcp: who is stuck is found within a time-out of a communicator's own") {
+  collx::transport::tcp_settings chosen;
+  chosen.common = {.timeout_us = 60'000'000, .staging_bytes = 64 * 1024};
+  std::atomic<bool> is_over{false};
+  collx::failure_report seen;
+  wired::on_wired_threads(3, chosen, [&](collx::communicator<collx::transport::tcp>& comm) {
+    int value = 0;
+    if (comm.rank() == 2) {  // makes no call while it is waited for
+      while (!is_over) sched_yield();
+      return;
+    }
+    if (comm.rank() == 0) comm.timeout_us(2'000'000);
+    try {
+      collx::receive(comm, std::span(&value, 1), comm.rank() + 1);
+    } catch (collx::error const& failure) {
+      if (comm.rank() == 0) seen = failure.report();
+    }
+    if (comm.rank() == 0) is_over = true;
+  });
+  CHECK(seen.code == collx::status::timeout);
+  CHECK(seen.peer == 2);  // whom rank 1 waits for
 }

@@ -178,7 +178,7 @@ class composite_endpoint {
   // The far transport drops what it was given when its alarm is raised: here, since who gave up may have been
   // seen on the near side only.
   COLLX_COLD void reclaim(std::uint64_t at_most_us) noexcept {
-    (void)world_->interrupted(no_rank);
+    (void)world_->interrupted(no_rank, far_.timeout_us());
     near_.reclaim(at_most_us);
   }
 
@@ -205,7 +205,7 @@ class composite_endpoint {
   // where ranks elsewhere may tell of a failure, or ask whom this one waits for.
   [[nodiscard]] status interrupted(rank_t peer) noexcept {
     if (!goes_far() && !world_->all_near()) far_.progress();
-    return world_->interrupted(peer == no_rank ? no_rank : world_rank(peer));
+    return world_->interrupted(peer == no_rank ? no_rank : world_rank(peer), far_.timeout_us());
   }
   COLLX_COLD void be_patient(std::uint64_t us) noexcept { far_.be_patient(us); }
   [[nodiscard]] rank_t suspect(rank_t peer) noexcept { return far_.suspect(peer); }

@@ -58,10 +58,10 @@ class composite_world {
 
   // What one world knows of a failure the other one is told. The far one also looks after ranks of this host:
   // it knows whom they wait for, if there is a connection with them already.
-  [[nodiscard]] COLLX_COLD status interrupted(rank_t peer) noexcept {
+  [[nodiscard]] COLLX_COLD status interrupted(rank_t peer, std::uint64_t timeout_us) noexcept {
     rank_t const nearby_peer = peer == no_rank ? no_rank : near_rank(peer);
     status const nearby = near_->interrupted(nearby_peer);
-    status const farther = far_->interrupted(peer, nearby_peer != no_rank);
+    status const farther = far_->interrupted(peer, timeout_us, nearby_peer != no_rank);
     if (nearby != status::aborted && farther != status::aborted)
       return nearby != status::ok ? nearby : farther;
     mapped::first_failure const first = first_failure();

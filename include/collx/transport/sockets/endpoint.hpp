@@ -37,6 +37,7 @@ class tcp_endpoint {
   COLLX_COLD tcp_endpoint(tcp_world& world, std::uint64_t id, array<rank_t> members, rank_t rank,
                           provision&& has)
       : world_(&world),
+        timeout_us_(world.chosen().timeout_us),
         group_(id, static_cast<array<rank_t>&&>(members), rank, lane_count, staging_bytes_of(world) / 2,
                static_cast<sockets::channel_group::provision&&>(has.group)),
         memory_(static_cast<zeroed_pages&&>(has.memory)),
@@ -176,9 +177,13 @@ class tcp_endpoint {
   }
   [[nodiscard]] bool sleep(std::uint64_t at_most_us) noexcept { return world_->sleep(group_, at_most_us); }
   [[nodiscard]] status interrupted(rank_t peer) noexcept {
-    return world_->interrupted(peer == no_rank ? no_rank : world_rank(peer));
+    return world_->interrupted(peer == no_rank ? no_rank : world_rank(peer), timeout_us_);
   }
-  COLLX_COLD void be_patient(std::uint64_t us) noexcept { world_->be_patient(us); }
+  COLLX_COLD void be_patient(std::uint64_t us) noexcept {
+    timeout_us_ = us;
+    world_->be_patient(us);
+  }
+  [[nodiscard]] std::uint64_t timeout_us() const noexcept { return timeout_us_; }
   [[nodiscard]] rank_t suspect(rank_t peer) noexcept { return world_->suspect(world_rank(peer)); }
 
  private:
@@ -193,6 +198,7 @@ class tcp_endpoint {
   }
 
   tcp_world* world_;
+  std::uint64_t timeout_us_;  // of a wait on this communicator
   sockets::channel_group group_;
   zeroed_pages memory_;  // staging and scratch
   staging_rings<lane_count> rings_;

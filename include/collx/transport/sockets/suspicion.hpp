@@ -21,16 +21,15 @@ class suspicion {
 
   // This rank waits for a peer, and is asked now and then whether it still does. True: a question is due.
   [[nodiscard]] bool still_waits(rank_t peer, std::uint64_t now, std::uint64_t deadline_us) noexcept {
-    period_us_ = deadline_us / questions_per_deadline;
-    if (peer != peer_) {
+    if (peer != peer_ || !waits(now)) {  // what was said in a wait that is over says nothing of this one
       *this = suspicion{};
       peer_ = peer;
-      period_us_ = deadline_us / questions_per_deadline;
       since_us_ = now;
       asked_us_ = now;  // the first question is due in a while: most waits are over by then
       answered_ = true;
     }
     seen_us_ = now;
+    period_us_ = deadline_us / questions_per_deadline;
     if (now - asked_us_ < period_us_) return false;
     if (!answered_) silent_ = true;
     asked_us_ = now;
@@ -41,7 +40,8 @@ class suspicion {
   // Whether it has waited, when it was last asked, for longer than ranks mostly differ in when they call.
   [[nodiscard]] bool waits_long() const noexcept {
     std::uint64_t const part_us = period_us_ / 4;
-    return seen_us_ - since_us_ >= (part_us < long_us_max ? part_us : long_us_max);
+    std::uint64_t const long_us = part_us < long_us_max ? part_us : long_us_max;
+    return seen_us_ - since_us_ >= (long_us > long_us_min ? long_us : long_us_min);
   }
 
   // The peer that was asked blames `whom`, or nobody (no_rank).
@@ -54,13 +54,19 @@ class suspicion {
 
   // Whom this rank blames; no_rank if it waits for nobody.
   [[nodiscard]] rank_t blames(std::uint64_t now) const noexcept {
-    bool const waits = peer_ != no_rank && now - seen_us_ < 2 * period_us_ + 1'000;
-    if (!waits) return no_rank;
+    if (!waits(now)) return no_rank;
     return silent_ || blamed_ == no_rank ? peer_ : blamed_;
   }
 
  private:
-  static constexpr std::uint64_t long_us_max = 5'000'000;
+  // With a short time-out ranks do not differ by less.
+  static constexpr std::uint64_t long_us_min = 10'000, long_us_max = 5'000'000;
+  // Who waits looks here again after so long at most: a nap, on a machine that does something else.
+  static constexpr std::uint64_t nap_us = 50'000;
+
+  [[nodiscard]] bool waits(std::uint64_t now) const noexcept {
+    return peer_ != no_rank && now - seen_us_ < 2 * period_us_ + nap_us;
+  }
 
   rank_t peer_ = no_rank;
   rank_t blamed_ = no_rank;

@@ -149,13 +149,15 @@ class tcp_world {
 
   // ---- failures --------------------------------------------------------------------------------------
 
-  // `is_watched`: somebody else tells when its process ends, so nobody dials it to find out.
-  [[nodiscard]] COLLX_COLD status interrupted(rank_t peer, bool is_watched = false) noexcept {
+  // Who waits gives up after `timeout_us`. `is_watched`: somebody else tells when the peer's process ends, so
+  // nobody dials it to find out.
+  [[nodiscard]] COLLX_COLD status interrupted(rank_t peer, std::uint64_t timeout_us,
+                                              bool is_watched = false) noexcept {
     if (alarm_.raised()) return status::aborted;
     if (peer == no_rank || peer == rank_) return status::ok;
     posix_lock const held(mutex_);
     status const outlook = outlook_of(peer);
-    if (outlook == status::ok) return ask_after(peer, is_watched), status::ok;
+    if (outlook == status::ok) return ask_after(peer, timeout_us, is_watched), status::ok;
     // What it wrote before it ended, an alarm perhaps, may still be there to read.
     look_at_all();
     return alarm_.raised() ? status::aborted : outlook;
@@ -216,8 +218,8 @@ class tcp_world {
     return dialled == status::peer_lost && losses_.others_may_know(peer) ? status::ok : dialled;
   }
 
-  COLLX_COLD void ask_after(rank_t peer, bool is_watched) noexcept {
-    bool const is_due = suspicions_.still_waits(peer, now_us(), chosen().timeout_us);
+  COLLX_COLD void ask_after(rank_t peer, std::uint64_t timeout_us, bool is_watched) noexcept {
+    bool const is_due = suspicions_.still_waits(peer, now_us(), timeout_us);
     link* const with = board_.find(peer);
     if (with == nullptr || !with->control_is_open()) {
       if (peer < rank_ && !is_watched && suspicions_.waits_long(peer)) board_.knock(peer);
