@@ -36,6 +36,18 @@ int ranks_that_fetch(collx::transport::settings const& chosen) {
   return static_cast<int>(std::count(codes.begin(), codes.end(), fetched));
 }
 
+// What a page more costs two ranks that find it out at the same time, as they do when they join: the more of
+// the two, which may be twice what one finds that is alone on its machine.
+double cost_for_two() {
+  constexpr double steps = 10;
+  auto const codes = watched::on_processes<fetching>(2, [](collx::communicator<fetching>& comm) {
+    collx::barrier(comm);
+    double const cost = collx::transport::shared_memory::time_page_copy().cost;
+    return static_cast<int>(std::min(cost * steps, 99.0)) + 1;
+  });
+  return std::max(codes[0], codes[1]) / steps;
+}
+
 // Makes 300 calls with blocks of 12 KB, where the system is said to take so long for a page; whether this
 // rank has fetched in any of them. Not in which: staging is tried again after a while.
 template <class Call>
@@ -88,12 +100,15 @@ TEST_CASE("single copy: by default only where the system is quick at it") {
   double const limit = collx::transport::settings{}.system_copy_cost_max;
   MESSAGE("a page more takes the system as long as ", cost, " copies of it");
   CHECK(cost > 0);
+  double const before = cost_for_two();
   int const found = ranks_that_fetch({});
   // What others do on the machine changes it: it counts where it was so before and after.
-  double const again = collx::transport::shared_memory::time_page_copy().cost;
-  if (std::min(cost, again) > 1.5 * limit) CHECK(found == 0);
+  double const again = cost_for_two();
+  CAPTURE(before);
+  CAPTURE(again);
+  if (std::min({cost, before, again}) > 1.5 * limit) CHECK(found == 0);
   // From 0.85 of the limit on ranks may be in doubt, and begin otherwise.
-  if (std::max(cost, again) < 0.85 * limit / 1.5) CHECK(found == where_asked_to);
+  if (std::max({cost, before, again}) < 0.85 * limit / 1.5) CHECK(found == where_asked_to);
 }
 
 TEST_CASE("single copy: ranks that come out on either side of the limit do as one") {
