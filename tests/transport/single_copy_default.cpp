@@ -40,12 +40,14 @@ int ranks_that_fetch(collx::transport::settings const& chosen) {
 // the two, which may be twice what one finds that is alone on its machine.
 double cost_for_two() {
   constexpr double steps = 10;
+  constexpr int least = 10;  // below, and from 128 on, codes say that a rank has failed
   auto const codes = watched::on_processes<fetching>(2, [](collx::communicator<fetching>& comm) {
     collx::barrier(comm);
     double const cost = collx::transport::shared_memory::time_page_copy().cost;
-    return static_cast<int>(std::min(cost * steps, 99.0)) + 1;
+    return least + static_cast<int>(std::min(cost * steps, 99.0));
   });
-  return std::max(codes[0], codes[1]) / steps;
+  for (int const code : codes) CHECK((code >= least && code < 128));
+  return (std::max(codes[0], codes[1]) - least + 1) / steps;
 }
 
 // Makes 300 calls with blocks of 12 KB, where the system is said to take so long for a page; whether this
