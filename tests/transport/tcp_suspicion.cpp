@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whom a rank blames whose threads wait for several peers at a time.
 #include <atomic>
+#include <memory>
 #include <span>
 
 #include <doctest/doctest.h>
@@ -60,25 +61,49 @@ TEST_CASE("suspicions: what was said in a wait that is over says nothing of the 
   CHECK(mine.blames_for(1, later_us) == 1);
 }
 
-TEST_CASE("tcp: who is stuck is found within a time-out of a communicator's own") {
+namespace {
+
+// Three ranks: 0 waits for 1, that one for 2, and 2 makes no call. prepare(world) -> the communicator they wait
+// on. Returns what rank 0 says of it.
+template <class Prepare>
+collx::failure_report said_of_a_chain(Prepare const& prepare) {
   collx::transport::tcp_settings chosen;
   chosen.common = {.timeout_us = 60'000'000, .staging_bytes = 64 * 1024};
   std::atomic<bool> is_over{false};
   collx::failure_report seen;
-  wired::on_wired_threads(3, chosen, [&](collx::communicator<collx::transport::tcp>& comm) {
+  wired::on_wired_threads(3, chosen, [&](collx::communicator<collx::transport::tcp>& world) {
+    auto comm = prepare(world);
     int value = 0;
-    if (comm.rank() == 2) {  // makes no call while it is waited for
+    if (world.rank() == 2) {
       while (!is_over) sched_yield();
       return;
     }
-    if (comm.rank() == 0) comm.timeout_us(2'000'000);
     try {
-      collx::receive(comm, std::span(&value, 1), comm.rank() + 1);
+      collx::receive(*comm, std::span(&value, 1), world.rank() + 1);
     } catch (collx::error const& failure) {
-      if (comm.rank() == 0) seen = failure.report();
+      if (world.rank() == 0) seen = failure.report();
     }
-    if (comm.rank() == 0) is_over = true;
+    if (world.rank() == 0) is_over = true;
+  });
+  return seen;
+}
+
+}  // namespace
+
+TEST_CASE("tcp: who is stuck is found within a time-out of a communicator's own") {
+  collx::failure_report const seen = said_of_a_chain([](auto& world) {
+    if (world.rank() == 0) world.timeout_us(2'000'000);
+    return &world;
   });
   CHECK(seen.code == collx::status::timeout);
   CHECK(seen.peer == 2);  // whom rank 1 waits for
+}
+
+TEST_CASE("tcp: who is stuck is found within the time-out of the communicator it was split from") {
+  collx::failure_report const seen = said_of_a_chain([](auto& world) {
+    if (world.rank() == 0) world.timeout_us(2'000'000);
+    return std::make_unique<collx::communicator<collx::transport::tcp>>(world.split(0, world.rank()));
+  });
+  CHECK(seen.code == collx::status::timeout);
+  CHECK(seen.peer == 2);
 }

@@ -22,12 +22,12 @@ class engine {
   using flight_type = flight<Endpoint>;
 
  public:
-  // Started requests that may exist at once. start waits for the oldest when all are taken.
-  static constexpr std::uint32_t request_count = 16;
+  static constexpr std::uint32_t request_count = 16;  // started at once; one more waits for the oldest
 
   template <class... Arguments>
   COLLX_COLD explicit engine(std::uint64_t timeout_us, exec::wakefulness awake, Arguments&&... arguments)
-      : endpoint_(static_cast<Arguments&&>(arguments)...), timeout_us_(timeout_us), awake_(awake) {
+      : endpoint_(static_cast<Arguments&&>(arguments)...), awake_(awake) {
+    this->timeout_us(timeout_us);
     for (workspace& work : work_) work.reserve(endpoint_.size());
     // Last: from now on the world refers to it, until it leaves, and nothing that fails may come after that.
     if constexpr (requires { endpoint_.enter(); }) endpoint_.enter();

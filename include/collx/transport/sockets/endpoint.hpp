@@ -37,7 +37,6 @@ class tcp_endpoint {
   COLLX_COLD tcp_endpoint(tcp_world& world, std::uint64_t id, array<rank_t> members, rank_t rank,
                           provision&& has)
       : world_(&world),
-        timeout_us_(world.chosen().timeout_us),
         group_(id, static_cast<array<rank_t>&&>(members), rank, lane_count, staging_bytes_of(world) / 2,
                static_cast<sockets::channel_group::provision&&>(has.group)),
         memory_(static_cast<zeroed_pages&&>(has.memory)),
@@ -198,7 +197,7 @@ class tcp_endpoint {
   }
 
   tcp_world* world_;
-  std::uint64_t timeout_us_;  // of a wait on this communicator
+  std::uint64_t timeout_us_ = 0;  // of a wait on this communicator: its engine says so before it waits
   sockets::channel_group group_;
   zeroed_pages memory_;  // staging and scratch
   staging_rings<lane_count> rings_;
