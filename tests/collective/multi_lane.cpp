@@ -17,6 +17,7 @@
 #include "collx/algo/all.hpp"
 #include "collx/bootstrap/local.hpp"
 #include "collx/collective/agreement.hpp"
+#include "collx/tune/fixed_table.hpp"
 #include "watched.hpp"
 
 namespace {
@@ -114,6 +115,33 @@ TEST_CASE("multi_lane: tested, set up once, and chosen by the library; a part ma
     sum.assign(5, 1);
     collx::start::all_reduce<multi_lane<collx::algo::ring, 8>>(comm, sum).wait();
     require(sum[4] == 3);
+  });
+}
+
+namespace {
+
+using doubling = collx::tune::fixed_rule<collx::contract::all_gather, collx::algo::recursive_doubling>;
+struct by_rules : collx::tune::fixed_table<doubling> {};
+
+// The algorithm of an all_gather of so many ints per rank, which the lanes halve.
+template <class Algorithm>
+std::string chosen_for(auto& comm, std::size_t count) {
+  std::vector<int> in(count), out(count * static_cast<std::size_t>(comm.size()));
+  return collx::persistent::all_gather<Algorithm>(comm, in, out).algorithm();
+}
+
+}  // namespace
+
+TEST_CASE("multi_lane: parts of blocks go by the rows of their collective, built in or of a table") {
+  watched::on_threads(4, [](auto& comm) {
+    auto const check = [](std::string const& chosen, std::string const& expected) {
+      if (chosen != expected) throw std::runtime_error(chosen + " instead of " + expected);
+    };
+    for (std::size_t const count : {1000u, 20'000u, 100'000u})
+      check(chosen_for<multi_lane<collx::automatic, 2>>(comm, 2 * count),
+            chosen_for<collx::automatic>(comm, count));
+    check(chosen_for<collx::automatic>(comm, 100'000), "push_pull");  // no table's only row
+    check(chosen_for<multi_lane<by_rules, 2>>(comm, 100), "recursive_doubling");
   });
 }
 

@@ -63,8 +63,8 @@ TEST_CASE("suspicions: what was said in a wait that is over says nothing of the 
 
 namespace {
 
-// Three ranks: 0 waits for 1, that one for 2, and 2 makes no call. prepare(world) -> the communicator they wait
-// on. Returns what rank 0 says of it.
+// Three ranks: 0 waits for 1, that one for 2, and 2 makes no call. prepare(world) -> the communicator they
+// wait on. Returns what rank 0 says of it.
 template <class Prepare>
 collx::failure_report said_of_a_chain(Prepare const& prepare) {
   collx::transport::tcp_settings chosen;

@@ -48,6 +48,7 @@ struct lane_part {
 // What a lane does: the collective, on blocks that are parts of larger ones.
 template <class Contract>
 struct on_parts_of_blocks : Contract {
+  using whole = Contract;
   static constexpr bool blocks_apart = true;
 };
 template <class Contract>

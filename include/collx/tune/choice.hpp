@@ -109,6 +109,13 @@ template <class Contract, bool Commutative, class F, class First, class... Rest>
 }
 
 namespace detail {
+// By which contract tables know it: one of parts of blocks (multi_lane) goes by the rows of the whole.
+template <class Contract>
+struct listed { using type = Contract; };
+template <class Contract>
+  requires requires { typename Contract::whole; }
+struct listed<Contract> { using type = typename Contract::whole; };
+
 template <class Contract, class Endpoint>
 [[nodiscard]] consteval auto find_table() {
   if constexpr (Endpoint::is_mapped) return mapped_table<Contract>{};
@@ -118,14 +125,17 @@ template <class Contract, class Endpoint>
 }
 }  // namespace detail
 
+template <class Contract>
+using listed_contract = typename detail::listed<Contract>::type;
+
 template <class Contract, class Endpoint>
-using table_of = decltype(detail::find_table<Contract, Endpoint>());
+using table_of = decltype(detail::find_table<listed_contract<Contract>, Endpoint>());
 
 // Calls f(table) with the one that calls in this situation go by.
 template <class Contract, class Endpoint, class F>
 [[nodiscard]] auto with_table([[maybe_unused]] situation with, F const& f) {
   if constexpr (has_near_peers<Endpoint>)
-    if (with.all_near) return f(typename near_table<Contract>::type{});
+    if (with.all_near) return f(typename near_table<listed_contract<Contract>>::type{});
   return f(typename table_of<Contract, Endpoint>::type{});
 }
 

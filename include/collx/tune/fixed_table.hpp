@@ -60,7 +60,7 @@ struct fixed_table {
     (
         [&] {
           ++row;
-          if constexpr (std::is_same_v<typename Rules::contract, Contract>)
+          if constexpr (std::is_same_v<typename Rules::contract, listed_contract<Contract>>)
             if (d.row < 0 && detail::rule_holds<Rules, Commutative>(q)) {
               d.from = source::loaded_table;
               d.row = row - 1;
@@ -77,7 +77,7 @@ struct fixed_table {
  private:
   template <class Contract, class Endpoint, bool Commutative, class First, class... Rest, class F>
   [[nodiscard]] static auto look(type_list<First, Rest...>, question const& q, F const& f) {
-    if constexpr (std::is_same_v<typename First::contract, Contract>)
+    if constexpr (std::is_same_v<typename First::contract, listed_contract<Contract>>)
       if (detail::rule_holds<First, Commutative>(q))
         return f.template operator()<typename First::algorithm>();
     return look<Contract, Endpoint, Commutative>(type_list<Rest...>{}, q, f);
