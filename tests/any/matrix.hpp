@@ -28,7 +28,7 @@ using collx::status;
 
 // As many ranks as have an exact reference.
 inline constexpr rank_t size_max = 33;
-// How many types each algorithm meets where ranks are many: all, with four numbers of ranks in a row.
+// How many types each algorithm meets where ranks are many: all, with the numbers that takes_wide() takes.
 inline constexpr std::size_t types_of_many_ranks = (collx::data_type_count + 3) / 4;
 
 // COLLX_SEED=number draws others.

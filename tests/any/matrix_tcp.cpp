@@ -33,6 +33,7 @@ TEST_CASE("wide: any_communicator, every algorithm on 5 to 33 processes over soc
   if (!is_wide_asked_for()) return;
   INFO("repeat with: COLLX_SEED=" << any_matrix::seed());
   for (collx::rank_t size = 5; size <= any_matrix::size_max; ++size) {
+    if (!takes_wide(size)) continue;
     CAPTURE(size);
     auto const codes = watched::on_tcp_processes(
         size, [&](auto& comm) { any_matrix::walk_on(comm, any_matrix::types_of_many_ranks / 2); },

@@ -114,6 +114,7 @@ TEST_CASE("wide: shm, every schedule of 9 to 33 processes, private memory, symme
   if (!is_wide_asked_for()) return;
   (void)oracle::reference::get();
   for (rank_t size = 9; size <= oracle::reference::size_max; ++size) {
+    if (!takes_wide(size)) continue;
     auto const first = static_cast<std::size_t>(size);
     walk_in_processes<forms::blocking>(size, whose_memory::own);
     walk_in_processes<forms::started, sample::algorithms>(size, whose_memory::mixed, {5, first});
