@@ -87,7 +87,13 @@ class waiter {
   // compiled anew for every question.
   COLLX_NEVER_INLINE bool yields() noexcept {
     sched_yield();
-    if (++round_ - how_.spins < yields_per_look) return false;
+    std::uint32_t const yields = ++round_ - how_.spins;
+    // A yield takes less than a microsecond, or the turns of all others who want the processor: milliseconds
+    // each. Clocks are cheap enough to see which at powers of two.
+    if ((yields & (yields - 1)) != 0) return false;
+    std::uint64_t const now = now_us();
+    if (yields == 1) first_yield_us_ = now;
+    if (yields < yields_per_look && now - first_yield_us_ < yields_us_max) return false;
     round_ = how_.spins;
     look_at_clock();
     return true;
@@ -121,12 +127,14 @@ class waiter {
 
   static constexpr std::uint32_t spins_without_pause = 64;
   static constexpr std::uint32_t yields_per_look = 64;
+  static constexpr std::uint64_t yields_us_max = 10'000;
 
   wakefulness how_;
   std::uint32_t round_ = 0;
   std::uint64_t timeout_us_;
   std::uint64_t started_us_ = 0;
   std::uint64_t awake_since_us_ = 0;
+  std::uint64_t first_yield_us_ = 0;  // since the last look
   std::uint64_t now_us_ = 0;
   bool late_ = false;
   bool prepared_ = false;
