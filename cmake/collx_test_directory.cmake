@@ -13,6 +13,7 @@ set(collx_tests_in_a_unit 16)
 #                                   PROCESSORS 2 for one whose ranks wait for each other so often that it takes more
 #                                   than twice as long beside another test)
 #   // thread sanitizer: no         keeps a test that takes minutes under it, and gains nothing, out of that stage
+#   // address sanitizer: no, REASON   the same for the preset asan-ubsan, for code that others run under it
 #   // sanitizers: no, REASON       the same for all, for what takes half a minute to compile and runs no code that
 #                                   others do not run under them
 #   // component: NAME              links collx::NAME; where that is missing, the test is skipped, visibly
@@ -33,6 +34,10 @@ function(collx_add_test_directory directory)
     get_filename_component(name ${source} NAME_WE)
     file(STRINGS ${source} not_for_threads REGEX "^// thread sanitizer: no")
     if(not_for_threads AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")
+      continue()
+    endif()
+    file(STRINGS ${source} not_for_addresses REGEX "^// address sanitizer: no")
+    if(not_for_addresses AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=address")
       continue()
     endif()
     file(STRINGS ${source} not_for_any REGEX "^// sanitizers: no")

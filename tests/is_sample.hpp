@@ -28,4 +28,14 @@ inline constexpr bool is_sample = true;
 inline constexpr bool is_sample = false;
 #endif
 
+// Of a walk over numbers of ranks: all, or the small ones, powers of two and the last of each test.
+[[nodiscard]] constexpr bool takes(int size) {
+  return !is_sample || size <= 9 || size == 16 || size == 33 || size == 64 || size == 65;
+}
+
+// The same where ranks are threads or processes, and many take long: one, two, odd, and powers of two.
+[[nodiscard]] constexpr bool takes_running(int size) {
+  return !is_sample || size <= 3 || size == 5 || size == 8;
+}
+
 }  // namespace sample

@@ -24,14 +24,4 @@ template <class All>
 using types_of = All;
 #endif
 
-// Of a walk over numbers of ranks: all, or the small ones, powers of two and the last of each test.
-[[nodiscard]] constexpr bool takes(collx::rank_t size) {
-  return !is_sample || size <= 9 || size == 16 || size == 33 || size == 64 || size == 65;
-}
-
-// The same where ranks are threads or processes, and many take long: one, two, odd, and powers of two.
-[[nodiscard]] constexpr bool takes_running(collx::rank_t size) {
-  return !is_sample || size <= 3 || size == 5 || size == 8;
-}
-
 }  // namespace sample

@@ -3,6 +3,7 @@
 // Asked for, up to 33.
 // ctest: TIMEOUT 300
 // ctest: PROCESSORS 2
+// address sanitizer: no, matrix_shm.cpp walks the same schedules, with the same endpoints
 #include <doctest/doctest.h>
 
 #include "asked_for.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random programs (programs/program.hpp) whose ranks are threads.
+// address sanitizer: no, shm.cpp runs the same programs, with the same endpoints
 #include "programs/program.hpp"
 #include "sample.hpp"
 #include "watched.hpp"

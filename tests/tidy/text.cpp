@@ -48,11 +48,12 @@ TEST_CASE("every source file opens with its licence, and says in its second line
 // CMake passes over one that stands elsewhere.
 TEST_CASE("what a test's comments tell CMake begins a line") {
   std::string const to_ctest = "ctest: ", to_sanitizers = "sanitizers: no",
-                    to_one_of_them = "thread sanitizer: no",
+                    to_one_of_them = "thread sanitizer: no", to_another = "address sanitizer: no",
                     to_linker = "component: ", to_compiler = "compiled: as users do";
   for (tidy::source_file const& file : tidy::files_with({".cpp"}))
     for (std::size_t i = 0; i < file.lines.size() && file.lines[i].starts_with("//"); ++i)
-      for (std::string const& word : {to_ctest, to_sanitizers, to_one_of_them, to_linker, to_compiler}) {
+      for (std::string const& word :
+           {to_ctest, to_sanitizers, to_one_of_them, to_another, to_linker, to_compiler}) {
         std::size_t const found = file.lines[i].find(word);
         CHECK_MESSAGE((!file.path.starts_with("tests/") || found == std::string::npos || found == 3),
                       at(file, i) << " holds \"" << word << "\" further on, where CMake does not see it");
@@ -62,7 +63,8 @@ TEST_CASE("what a test's comments tell CMake begins a line") {
 TEST_CASE("a test that sanitizers do not see says why") {
   std::string const all = std::string("// sanitizers") + ": no";
   std::string const threads = std::string("// thread sanitizer") + ": no";
-  for (std::string const& marker : {all, threads})
+  std::string const addresses = std::string("// address sanitizer") + ": no";
+  for (std::string const& marker : {all, threads, addresses})
     for (tidy::source_file const& file : tidy::files_with({".cpp"}))
       for (std::size_t i = 0; i < file.lines.size(); ++i)
         CHECK_MESSAGE((!file.lines[i].starts_with(marker) || file.lines[i].starts_with(marker + ", ")),

@@ -18,6 +18,7 @@
 #include "collx/collective/reduce.hpp"
 #include "collx/collective/split.hpp"
 #include "collx/tune/selector.hpp"
+#include "is_sample.hpp"
 #include "require.hpp"
 #include "watched.hpp"
 
@@ -93,6 +94,7 @@ TEST_CASE("buffers: communicators split from it, and along it, know") {
 
 TEST_CASE("buffers: whatever was said, the results are right in memory of either kind, and of both") {
   for (rank_t const size : {2, 3, 4}) {
+    if (!sample::takes_running(size)) continue;
     auto const codes = watched::on_processes(size, [](world_type& world) {
       auto const ranks = static_cast<std::size_t>(world.size());
       auto shared_in = world.allocate<int>(count), shared_out = world.allocate<int>(ranks * count);
