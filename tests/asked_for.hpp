@@ -20,9 +20,9 @@
   return is_asked_for("COLLX_TEST_WIDE", "minutes, with the others of its label");
 }
 
-// Of those numbers of ranks: with COLLX_TEST_WIDE=all every one, with 1, in a third of the time, powers of two,
-// numbers beside them, and others of many divisors or few. Such that any/matrix.hpp, which draws some of the
-// types for each number, draws all of them.
+// Of those numbers of ranks: with COLLX_TEST_WIDE=all every one, with 1, in a third of the time, powers of
+// two, numbers beside them, and others of many divisors or few. Such that any/matrix.hpp, which draws some of
+// the types for each number, draws all of them.
 [[nodiscard]] inline bool takes_wide(int size) {
   static bool const all = std::string_view(std::getenv("COLLX_TEST_WIDE")) == "all";
   if (all) return true;

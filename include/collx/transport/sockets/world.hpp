@@ -157,8 +157,8 @@ class tcp_world {
     if (peer == no_rank || peer == rank_) return status::ok;
     posix_lock const held(mutex_);
     status const outlook = outlook_of(peer);
-    // What it wrote before it ended, an alarm perhaps, may still be there to read. And where each look at a peer
-    // waits for the turns of others who want the processor, those that progress() has for the rest come late.
+    // What it wrote before it ended, an alarm perhaps, may still be there to read. And where others want the
+    // processor, and each look waits for their turn, those come late that progress() has for the rest.
     look_at_all();
     if (outlook == status::ok && !alarm_.raised()) ask_after(peer, timeout_us, is_watched);
     return alarm_.raised() ? status::aborted : outlook;
