@@ -89,11 +89,11 @@ class waiter {
     sched_yield();
     std::uint32_t const yields = ++round_ - how_.spins;
     // A yield takes less than a microsecond, or the turns of all others who want the processor: milliseconds
-    // each. Clocks are cheap enough to see which at powers of two.
-    if ((yields & (yields - 1)) != 0) return false;
+    // each. Clocks are cheap enough to see which at powers of two, but for the first: most waits end there.
+    if ((yields & (yields - 1)) != 0 || yields < yields_unseen) return false;
     std::uint64_t const now = now_us();
-    if (yields == 1) first_yield_us_ = now;
-    if (yields < yields_per_look && now - first_yield_us_ < yields_us_max) return false;
+    if (yields == yields_unseen) yields_began_us_ = now;
+    if (yields < yields_per_look && now - yields_began_us_ < yields_us_max) return false;
     round_ = how_.spins;
     look_at_clock();
     return true;
@@ -126,7 +126,7 @@ class waiter {
   }
 
   static constexpr std::uint32_t spins_without_pause = 64;
-  static constexpr std::uint32_t yields_per_look = 64;
+  static constexpr std::uint32_t yields_per_look = 64, yields_unseen = 4;
   static constexpr std::uint64_t yields_us_max = 10'000;
 
   wakefulness how_;
@@ -134,7 +134,7 @@ class waiter {
   std::uint64_t timeout_us_;
   std::uint64_t started_us_ = 0;
   std::uint64_t awake_since_us_ = 0;
-  std::uint64_t first_yield_us_ = 0;  // since the last look
+  std::uint64_t yields_began_us_ = 0;  // of those since the last look
   std::uint64_t now_us_ = 0;
   bool late_ = false;
   bool prepared_ = false;
