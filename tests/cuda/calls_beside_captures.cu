@@ -9,6 +9,7 @@
 #include <collx/gpu.cuh>
 
 #include "captures.cuh"
+#include "rings/rings.cuh"
 #include "watched.hpp"
 
 namespace {

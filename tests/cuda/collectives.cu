@@ -13,6 +13,7 @@
 #include "gpu.hpp"
 #include "graphs.cuh"
 #include "misuse.cuh"
+#include "rings/rings.cuh"
 #include "switch.cuh"
 #include "types.cuh"
 #include "watched.hpp"

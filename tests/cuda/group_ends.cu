@@ -12,6 +12,7 @@
 #include <collx/gpu.cuh>
 
 #include "gpu.hpp"
+#include "rings/rings.cuh"
 #include "watched.hpp"
 
 namespace {

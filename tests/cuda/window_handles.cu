@@ -10,6 +10,7 @@
 #include <collx/gpu.cuh>
 
 #include "gpu.hpp"
+#include "rings/rings.cuh"
 #include "watched.hpp"
 
 namespace {
