@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that most programs here launch, all_reduces of floats in a ring, compiled once (rings.cu): each of them
-// takes half a minute for all architectures.
+// Kernels that most programs here launch, all_reduces of floats in a ring, compiled once (rings.cu): each of
+// them takes half a minute for all architectures.
 #pragma once
 
 #include <collx/algo/ring.hpp>
