@@ -34,28 +34,6 @@ TEST_CASE("copy: every size and alignment around a few cache lines, streamed and
       }
 }
 
-TEST_CASE("copy: by lines and by the library, sizes around where lines begin, are fetched ahead, and end") {
-  collx::replayable_random random(4);
-  std::vector<std::byte> from(9000), expected(9000), to(9000);
-  for (std::byte& each : from) each = static_cast<std::byte>(random.next());
-  for (std::size_t const bytes :
-       {2047u, 2048u, 2049u, 4095u, 4096u, 4159u, 4160u, 4161u, 5000u, 8191u, 8192u, 8193u})
-    for (std::size_t shift = 0; shift < 64; ++shift) {
-      std::size_t const source = shift * 37 % 64;
-      std::fill(expected.begin(), expected.end(), std::byte{0x5A});
-      std::copy_n(from.data() + source, bytes, expected.data() + 64 + shift);
-      std::fill(to.begin(), to.end(), std::byte{0x5A});
-      collx::device::copy(to.data() + 64 + shift, from.data() + source, bytes, false);
-      REQUIRE(to == expected);
-#if defined(COLLX_AVX512)
-      if (collx::device::cpu::widest_vectors() != collx::device::cpu::vector_kind::avx512) continue;
-      std::fill(to.begin(), to.end(), std::byte{0x5A});
-      collx::device::copy_lines(to.data() + 64 + shift, from.data() + source, bytes);
-      REQUIRE(to == expected);
-#endif
-    }
-}
-
 // As copy() does on processors that fetch ahead across pages by themselves, and on those that want help.
 bool copies_streamed(std::byte* to, std::byte const* from, std::size_t bytes, bool helped) {
 #if defined(COLLX_AVX2)

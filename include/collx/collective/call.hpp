@@ -306,7 +306,7 @@ void run_alone(invocation<Contract, T, Op> const& args) noexcept {
     Op::combine_bytes(&output, 1, &input, 1, args.count, &args.op, true, 1, 0);
   else if constexpr (Contract::from_all)
     device::combine(&output, 1, &input, 1, args.count, args.op, true, rank_t{1});
-  else if (input != output) std::memcpy(static_cast<void*>(output), input, args.count * sizeof(T));
+  else if (input != output) device::copy_cached(output, input, args.count * sizeof(T));
 }
 
 }  // namespace detail

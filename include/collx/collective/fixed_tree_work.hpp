@@ -7,6 +7,7 @@
 
 #include "collx/algo/fixed_tree.hpp"
 #include "collx/collective/invocation.hpp"
+#include "collx/device/copy_cached.hpp"
 #include "collx/exec/geometry.hpp"
 #include "collx/exec/kept_memory.hpp"
 
@@ -42,7 +43,7 @@ class tree_combiner {
         }
       });
       for (std::int32_t k = 0; k < nodes.count(); ++k)
-        std::memcpy(static_cast<void*>(result(k) + at), values[k], n * sizeof(T));
+        device::copy_cached(result(k) + at, values[k], n * sizeof(T));
     }
   }
 
@@ -119,7 +120,7 @@ class fixed_tree_work {
   }
   // Behind the second one.
   void deliver() const noexcept {
-    if (!alone() && !straight()) std::memcpy(static_cast<void*>(out_), taken_, count_ * sizeof(T));
+    if (!alone() && !straight()) device::copy_cached(out_, taken_, count_ * sizeof(T));
     if constexpr (requires(T total) { op_.finish(total, rank_t{}); }) {
       T const* const total = out_;
       T* const result = out_;

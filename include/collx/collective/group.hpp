@@ -250,13 +250,14 @@ class group {
       return made;
     }
     std::byte* const own = own_block(made);
-    for_each_packed(made, [&](call const& c) { std::memcpy(own + c.at, c.in, c.bytes); });
+    for_each_packed(made, [&](call const& c) { device::copy_cached(own + c.at, c.in, c.bytes); });
     return made;
   }
   void unpack(round const& r) noexcept {
     for_each_packed(r, [&](call const& c) {
       for (std::size_t b = 0; b < blocks(c); ++b)
-        std::memcpy(static_cast<std::byte*>(c.out) + b * c.bytes, r.packed + b * r.bytes + c.at, c.bytes);
+        device::copy_cached(static_cast<std::byte*>(c.out) + b * c.bytes, r.packed + b * r.bytes + c.at,
+                            c.bytes);
     });
   }
 

@@ -11,6 +11,7 @@
 
 #include "collx/collective/all_to_all.hpp"
 #include "collx/collective/two_moves.hpp"
+#include "collx/device/copy_cached.hpp"
 
 namespace collx::inline abi_1 {
 
@@ -23,7 +24,7 @@ struct no_stage {
     if (count == 0) return;
     for (std::size_t l = 0; l < l_count; ++l)
       for (std::size_t h = 0; h < h_count; ++h)
-        std::memcpy(&produced[(h * l_count + l) * count], &gathered[(l * h_count + h) * count],
+        device::copy_cached(&produced[(h * l_count + l) * count], &gathered[(l * h_count + h) * count],
                     count * sizeof(T));
   }
 };
@@ -58,7 +59,7 @@ struct staged_moves {
     std::size_t const count = in.size() / (l_count * h_count);
     for (std::size_t l = 0; l < l_count && count != 0; ++l)
       for (std::size_t h = 0; h < h_count; ++h)
-        std::memcpy(&gathered[(l * h_count + h) * count], &in[(h * l_count + l) * count], count * sizeof(T));
+        device::copy_cached(&gathered[(l * h_count + h) * count], &in[(h * l_count + l) * count], count * sizeof(T));
   }
   void between() const { stage(std::span<T const>(gathered), produced, near.where.size, far.where.size); }
   static void after() noexcept {}

@@ -22,7 +22,7 @@ struct no_stage_v {
       for (std::size_t block = 0, from = 0; block < l_count * h_count; ++block) {
         std::size_t const count = gathered.counts[block];
         if (block % h_count == h && count != 0) {
-          std::memcpy(&produced.data[to], &gathered.data[from], count * sizeof(T));
+          device::copy_cached(&produced.data[to], &gathered.data[from], count * sizeof(T));
           to += count;
         }
         from += count;
@@ -135,7 +135,7 @@ class staged_moves_v {
       T const* from = in_.data.data();
       for (std::size_t d = 0; d < in_.counts.size(); from += in_.counts[d++]) {
         if (d % locals() != l || in_.counts[d] == 0) continue;
-        std::memcpy(to, from, in_.counts[d] * sizeof(T));
+        device::copy_cached(to, from, in_.counts[d] * sizeof(T));
         to += in_.counts[d];
       }
     }

@@ -116,11 +116,10 @@ inline bool takes_lines_slowly = amd_family == 25;
 // Or so quick that a copy of 2 KiB takes less than to wait until a peer has read it. Tests change it.
 inline bool takes_lines_quickly = amd_family >= 26;
 
-#if defined(COLLX_AVX512)
-// Whether a C library's memcpy has the processor copy strings (rep movsb) where vectors would be quicker:
-// GNU's does so on AMD from 4 KiB on (seen with version 2.36). Not looked at on those without AVX-512.
-inline bool const copies_strings_slowly = vectors_in_use == vector_kind::avx512 && __builtin_cpu_is("amd");
-#endif
+// Whether the processor copies strings (rep movsb) more slowly than vectors do, and a C library leaves it to
+// that: GNU's does so on AMD (seen with 2.36), from 2 KiB on, or 4 with AVX-512. The system does, too.
+// Tests change it.
+inline bool copies_strings_slowly = vectors_in_use != vector_kind::generic && amd_family >= 25;
 #else
 inline constexpr bool wants_help_fetching = true;
 inline constexpr bool wants_pause_between_looks = false, wants_pause_without_root = false;

@@ -9,8 +9,7 @@
 
 #include <unistd.h>
 
-#include "collx/device/cache_hint.hpp"
-#include "collx/device/vectors.hpp"
+#include "collx/device/copy_cached.hpp"
 
 namespace collx::inline abi_1::device {
 
@@ -75,7 +74,7 @@ inline constexpr std::size_t spread_group_bytes = 4 * line_bytes;
 // within a page only: several have more of their lines under way. On an Intel Xeon four take 0.79 to 0.82 of
 // the time of one after the other, from 128 KiB to 32 MiB on both cores at once; two 0.87 to 0.90, eight no
 // less than four; halves of pages, or fetching ahead by instructions, gain nothing.
-inline constexpr std::size_t pages_at_a_time = 4, page_bytes = 4096;
+inline constexpr std::size_t pages_at_a_time = 4;
 
 #if defined(COLLX_AVX2)
 
@@ -137,44 +136,15 @@ COLLX_NEVER_INLINE inline void spread_streamed(std::byte* const* to, std::int32_
 }
 #endif
 
-#if defined(COLLX_AVX512)
-// Copies of these sizes, which stay in the caches, are made by lines on processors that are slow at strings
-// (docs/decisions.md). Not under sanitizers, which do not see what is stored so.
-inline constexpr std::size_t lines_bytes_min = 2048, lines_bytes_max = 8192;
-// From here on lines are fetched for writing so far ahead: a peer has read them, and may be far away.
-inline constexpr std::size_t lines_fetched_bytes_min = 4096 + line_bytes;
-inline constexpr std::size_t fetched_ahead_bytes = 24 * line_bytes;
-
-COLLX_AVX512 COLLX_NEVER_INLINE inline void copy_lines(std::byte* to, std::byte const* from,
-                                                       std::size_t bytes) noexcept {
-  std::size_t const whole = bytes / line_bytes * line_bytes;
-  std::size_t const fetched = whole >= lines_fetched_bytes_min ? whole - fetched_ahead_bytes : 0;
-  for (std::size_t at = 0; at < whole; at += line_bytes) {
-    vector_of_64 value;
-    std::memcpy(&value, from + at, sizeof value);
-    if (at < fetched) prefetch_exclusive(to + at + fetched_ahead_bytes, 1);
-    // Not left to the compiler, which would make a call of memcpy of the loop.
-    asm volatile("vmovdqu64 %1, %0" : "=m"(*reinterpret_cast<vector_of_64*>(to + at)) : "v"(value));
-  }
-  std::memcpy(to + whole, from + whole, bytes - whole);
-}
-#endif
-
 // memcpy, past the caches if `streamed` and the processor can.
 inline void copy(std::byte* to, std::byte const* from, std::size_t bytes, bool streamed) noexcept {
-  if (bytes == 0) return;
 #if defined(COLLX_AVX2)
   if (streamed && has_wide_vectors() && bytes >= 16 * line_bytes)
     return copy_streamed(to, from, bytes, cpu::wants_help_fetching);
 #else
   (void)streamed;
 #endif
-#if defined(COLLX_AVX512)
-  if (bytes - lines_bytes_min <= lines_bytes_max - lines_bytes_min && cpu::copies_strings_slowly &&
-      !COLLX_SANITIZED)
-    return copy_lines(to, from, bytes);
-#endif
-  std::memcpy(to, from, bytes);
+  copy_cached(to, from, bytes);
 }
 
 // The same to several destinations, reading memory once.

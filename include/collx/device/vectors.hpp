@@ -43,6 +43,13 @@ struct avx2_vectors {
     std::memcpy(to, &value, sizeof value);
   }
 
+  // The same, of which a compiler makes no call of memcpy.
+  COLLX_AVX2 static void move(void* to, void const* from) noexcept {
+    vector_of_32 value;
+    std::memcpy(&value, from, sizeof value);
+    asm volatile("vmovdqu %1, %0" : "=m"(*static_cast<vector_of_32*>(to)) : "x"(value));
+  }
+
   // `to` aligned to a vector. Such stores are ordered by fence_streams() only. Two of them, one right after
   // the other, leave the processor as one line, which need not be fetched.
   COLLX_AVX2 static void stream(void* to, void const* from) noexcept {
@@ -84,6 +91,12 @@ struct avx512_vectors {
     vector_of_64 value;
     std::memcpy(&value, from, sizeof value);
     std::memcpy(to, &value, sizeof value);
+  }
+
+  COLLX_AVX512 static void move(void* to, void const* from) noexcept {
+    vector_of_64 value;
+    std::memcpy(&value, from, sizeof value);
+    asm volatile("vmovdqu64 %1, %0" : "=m"(*static_cast<vector_of_64*>(to)) : "v"(value));
   }
 
   COLLX_AVX512 static void stream(void* to, void const* from) noexcept {
@@ -136,6 +149,14 @@ COLLX_VECTOR_INLINE void stream_vectors(void* to, void const* from) noexcept {
   if constexpr (On::vector_bytes < Bytes)
     stream_vectors<On, Bytes - On::vector_bytes>(static_cast<char*>(to) + On::vector_bytes,
                                                  static_cast<char const*>(from) + On::vector_bytes);
+}
+
+template <class On, std::size_t Bytes>
+COLLX_VECTOR_INLINE void move_vectors(void* to, void const* from) noexcept {
+  On::move(to, from);
+  if constexpr (On::vector_bytes < Bytes)
+    move_vectors<On, Bytes - On::vector_bytes>(static_cast<char*>(to) + On::vector_bytes,
+                                               static_cast<char const*>(from) + On::vector_bytes);
 }
 
 [[nodiscard]] inline bool has_wide_vectors() noexcept {

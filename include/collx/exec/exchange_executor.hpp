@@ -118,7 +118,7 @@ class exchange_executor : public resumable<Endpoint> {
       if (copied_at_once || (bytes >= lendable_from<Endpoint> && is_reachable(peer, from, bytes))) {
         lend(peer, from, bytes);
       } else if (std::byte* const staged = stage(bytes); staged != nullptr) {
-        std::memcpy(staged, from, bytes);
+        device::copy_cached(staged, from, bytes);
         endpoint_.send(lane_, peer, staged, bytes, transport::handover::staged);
         if (unmarked_bytes_ >= chain.piece_bytes) mark();
       } else if (!hand_over_apart(peer, from, bytes)) {
@@ -156,7 +156,7 @@ class exchange_executor : public resumable<Endpoint> {
         room_held_by_ = peer;
       } else {
         std::byte* const place = endpoint_.apart(lane_, peer);
-        std::memcpy(place, from, bytes);
+        device::copy_cached(place, from, bytes);
         lend(peer, place, bytes);
         return true;
       }

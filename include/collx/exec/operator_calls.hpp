@@ -3,8 +3,7 @@
 // neither; and what operators that prepare contributions need beyond them.
 #pragma once
 
-#include <cstring>
-
+#include "collx/device/copy_cached.hpp"
 #include "collx/exec/memory_map.hpp"
 
 namespace collx::inline abi_1::exec {
@@ -56,7 +55,7 @@ COLLX_NEVER_INLINE inline void combine_prepared(unprepared_sum const& sum, combi
     std::size_t const n = sum.bytes - at < block ? sum.bytes - at : block;
     std::byte const* const given = sum.own < sum.source_count ? sum.sources[sum.own] : nullptr;
     if (given != nullptr) {
-      std::memcpy(own, given, n);
+      device::copy_cached(own, given, n);
       prepare(own, n, sum.op);
       sum.sources[sum.own] = own;
     }

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "collx/device/stream.hpp"
 #include "collx/exec/memory_map.hpp"
 
 namespace collx::inline abi_1::exec {
@@ -22,7 +23,7 @@ COLLX_NEVER_INLINE inline void copy_locally(memory_map const& memory, primitive 
     }
     if (to.bytes == 0 || from.data == to.data) continue;
     bool const apart = from.data + to.bytes <= to.data || to.data + to.bytes <= from.data;
-    if (apart && memory.streams()) device::copy(to.data, from.data, to.bytes, true);
+    if (apart) device::copy(to.data, from.data, to.bytes, memory.streams());
     else std::memmove(to.data, from.data, to.bytes);
   }
 }
@@ -31,12 +32,12 @@ COLLX_NEVER_INLINE inline void copy_locally(memory_map const& memory, primitive 
 COLLX_NEVER_INLINE inline void pack(memory_map const& memory, region const& what, run const& from,
                                     std::size_t fragment, std::byte* message) noexcept {
   if (from.whole) {
-    if (from.bytes != 0) std::memcpy(message, from.data, from.bytes);
+    device::copy_cached(message, from.data, from.bytes);
     return;
   }
   for (std::int32_t i = 0; i < what.count; ++i) {
     piece const part = memory.chunk(from, what, i, fragment);
-    if (part.bytes != 0) std::memcpy(message, part.data, part.bytes);
+    device::copy_cached(message, part.data, part.bytes);
     message += part.bytes;
   }
 }

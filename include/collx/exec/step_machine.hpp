@@ -4,9 +4,8 @@
 // throws, never blocks.
 #pragma once
 
-#include <cstring>
-
 #include "collx/device/cache_hint.hpp"
+#include "collx/device/copy_cached.hpp"
 #include "collx/device/cpu.hpp"
 #include "collx/exec/operator_calls.hpp"
 #include "collx/exec/sending.hpp"
@@ -132,7 +131,7 @@ class step_machine : public sending<Endpoint> {
   void stage_copy(run const& payload) noexcept {
     if constexpr (Endpoint::fetches)
       endpoint_.stage_copy(lane_, staged_, payload.data, payload.bytes, memory_.copying());
-    else std::memcpy(staged_, payload.data, payload.bytes);
+    else device::copy_cached(staged_, payload.data, payload.bytes);
   }
 
   // What schedules read from place::input is this rank's contribution as given: the verifier proves it.
@@ -236,8 +235,8 @@ class step_machine : public sending<Endpoint> {
           if (outcome != status::ok) return outcome;
           message.data = to;
         }
-      if (plan.stages && target.bytes != 0 && message.data != staged_)
-        std::memcpy(staged_, message.data, target.bytes);
+      if (plan.stages && message.data != staged_)
+        device::copy_cached(staged_, message.data, target.bytes);
       // A message that was pushed, or received straight into place, already lies there.
       if (step.store && message.data != target.data) {
         // A result that goes on to others from here is read again at once: keep it in the cache.

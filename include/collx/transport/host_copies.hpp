@@ -5,11 +5,11 @@
 #pragma once
 
 #include <atomic>
-#include <cstring>
 #include <memory>
 
 #include <sched.h>
 
+#include "collx/device/copy_cached.hpp"
 #include "collx/transport/copier.hpp"
 
 namespace collx::inline abi_1::transport {
@@ -61,7 +61,7 @@ class host_copies {
  private:
   static status copy(copied_rows const& rows) noexcept {
     for (std::size_t r = 0; r < rows.rows && rows.width_bytes != 0; ++r)
-      std::memcpy(rows.to + r * rows.to_pitch, rows.from + r * rows.from_pitch, rows.width_bytes);
+      device::copy_cached(rows.to + r * rows.to_pitch, rows.from + r * rows.from_pitch, rows.width_bytes);
     return status::ok;
   }
 

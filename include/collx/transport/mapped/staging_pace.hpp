@@ -5,10 +5,9 @@
 // system's copy always takes the same. So whoever stages sees how long it takes.
 #pragma once
 
-#include <cstring>
-
 #include "collx/core/clock.hpp"
 #include "collx/core/config.hpp"
+#include "collx/device/copy_cached.hpp"
 #include "collx/transport/concept.hpp"
 #include "collx/transport/mapped/layout.hpp"
 
@@ -63,11 +62,11 @@ class staging_pace {
   // Copies to staging memory that has been written before.
   void copy(std::byte* to, std::byte const* from, std::size_t bytes) noexcept {
     if (COLLX_LIKELY(page_ns_max_ == 0 || bytes < noted_bytes_min || !is_noted(bytes))) {
-      std::memcpy(to, from, bytes);
+      device::copy_cached(to, from, bytes);
       return;
     }
     std::uint64_t const begin_ns = now_ns();
-    std::memcpy(to, from, bytes);
+    device::copy_cached(to, from, bytes);
     std::uint64_t const end_ns = now_ns();
     note(bytes, end_ns - begin_ns, end_ns / 1000);
   }
@@ -91,9 +90,9 @@ class staging_pace {
  private:
   static constexpr double page_bytes = 4096;
   // A page of an all_gather is written by its sender and read by its receiver, or copied once; a reduction
-  // reads it anyway. Measured (AMD EPYC, fourth generation): near cores write one in 0.3 to 0.6 of the
-  // system's time, far ones in 5.5.
-  static constexpr double by_receivers_max = 2.5, by_receivers_in_doubt_max = 0.8;
+  // reads it anyway. Measured (AMD EPYC): near cores write one in 0.3 to 0.6 of the system's time (third and
+  // fourth generation), far ones in 1.5 to 2.5 (third) and 5.5 (fourth).
+  static constexpr double by_receivers_max = 1.25, by_receivers_in_doubt_max = 0.8;
   // Of a broadcast that both sides copy, the system's copy takes half of its time.
   static constexpr double by_both_max = 0.75;
 
@@ -140,7 +139,7 @@ class staging_paces {
     std::size_t& touched = touched_bytes_[lane];
     if (COLLX_LIKELY(touched >= ring_bytes_)) return of(how).copy(to, from, bytes);
     touched += bytes;
-    std::memcpy(to, from, bytes);
+    device::copy_cached(to, from, bytes);
   }
 
  private:
