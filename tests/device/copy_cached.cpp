@@ -20,7 +20,7 @@ namespace {
 using collx::device::copy_cached, collx::device::page_bytes;
 
 // Where a page begins in some memory.
-std::byte* page_of(std::vector<std::byte>& memory) {
+[[maybe_unused]] std::byte* page_of(std::vector<std::byte>& memory) {
   auto const at = reinterpret_cast<std::uintptr_t>(memory.data());
   return memory.data() + (page_bytes - at % page_bytes) % page_bytes;
 }

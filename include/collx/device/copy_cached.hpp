@@ -50,8 +50,8 @@ COLLX_NEVER_INLINE inline void copy_lines(std::byte* to, std::byte const* from, 
 // Not under sanitizers, which do not see what is stored so.
 [[nodiscard]] inline bool is_copied_by_lines(void* to, void const* from, std::size_t bytes) noexcept {
   if (COLLX_LIKELY(bytes < lines_bytes_min || COLLX_SANITIZED) || !cpu::copies_strings_slowly) return false;
-  return bytes <= lines_bytes_max || string_crawls(reinterpret_cast<std::uintptr_t>(to),
-                                                   reinterpret_cast<std::uintptr_t>(from));
+  return bytes <= lines_bytes_max ||
+         string_crawls(reinterpret_cast<std::uintptr_t>(to), reinterpret_cast<std::uintptr_t>(from));
 }
 #endif
 
