@@ -3,6 +3,8 @@
 // thread sanitizer: no, there is one thread
 #include "collx/exec/erased_schedule.hpp"
 
+#include <algorithm>
+
 #include <doctest/doctest.h>
 
 #include "collx/algo/all.hpp"
@@ -27,7 +29,7 @@ struct same_answers {
       CHECK(facts.blocks == Contract::blocks(size));
       CHECK(facts.scratch_chunks == collx::scratch_chunks<Schedule>(size));
       CHECK(facts.shares_copying == collx::shares_copying<Schedule>(size));
-      CHECK(erased.documented_chunks(size) == collx::documented_cost<Schedule>(size).chunks);
+      CHECK(erased.staged_bound(size) == collx::staged_chunks_bound<Schedule>(size));
       for (rank_t rank = 0; rank < size; ++rank) compare<Contract, Schedule>({rank, size, size - 1});
     }
   }
@@ -48,6 +50,21 @@ struct same_answers {
   }
 };
 
+struct keeps_to_its_bound {
+  template <class Algorithm, class Contract, class Schedule>
+  void operator()() {
+    CAPTURE(Contract::name);
+    CAPTURE(Algorithm::name);
+    for (rank_t const size : {1, 2, 3, 5, 8, 13, 32, 64}) {
+      if (!collx::supports<Schedule>(size)) continue;
+      CAPTURE(size);
+      std::int64_t const kept = collx::scratch_chunks<Schedule>(size);
+      std::int64_t const bound = collx::staged_chunks_bound<Schedule>(size);
+      CHECK(collx::exec::largest_staged<Schedule>(size) <= std::max({std::int64_t{1}, kept, bound}));
+    }
+  }
+};
+
 }  // namespace
 
 TEST_CASE("a schedule as values gives the answers of the schedule") {
@@ -60,4 +77,12 @@ TEST_CASE("what a schedule stages is counted, remembered, and bounded where it w
   for (rank_t const size : {2, 5, 64, 5}) CHECK(collx::exec::largest_staged<ring>(size) == 2 * (size - 1));
   rank_t const many = collx::exec::counted_size_max + 1;
   CHECK(collx::exec::largest_staged<ring>(many) == collx::documented_cost<ring>(many).chunks);
+  // Not each receiver's copy of what all of them get.
+  CHECK(collx::exec::largest_staged<collx::algo::push_pull::broadcast>(many) == many);
+  CHECK(collx::exec::largest_staged<collx::algo::push_pull::all_gather>(many) == 1);
+  CHECK(collx::exec::largest_staged<collx::algo::direct_one_shot::broadcast>(many) == 1);
+}
+
+TEST_CASE("no schedule stages more than it says, or sends") {
+  collx::for_each_schedule<collx::algo::all, collx::contract::all>(keeps_to_its_bound{});
 }

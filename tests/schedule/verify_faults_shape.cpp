@@ -224,6 +224,17 @@ struct more_chunks : exchange {
   static constexpr cost documented_cost(rank_t) { return {1, 1, 2}; }
 };
 
+// One that sends everything again, and says what it would send once.
+struct more_staged : collx::algo::direct_one_shot::all_gather {
+  static constexpr bool moves_blocks = false;
+  static constexpr std::int32_t steps_max = 4;
+  static constexpr std::int32_t step_count(problem) { return 4; }
+  static constexpr primitive step(problem p, std::int32_t s) {
+    return collx::algo::direct_one_shot::all_gather::step(p, s % 2);
+  }
+  static constexpr cost documented_cost(rank_t n) { return {2, 2 * (n - 1), 2 * (n - 1)}; }
+};
+
 namespace {
 
 template <class S>
@@ -324,6 +335,7 @@ TEST_CASE("verify: costs that differ from the documented ones") {
   refuse<more_rounds>(fault::wrong_rounds);
   refuse<more_messages>(fault::wrong_messages);
   refuse<more_chunks>(fault::wrong_chunks);
+  refuse<wrong::more_staged>(fault::more_staged, 3);
   CHECK(verify<more_rounds>(2).counted == cost{1, 1, 1});
   CHECK(verify<more_rounds>(2, 0, {.cost = false}).ok());
 }

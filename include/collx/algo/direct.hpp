@@ -109,6 +109,7 @@ struct direct_one_shot {
       return detail::gather_from_everybody(p, place::input);
     }
     static constexpr COLLX_HD cost documented_cost(rank_t n) { return {n > 1, n - 1, n - 1}; }
+    static constexpr std::int64_t staged_chunks(rank_t) { return 1; }
   };
 
   struct broadcast : detail::one_shot_base {
@@ -124,6 +125,7 @@ struct direct_one_shot {
               .store = true};
     }
     static constexpr COLLX_HD cost documented_cost(rank_t n) { return {n > 1, n - 1, n - 1}; }
+    static constexpr std::int64_t staged_chunks(rank_t) { return 1; }
   };
 
   struct reduce : detail::one_shot_base {

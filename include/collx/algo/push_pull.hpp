@@ -50,6 +50,7 @@ struct push_pull::broadcast {
   static constexpr COLLX_HD cost documented_cost(rank_t n) {
     return {n > 1 ? 2 : 0, 2 * (n - 1), std::int64_t{n} * (n - 1)};
   }
+  static constexpr std::int64_t staged_chunks(rank_t n) { return n; }
 
  private:
   static constexpr COLLX_HD primitive serve(problem p, std::int32_t s) {
@@ -92,6 +93,7 @@ struct push_pull::all_gather {
   }
 
   static constexpr COLLX_HD cost documented_cost(rank_t n) { return {n > 1 ? 2 : 0, 2 * (n - 1), n - 1}; }
+  static constexpr std::int64_t staged_chunks(rank_t) { return 1; }
 };
 
 }  // namespace collx::inline abi_1::algo

@@ -6,6 +6,7 @@
 #include "collx/collective/contract.hpp"
 #include "collx/core/atomic_word.hpp"
 #include "collx/schedule/concept.hpp"
+#include "collx/schedule/staged.hpp"
 
 namespace collx::inline abi_1::exec {
 
@@ -29,7 +30,7 @@ struct erased_schedule {
   std::int32_t (*step_count)(problem const&) noexcept;
   primitive (*step)(problem const&, std::int32_t) noexcept;
   schedule_facts (*facts)(shape) noexcept;
-  std::int64_t (*documented_chunks)(shape) noexcept;
+  std::int64_t (*staged_bound)(shape) noexcept;
   staged_entry* staged;   // by size
   bool rooted, from_all;  // of its contract
 };
@@ -53,29 +54,13 @@ struct answers_of {
     return {collx::chunk_count<S>(n), S::contract::blocks(n.size), collx::scratch_chunks<S>(n),
             collx::shares_copying<S>(n.size), collx::moves_blocks<S>()};
   }
-  static std::int64_t documented_chunks(shape n) noexcept { return collx::documented_cost<S>(n).chunks; }
+  static std::int64_t staged_bound(shape n) noexcept { return collx::staged_chunks_bound<S>(n); }
   static inline staged_entry staged[counted_size_max + 1]{};
 };
 
 template <class Contract>
 [[nodiscard]] buffer_windows windows_of(problem const& p) noexcept {
   return {Contract::input(p), Contract::output(p)};
-}
-
-// Chunks that rank p stages at most during one fragment. A fan-out of one chunk counts once: all
-// receivers read the same copy.
-[[nodiscard]] constexpr std::int64_t staged_chunks(erased_schedule const& s, problem const& p) noexcept {
-  std::int64_t total = 0;
-  for (std::int32_t i = 0, n = s.step_count(p); i < n; ++i) {
-    primitive const step = s.step(p, i);
-    if (step.to.empty()) continue;
-    bool const result = !step.from.empty();
-    region const& sent = result && step.store ? step.target : step.operand;
-    std::int32_t const others = step.to.count - (step.to.contains(p.rank, p.size) ? 1 : 0);
-    std::int32_t const copies = !result && sent.per_peer != 0 ? others : others > 0;
-    total += std::int64_t{copies} * (sent.count > 0 ? sent.count : step.target.count);
-  }
-  return total;
 }
 
 // The most chunks any rank stages during one fragment, or keeps in scratch, whatever the root: the bound
@@ -91,10 +76,10 @@ template <class Contract>
   return largest;
 }
 
-// The documented cost, which counts every send, bounds it from above where it would take long to count.
+// What the schedule says of it, or else its documented cost, where it would take long to count.
 [[nodiscard]] COLLX_COLD inline std::int64_t find_staged(erased_schedule const& s, shape n) noexcept {
   if (n.size > counted_size_max) {
-    std::int64_t const sent = s.documented_chunks(n), kept = s.facts(n).scratch_chunks;
+    std::int64_t const sent = s.staged_bound(n), kept = s.facts(n).scratch_chunks;
     return sent > kept ? sent : kept;
   }
   std::int64_t const found = count_staged(s, n);
@@ -111,7 +96,7 @@ template <schedule S>
 inline constexpr erased_schedule erased_schedule_of{&detail::answers_of<S>::step_count,
                                                     &detail::answers_of<S>::step,
                                                     &detail::answers_of<S>::facts,
-                                                    &detail::answers_of<S>::documented_chunks,
+                                                    &detail::answers_of<S>::staged_bound,
                                                     &detail::answers_of<S>::staged[0],
                                                     S::contract::rooted,
                                                     S::contract::from_all};

@@ -59,7 +59,9 @@ inline constexpr rank_t paired_ranks_max = 46'340;
 // store what comes, from every peer at most once, or own blocks; and nothing else touches the places they
 // store to, in any fragment), `steps_max` (no rank has more steps than that; set where there are so few that
 // a GPU's executor may have each of them compiled by itself, which pays where a step's kind depends on
-// nothing but its index).
+// nothing but its index), `staged_chunks(size)` (no rank has more chunks in messages on their way in one
+// fragment, where what goes to several peers alike counts once; default documented_cost(size).chunks, which
+// counts every send. Who derives from such a schedule, and sends more, says so, too).
 //
 // What depends on how ranks lie, and not only on how many there are, takes a shape in place of the
 // size (and reads problem::inner): hierarchical algorithms do.
@@ -129,6 +131,18 @@ template <class S>
   if constexpr (requires { S::documented_cost(n, root); }) return S::documented_cost(n, root);
   else if constexpr (requires { S::documented_cost(n.size, root); }) return S::documented_cost(n.size, root);
   else return documented_cost<S>(n);
+}
+
+// Of how many chunks no rank has more in messages on their way (schedule/staged.hpp).
+template <class S>
+[[nodiscard]] constexpr bool states_staged_chunks() {
+  return requires(shape n) { S::staged_chunks(n); } || requires(shape n) { S::staged_chunks(n.size); };
+}
+template <class S>
+[[nodiscard]] constexpr std::int64_t staged_chunks_bound(shape n) {
+  if constexpr (requires { S::staged_chunks(n); }) return S::staged_chunks(n);
+  else if constexpr (requires { S::staged_chunks(n.size); }) return S::staged_chunks(n.size);
+  else return documented_cost<S>(n).chunks;
 }
 
 // What ranks must know of blocks whose counts differ; see known_counts.

@@ -12,6 +12,7 @@
 // explain() says what a finding is; docs/schedules.md, of those that need thought, what to look at.
 #pragma once
 
+#include "collx/schedule/staged.hpp"
 #include "collx/schedule/verify/moved_blocks.hpp"
 #include "collx/schedule/verify/run.hpp"
 
@@ -44,6 +45,8 @@ template <class Watcher = unwatched>
   if (found.ok() && options.in_place) found = symbolic_run(s, depth, true, watcher).execute();
   if (found.ok() && s.moves_blocks && !only_moves_blocks(s)) found.what = fault::more_than_blocks;
   if (found.ok() && found.level < s.level) found.what = fault::wrong_level;
+  for (rank_t r = 0; found.ok() && s.staged >= 0 && r < s.size; ++r)
+    if (staged_chunks(s, s.of(r)) > s.staged) found.what = fault::more_staged, found.rank = r;
   if (!found.ok() || !options.cost || s.emptied != 0) return found;
 
   auto const differs = [&](std::int64_t counted, std::int64_t documented) {

@@ -56,6 +56,7 @@
   X(wrong_owner, "an output chunk is not the unchanged chunk of the rank that owns it")                     \
   X(wrong_level,                                                                                            \
     "the brackets of the sums depend on rank or chunk more than the declared `reproduces` allows")          \
+  X(more_staged, "a rank has more chunks in messages on their way than staged_chunks(size) says")           \
   X(wrong_rounds, "the longest chain of messages differs from documented_cost().rounds")                    \
   X(wrong_messages, "the messages of the busiest rank differ from documented_cost().messages")              \
   X(wrong_chunks, "the chunks sent by the busiest rank differ from documented_cost().chunks")

@@ -25,6 +25,7 @@ struct subject {
   std::int32_t scratch = 0;
   std::int32_t depth = 0;
   std::int32_t steps_max = 0;
+  std::int64_t staged = -1;  // not stated
   bool supported = false;
   bool keeps_order = false;
   bool from_all = false;
@@ -95,6 +96,7 @@ struct erased {
             .scratch = supported ? scratch_chunks<S>(n) : 0,
             .depth = supported ? collx::depth<S>(n) : 0,
             .steps_max = collx::steps_max<S>(),
+            .staged = supported && states_staged_chunks<S>() ? staged_chunks_bound<S>(n) : -1,
             .supported = supported,
             .keeps_order = keeps_rank_order<S>(),
             .from_all = contract::from_all,
