@@ -25,7 +25,7 @@ struct no_stage {
     for (std::size_t l = 0; l < l_count; ++l)
       for (std::size_t h = 0; h < h_count; ++h)
         device::copy_cached(&produced[(h * l_count + l) * count], &gathered[(l * h_count + h) * count],
-                    count * sizeof(T));
+                            count * sizeof(T));
   }
 };
 
@@ -59,7 +59,8 @@ struct staged_moves {
     std::size_t const count = in.size() / (l_count * h_count);
     for (std::size_t l = 0; l < l_count && count != 0; ++l)
       for (std::size_t h = 0; h < h_count; ++h)
-        device::copy_cached(&gathered[(l * h_count + h) * count], &in[(h * l_count + l) * count], count * sizeof(T));
+        device::copy_cached(&gathered[(l * h_count + h) * count], &in[(h * l_count + l) * count],
+                            count * sizeof(T));
   }
   void between() const { stage(std::span<T const>(gathered), produced, near.where.size, far.where.size); }
   static void after() noexcept {}
