@@ -121,7 +121,7 @@ inline bool takes_lines_quickly = amd_family >= 26;
 // Tests change it.
 inline bool copies_strings_slowly = vectors_in_use != vector_kind::generic && amd_family >= 25;
 #else
-inline constexpr bool wants_help_fetching = true, copies_strings_slowly = false;
+inline constexpr bool wants_help_fetching = true;
 inline constexpr bool wants_pause_between_looks = false, wants_pause_without_root = false;
 inline bool takes_lines_slowly = false, takes_lines_quickly = false;
 [[nodiscard]] inline shared_cache find_shared_cache() noexcept { return {}; }

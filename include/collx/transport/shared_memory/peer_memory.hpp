@@ -51,26 +51,46 @@ namespace detail {
   return status::ok;
 }
 
+#if defined(COLLX_AVX2)
 // The system copies strings, too. What would crawl goes through memory that lies otherwise, and stays in the
-// first-level cache: 5 GB/s instead of 2 on Zen 3.
+// first-level cache: 5 GB/s instead of 2 on Zen 3. Only with vectors, or the detour would crawl itself.
 inline constexpr std::size_t detour_bytes = 16 * 1024, detour_bytes_min = 2048;
 
 [[nodiscard]] inline bool wants_detour(std::uintptr_t to, std::uintptr_t from, std::size_t bytes) noexcept {
   return bytes >= detour_bytes_min && device::cpu::copies_strings_slowly && device::string_crawls(to, from);
 }
 
-// `crawls(room)`: whether the system would be slow with that, too; whole pages later it would be the same.
-template <class Crawls, class Move>
-[[nodiscard]] COLLX_NEVER_INLINE status by_detour(std::size_t bytes, Crawls const& crawls,
-                                                  Move const& move) noexcept {
+// `rooms` has 64 bytes more than a detour: with those it may lie where nothing crawls.
+[[nodiscard]] COLLX_NEVER_INLINE inline status read_by_detour(std::int32_t process, std::uint64_t from,
+                                                              std::byte* to, std::size_t bytes) noexcept {
   alignas(64) std::byte rooms[detour_bytes + 64];
-  std::byte* const room = rooms + (crawls(reinterpret_cast<std::uintptr_t>(rooms)) ? 64 : 0);
+  std::byte* const room =
+      rooms + (device::string_crawls(reinterpret_cast<std::uintptr_t>(rooms), from) ? 64 : 0);
   for (std::size_t at = 0; at < bytes; at += detour_bytes) {
-    status const outcome = move(room, at, bytes - at < detour_bytes ? bytes - at : detour_bytes);
+    std::size_t const n = bytes - at < detour_bytes ? bytes - at : detour_bytes;
+    status const outcome = read_once(process, from + at, room, n);
+    if (outcome != status::ok) return outcome;
+    device::copy_cached(to + at, room, n);
+  }
+  return status::ok;
+}
+
+[[nodiscard]] COLLX_NEVER_INLINE inline status write_by_detour(std::int32_t process, std::uint64_t to,
+                                                               std::byte const* from,
+                                                               std::size_t bytes) noexcept {
+  alignas(64) std::byte rooms[detour_bytes + 64];
+  std::byte* const room =
+      rooms + (device::string_crawls(to, reinterpret_cast<std::uintptr_t>(rooms)) ? 64 : 0);
+  for (std::size_t at = 0; at < bytes; at += detour_bytes) {
+    std::size_t const n = bytes - at < detour_bytes ? bytes - at : detour_bytes;
+    device::copy_cached(room, from + at, n);
+    status const outcome = write_once(process, to + at, room, n);
     if (outcome != status::ok) return outcome;
   }
   return status::ok;
 }
+
+#endif
 
 }  // namespace detail
 
@@ -78,28 +98,21 @@ template <class Crawls, class Move>
 // not let this one read, or there is no memory at one of the addresses.
 [[nodiscard]] inline status read_memory_of(std::int32_t process, std::uint64_t from, std::byte* to,
                                            std::size_t bytes) noexcept {
-  if (COLLX_LIKELY(!detail::wants_detour(reinterpret_cast<std::uintptr_t>(to), from, bytes)))
-    return detail::read_once(process, from, to, bytes);
-  return detail::by_detour(
-      bytes, [&](std::uintptr_t room) { return device::string_crawls(room, from); },
-      [&](std::byte* room, std::size_t at, std::size_t n) {
-        status const outcome = detail::read_once(process, from + at, room, n);
-        if (outcome == status::ok) device::copy_cached(to + at, room, n);
-        return outcome;
-      });
+#if defined(COLLX_AVX2)
+  if (COLLX_UNLIKELY(detail::wants_detour(reinterpret_cast<std::uintptr_t>(to), from, bytes)))
+    return detail::read_by_detour(process, from, to, bytes);
+#endif
+  return detail::read_once(process, from, to, bytes);
 }
 
 // The other way. `to` is an address in the other process.
 [[nodiscard]] inline status write_memory_of(std::int32_t process, std::uint64_t to, std::byte const* from,
                                             std::size_t bytes) noexcept {
-  if (COLLX_LIKELY(!detail::wants_detour(to, reinterpret_cast<std::uintptr_t>(from), bytes)))
-    return detail::write_once(process, to, from, bytes);
-  return detail::by_detour(
-      bytes, [&](std::uintptr_t room) { return device::string_crawls(to, room); },
-      [&](std::byte* room, std::size_t at, std::size_t n) {
-        device::copy_cached(room, from + at, n);
-        return detail::write_once(process, to + at, room, n);
-      });
+#if defined(COLLX_AVX2)
+  if (COLLX_UNLIKELY(detail::wants_detour(to, reinterpret_cast<std::uintptr_t>(from), bytes)))
+    return detail::write_by_detour(process, to, from, bytes);
+#endif
+  return detail::write_once(process, to, from, bytes);
 }
 
 // How long it takes to copy one more page of memory that is in the cache.
@@ -112,11 +125,12 @@ struct page_copy {
 [[nodiscard]] COLLX_COLD inline page_copy time_page_copy_once() {
   constexpr std::size_t page_bytes = 4096, pages = 16;
   constexpr int times = 6;
-  array<std::byte> memory(2 * (pages + 1) * page_bytes);
+  array<std::uint64_t> words(2 * (pages + 1) * page_bytes / 8);
+  auto* const memory = reinterpret_cast<std::byte*>(words.data());
   // Wherever that lies: the one is 16 bytes into a page, as much memory is, and the other where no processor
   // crawls (device/copy_cached.hpp).
-  std::uintptr_t const in_page = reinterpret_cast<std::uintptr_t>(memory.data()) % page_bytes;
-  std::byte* const from = memory.data() + (page_bytes + 16 - in_page) % page_bytes;
+  std::uintptr_t const in_page = reinterpret_cast<std::uintptr_t>(memory) % page_bytes;
+  std::byte* const from = memory + (page_bytes + 16 - in_page) % page_bytes;
   std::byte* const to = from + pages * page_bytes + 48;
   auto const own = reinterpret_cast<std::uintptr_t>(from);
   // The library's: compilers put in copies of their own, some of them slow, where they see a call.
