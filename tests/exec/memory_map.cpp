@@ -19,10 +19,12 @@ struct caller {
   using arguments = collx::detail::invocation<typename Schedule::contract, std::byte, collx::sum_t>;
 
   collx::exec::workspace work{2};
+  std::byte* input = nullptr;
 
   // `bytes`: of a block.
   bool streams(std::byte* output, std::size_t bytes, bool in_place = false, collx::rank_t size = 2) {
     arguments args;
+    args.input = input;
     args.output = output;
     args.count = bytes;
     args.in_place = in_place;
@@ -96,6 +98,20 @@ TEST_CASE("results that fit a part of a cache which takes stores well are stored
   CHECK(sum.streams(here, least + 1));
   CHECK_FALSE(sum.streams(here, half));
   CHECK(sum.streams(here, half + 1));
+}
+
+// What it stores to is the root's, of whose calls it knows nothing: they come again where its own input does.
+TEST_CASE("results of a rank without an output are stored to the caches if its input comes again") {
+  caches const unchanged;
+  std::size_t const least = collx::device::stream_bytes_min();
+  collx::device::result_cache({1024 * least, 4});
+  std::vector<std::byte> memory(2);
+  caller<direct::reduce> rank;
+  rank.input = memory.data();
+  CHECK(rank.streams(nullptr, least + 1));
+  CHECK_FALSE(rank.streams(nullptr, least + 1));
+  rank.input = memory.data() + 1;
+  CHECK(rank.streams(nullptr, least + 1));
 }
 
 // The largest vectors of which ranks that share processors fetch blocks, where the last call had others.

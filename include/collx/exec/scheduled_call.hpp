@@ -108,11 +108,13 @@ template <class Contract, class T, class Op>
   return {b.counts, offsets.data()};
 }
 
-// Whether the last call that was not a small one had the same output. Remembers this one's.
+// Whether the last call that was not a small one had the same output. Remembers this one's. Who has none, and
+// stores to the root's, takes it to come again where the input does.
 [[nodiscard]] inline bool is_output_again(scheduled_call const& call, workspace& work) noexcept {
   if (call.count * call.element_bytes < device::remembered_bytes_min()) return false;
-  bool const again = call.output == work.last_output;
-  work.last_output = call.output;
+  std::byte const* const known = call.output != nullptr ? call.output : call.input;
+  bool const again = known == work.last_output;
+  work.last_output = known;
   return again;
 }
 

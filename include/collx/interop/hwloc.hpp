@@ -95,7 +95,8 @@ inline void keep_smaller(std::size_t& least, hwloc_uint64_t bytes) noexcept {
 inline void fit_caches(machine const& m) noexcept {
   if (m.l2_bytes != 0) device::stream_bytes_min(m.l2_bytes / device::stream_divisor);
   if (device::result_cache().bytes != 0 && m.l3_bytes != 0 && m.l3_processors > 0)
-    device::result_cache({m.l3_bytes, static_cast<std::size_t>(m.l3_processors)});
+    device::result_cache(
+        {device::cpu::dependable_part(m.l3_bytes), static_cast<std::size_t>(m.l3_processors)});
 }
 
 }  // namespace collx::inline abi_1::interop
