@@ -92,8 +92,8 @@ inline bool const is_zen_3 =
 
 // Whether streams want help with what they read next: several pages walked at a time, or lines asked for by
 // instructions. Intel's Xeons (fourth generation) take 0.8 of the time with it, AMD's Zen 4 and 5, which
-// fetch ahead across pages by themselves, up to 2 times as long, and Zen 3 up to 8; others were not timed with
-// and without, and AMD's do as those (docs/decisions.md).
+// fetch ahead across pages by themselves, up to 2 times as long, and Zen 3 up to 8; others were not timed
+// with and without, and AMD's do as those (docs/decisions.md).
 inline bool const wants_help_fetching = amd_family == 0;
 
 // Of a cache that processors share, what results may count on. On Zen 3 half of it: an all_gather of 2 MiB
