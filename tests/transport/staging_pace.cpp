@@ -17,8 +17,8 @@ constexpr std::uint64_t page_ns = 300, near_ns = 150, far_ns = 1000;  // the sys
 
 struct machine {
   explicit machine(copying how = copying::by_receivers, double system_page_ns = page_ns,
-                   bool is_doubtful = false) {
-    pace.start(how, {system_page_ns, is_doubtful}, ring_bytes);
+                   bool is_doubtful = false, bool is_crowded = false) {
+    pace.start(how, {system_page_ns, is_doubtful, is_crowded}, ring_bytes);
   }
   // Stages until payloads are lent, or so many have been staged; how many that were.
   int stage(std::uint64_t of_page_ns, int at_most = 100'000) {
@@ -69,6 +69,14 @@ TEST_CASE("in doubt, staging is given up sooner, and nothing further is lent") {
   CHECK_FALSE(unsure.pace.is_slow());
   CHECK(sure.stage(far_ns) < 100'000);
   CHECK(sure.pace.is_slow());
+}
+
+TEST_CASE("where ranks share processors, staging is given up later") {
+  machine apart(copying::by_receivers, page_ns), crowded(copying::by_receivers, page_ns, false, true);
+  constexpr std::uint64_t between_ns = 2 * page_ns;
+  CHECK(apart.stage(between_ns) < 100'000);
+  CHECK(crowded.stage(between_ns) == 100'000);
+  CHECK(crowded.stage(far_ns) < 100'000);
 }
 
 TEST_CASE("payloads are staged while that is quick") {

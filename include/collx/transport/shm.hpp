@@ -91,8 +91,8 @@ class shm_world {
     (void)all.readers.load(std::memory_order_acquire);
     if (!looks_at_pages_) return {};
     std::uint32_t const slow_ns = all.slow_page_ns.load(std::memory_order_relaxed);
-    if (slow_ns != 0) return {static_cast<double>(slow_ns), false};
-    return {static_cast<double>(all.doubtful_page_ns.load(std::memory_order_relaxed)), true};
+    if (slow_ns != 0) return {static_cast<double>(slow_ns), false, crowded_};
+    return {static_cast<double>(all.doubtful_page_ns.load(std::memory_order_relaxed)), true, crowded_};
   }
 
   // Whether ranks share processors, and nothing was said of what is then worth to be copied once.

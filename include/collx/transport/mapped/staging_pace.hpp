@@ -19,6 +19,7 @@ namespace collx::inline abi_1::transport::mapped {
 struct system_page {
   double ns = 0;
   bool is_doubtful = false;
+  bool is_crowded = false;  // ranks share processors
 };
 
 // One rank's, of one kind of payloads. Used by one thread at a time.
@@ -41,7 +42,9 @@ class staging_pace {
 
   // `ring_bytes`: what is staged goes round in so much memory, which is no peer's before the first round.
   COLLX_COLD void start(copying how, system_page page, std::size_t ring_bytes) noexcept {
-    double const by_receivers = page.is_doubtful ? by_receivers_in_doubt_max : by_receivers_max;
+    double const by_receivers = page.is_doubtful  ? by_receivers_in_doubt_max
+                                : page.is_crowded ? by_receivers_crowded_max
+                                                  : by_receivers_max;
     page_ns_max_ = page.ns * (how == copying::by_both ? by_both_max : by_receivers);
     warm_bytes_ = 2 * ring_bytes;
     is_doubtful_ = page.is_doubtful;
@@ -91,8 +94,10 @@ class staging_pace {
   static constexpr double page_bytes = 4096;
   // A page of an all_gather is written by its sender and read by its receiver, or copied once; a reduction
   // reads it anyway. Measured (AMD EPYC): near cores write one in 0.3 to 0.6 of the system's time (third and
-  // fourth generation), far ones in 1.5 to 2.5 (third) and 5.5 (fourth).
-  static constexpr double by_receivers_max = 1.25, by_receivers_in_doubt_max = 0.8;
+  // fourth generation), far ones in 1.5 to 2.5 (third) and 5.5 (fourth). Ranks that share processors also
+  // take long for what no cache holds: with 1.25, all_to_alls of 2 MiB took 1.5 of their time (4 ranks on 2).
+  static constexpr double by_receivers_max = 1.25, by_receivers_crowded_max = 2.5;
+  static constexpr double by_receivers_in_doubt_max = 0.8;
   // Of a broadcast that both sides copy, the system's copy takes half of its time.
   static constexpr double by_both_max = 0.75;
 
