@@ -12,7 +12,6 @@
 
 #include "collx/core/clock.hpp"
 #include "collx/core/random.hpp"
-#include "device/string_speeds.hpp"
 #include "device/vector_kinds.hpp"
 
 namespace {
@@ -43,6 +42,12 @@ TEST_CASE("copy_cached: every size and place") {
           copy_cached(to.data() + 64 + shift, from.data() + source, bytes);
           REQUIRE(to == expected);
         });
+#if defined(COLLX_AVX2)
+        if (!collx::device::has_wide_vectors()) return;
+        std::fill(to.begin(), to.end(), std::byte{0x5A});
+        collx::device::copy_lines(to.data() + 64 + shift, from.data() + source, bytes);
+        REQUIRE(to == expected);
+#endif
       });
     }
 }

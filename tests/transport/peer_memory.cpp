@@ -13,7 +13,7 @@
 #include <doctest/doctest.h>
 
 #include "collx/core/random.hpp"
-#include "device/string_speeds.hpp"
+#include "device/vector_kinds.hpp"
 
 namespace {
 

@@ -84,7 +84,6 @@ inline amd_identity const amd = [] {
   unsigned const base = a >> 8 & 0xf, extended = a >> 20 & 0xff;
   return amd_identity{base + extended, (a >> 4 & 0xf) | (a >> 12 & 0xf0)};
 }();
-inline unsigned const amd_family = amd.family;
 
 // Of family 25, Zen 3 has the models up to 0x0f and from 0x20 to 0x5f, Zen 4 the others.
 inline bool const is_zen_3 =
@@ -94,7 +93,7 @@ inline bool const is_zen_3 =
 // instructions. Intel's Xeons (fourth generation) take 0.8 of the time with it, AMD's Zen 4 and 5, which
 // fetch ahead across pages by themselves, up to 2 times as long, and Zen 3 up to 8; others were not timed
 // with and without, and AMD's do as those (docs/decisions.md).
-inline bool const wants_help_fetching = amd_family == 0;
+inline bool const wants_help_fetching = amd.family == 0;
 
 // Of a cache that processors share, what results may count on. On Zen 3 half of it: an all_gather of 2 MiB
 // whose output is not used again took 1.9 times as long in the cache.
@@ -107,7 +106,7 @@ inline bool const wants_help_fetching = amd_family == 0;
 // has as much, nor on Intel's Xeons (fourth generation); others were not timed (docs/decisions.md).
 [[nodiscard]] inline shared_cache find_shared_cache() noexcept {
   unsigned a = 0, b = 0, c = 0, d = 0;
-  if ((amd_family < 26 && !is_zen_3) || __get_cpuid_count(0x8000001d, 3, &a, &b, &c, &d) == 0 ||
+  if ((amd.family < 26 && !is_zen_3) || __get_cpuid_count(0x8000001d, 3, &a, &b, &c, &d) == 0 ||
       (a & 0x1f) == 0)
     return {};
   // AMD64 Architecture Programmer's Manual, volume 3, appendix E: each field is one less than it says.
@@ -121,21 +120,21 @@ inline bool const wants_help_fetching = amd_family == 0;
 // as those, untimed. On Intel's Xeons it takes 50 to 70 (fourth generation) or 15 (fifth), and gains where no
 // root sends: letters that enclose something take 0.92 to 0.97 of the time. Who looks for those of a root had
 // better be early (docs/decisions.md).
-inline bool const wants_pause_between_looks = amd_family != 0;
+inline bool const wants_pause_between_looks = amd.family != 0;
 inline constexpr bool wants_pause_without_root = true;
 
 // Whether lines are slow to come from another processor's own caches, as on Zen 4, and on Zen 3 (broadcasts
 // of 8 KiB take 1.2 to 1.4 of the time without): then what is staged had better not lie where others have
 // read lately, and is sooner lent. On Zen 5 they come three times as quickly; others were not timed both ways
 // (docs/decisions.md). Tests change it.
-inline bool takes_lines_slowly = amd_family == 25;
+inline bool takes_lines_slowly = amd.family == 25;
 // Or so quick that a copy of 2 KiB takes less than to wait until a peer has read it. Tests change it.
-inline bool takes_lines_quickly = amd_family >= 26;
+inline bool takes_lines_quickly = amd.family >= 26;
 
 // Whether the processor copies strings (rep movsb) more slowly than vectors do, and a C library leaves it to
 // that: GNU's does so on AMD (seen with 2.36), from 2 KiB on, or 4 with AVX-512. The system does, too.
 // Tests change it.
-inline bool copies_strings_slowly = vectors_in_use != vector_kind::generic && amd_family >= 25;
+inline bool copies_strings_slowly = vectors_in_use != vector_kind::generic && amd.family >= 25;
 #else
 inline constexpr bool wants_help_fetching = true;
 inline constexpr bool wants_pause_between_looks = false, wants_pause_without_root = false;

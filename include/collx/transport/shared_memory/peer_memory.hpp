@@ -123,7 +123,8 @@ struct page_copy {
 
 // Reads its own memory, for some 60 us; of several times the shortest counts, since others are at work.
 [[nodiscard]] COLLX_COLD inline page_copy time_page_copy_once() {
-  constexpr std::size_t page_bytes = 4096, pages = 16;
+  using device::page_bytes;
+  constexpr std::size_t pages = 16;
   constexpr int times = 6;
   array<std::uint64_t> words(2 * (pages + 1) * page_bytes / 8);
   auto* const memory = reinterpret_cast<std::byte*>(words.data());
