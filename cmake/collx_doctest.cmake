@@ -24,8 +24,7 @@ target_compile_options(collx_doctest_main PUBLIC
 
 # What most tests that run ranks include, compiled once. Not by default: who changes a header compiles all tests
 # again, a test that forgets an #include goes unnoticed, and ccache needs CCACHE_SLOPPINESS=pch_defines,time_macros.
-# scripts/test.sh, which compiles all tests, asks for it; what was forgotten of collx is found in its preset gcc, where none of
-# it is precompiled.
+# scripts/test.sh, which compiles all tests, asks for it.
 option(COLLX_PRECOMPILE_TESTS "Precompile headers for tests: a tenth less to compile, or more, when all are built" OFF)
 if(COLLX_PRECOMPILE_TESTS)
   file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/test_headers.cpp CONTENT "// Nothing.\n" @ONLY)

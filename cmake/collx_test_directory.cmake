@@ -2,8 +2,8 @@
 # Every tests/DIRECTORY/NAME.cpp becomes the test test_DIRECTORY_NAME, by itself or together with others.
 
 # Several files are one translation unit then, which compiles once what each of them would have: half the time
-# when all are built. Not by default: who changes one test compiles its neighbours. scripts/test.sh asks for it, but in the
-# preset gcc, which finds an #include that a test forgot.
+# when all are built, and a third to a fifth where g++ only checks them. Not by default: who changes one test compiles its
+# neighbours, and an #include that a test forgot goes unnoticed. scripts/test.sh asks for it.
 option(COLLX_UNITE_TESTS "Compile several tests as one unit: half the time when all are built" OFF)
 set(collx_tests_in_a_unit 16)
 
@@ -17,9 +17,10 @@ set(collx_tests_in_a_unit 16)
 #   // sanitizers: no, REASON       the same for all, for what takes half a minute to compile and runs no code that
 #                                   others do not run under them
 #   // component: NAME              links collx::NAME; where that is missing, the test is skipped, visibly
-#   // compiled: as users do        -O2 -DNDEBUG where the test would run for long otherwise, or looks at what the
-#                                   compiler made of the code; others compile in half the time. -O1 with sanitizers,
-#                                   which then see the code that is left out where nothing is optimised
+#   // compiled: as users do        -O2 -DNDEBUG where the test would run for long otherwise; others compile in half
+#                                   the time. With `, since REASON` where it looks at what the compiler made of the
+#                                   code: the preset gcc runs those, too. -O1 with sanitizers, which then see the code
+#                                   that is left out where nothing is optimised
 #   // compiled: apart, REASON      never in one unit with others
 function(collx_add_test_directory directory)
   file(GLOB sources CONFIGURE_DEPENDS ${directory}/*.cpp)
@@ -52,7 +53,7 @@ function(collx_add_test_directory directory)
     endif()
     file(STRINGS ${source} compiled REGEX "^// compiled: ")
     set(collx_only_checked ${others_only_checked})
-    if(compiled MATCHES "as users do")
+    if(compiled MATCHES "as users do, since")
       set(collx_only_checked FALSE)
     endif()
     file(STRINGS ${source} tells_headers REGEX "^#define COLLX_")  # which must not have been read by then

@@ -12,7 +12,7 @@ install_missing "${build_tools[@]}"
 
 say "building examples/train_digits"
 cmake --preset release >/dev/null
-cmake --build --preset release -j "$(jobs_count)" --target train_digits
+build --preset release --target train_digits
 
 [ "${1:-}" != -- ] || shift
 if [ $# -gt 0 ]; then

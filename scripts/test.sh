@@ -41,19 +41,19 @@ known=$(sed -n 's/^CMAKE_CXX_COMPILER:[A-Z]*=//p' "build/$preset/CMakeCache.txt"
 [[ -z $named || ${named##*/} == "${known##*/}" ]] || rm -f "build/$preset/CMakeCache.txt"
 
 # All tests are built here, so that it pays to precompile headers (cmake/collx_doctest.cmake) and to compile several tests as
-# one unit (cmake/collx_test_directory.cmake). Where they are only checked each stands alone, as do headers: what that would
-# hide is an #include which somebody forgot. g++ precompiles no headers of collx.
-alone=OFF united=ON
-[ "$preset" != gcc ] || alone=ON united=OFF
+# one unit (cmake/collx_test_directory.cmake). What that may hide is an #include which a test forgot, not one that a header
+# did: each of those is compiled alone in the preset gcc.
+alone=OFF
+[ "$preset" != gcc ] || alone=ON
 
 say "configuring (preset $preset)"
 # Who wants a part of the tests says so each time, or the cache would keep it.
 # shellcheck disable=SC2086  # several arguments
-cmake --preset "$preset" "${compiler[@]}" -DCOLLX_PRECOMPILE_TESTS=ON -DCOLLX_UNITE_TESTS=$united -DCOLLX_TEST_HEADERS=$alone \
+cmake --preset "$preset" "${compiler[@]}" -DCOLLX_PRECOMPILE_TESTS=ON -DCOLLX_UNITE_TESTS=ON -DCOLLX_TEST_HEADERS=$alone \
   ${COLLX_CMAKE_ARGS:-} >/dev/null
 
 say "building (preset $preset)"
-cmake --build --preset "$preset" -j "$(jobs_count)"
+build --preset "$preset"
 
 if [ $# != 0 ]; then
   say "testing (preset $preset)"

@@ -2,7 +2,7 @@
 // Every schedule for 1 to 33 ranks on the mailbox transport, in one thread: counts around the number
 // of ranks, several fragments, every kind of buffer, against the sequential reference. With more than 9
 // ranks, 16 and 33 of them (sample.hpp: 16); asked for, others (asked_for.hpp).
-// compiled: as users do
+// compiled: as users do, since here every algorithm runs as optimised code
 // thread sanitizer: no, one thread steps all ranks
 #include <malloc.h>
 
