@@ -3,7 +3,7 @@
 // combine() gives the same bits with every kind of vectors: floating types and an integer of each width,
 // signed or not, with all operators (sample.hpp: some of them), counts around the vectors of each kind, any
 // alignment, past the caches and not.
-// thread sanitizer: no, there is one thread
+// sanitizers: no, combine.cpp and host_combine.cpp run that code under them
 #include <complex>
 #include <cstring>
 #include <limits>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A schedule as values gives the answers of the schedule.
-// thread sanitizer: no, there is one thread
+// sanitizers: no, arithmetic on integers, which schedule/verify_algorithms.cpp walks under them
 #include "collx/exec/erased_schedule.hpp"
 
 #include <algorithm>

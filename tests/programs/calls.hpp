@@ -7,7 +7,15 @@
 
 namespace programs {
 
-// One of each kind, and what the library chooses: all of them in all forms are the matrix's.
+// What members draw from. One of each kind, and what the library chooses: all of them in all forms are the
+// matrix's. A sample (sample.hpp) has those that differ most, in how they move as in what they stage.
+#if defined(COLLX_TEST_SAMPLE)
+using algorithms =
+    collx::type_list<collx::algo::direct_one_shot, collx::algo::knomial_tree<4>, collx::algo::ring>;
+using ordered_algorithms = collx::type_list<collx::algo::direct_one_shot, collx::algo::knomial_tree<4>>;
+using types = collx::type_list<std::int32_t, collx::bfloat16>;
+inline constexpr collx::data_type drawn_types[] = {collx::data_type::int32, collx::data_type::bfloat16};
+#else
 using algorithms =
     collx::type_list<collx::algo::direct_one_shot, collx::algo::direct_two_shot, collx::algo::knomial_tree<4>,
                      collx::algo::pat, collx::algo::pairwise, collx::algo::recursive_doubling,
@@ -18,6 +26,7 @@ using types = collx::type_list<std::uint8_t, std::int32_t, std::uint64_t, collx:
 inline constexpr collx::data_type drawn_types[] = {collx::data_type::uint8, collx::data_type::int32,
                                                    collx::data_type::uint64, collx::data_type::bfloat16,
                                                    collx::data_type::float32};
+#endif
 
 // Ranks that one thread steps in turn never wait inside a call.
 template <class Transport>
