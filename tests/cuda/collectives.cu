@@ -315,6 +315,13 @@ void one_rank(communicator<Transport>& host) {
   part("left switch", [&] { gpu_test::try_left_switch(host, s); });
   part("made during capture", [&] { gpu_test::try_made_during_capture(host); });
   gpu_communicator gpu(host, chosen);
+  auto const switches = [&] {
+    part("switch of float", [&] { gpu_test::try_switch<float>(host, gpu, s, in_switch); });
+    part("switch of float16", [&] { gpu_test::try_switch<float16>(host, gpu, s, in_switch); });
+    part("switch of bfloat16", [&] { gpu_test::try_switch<bfloat16>(host, gpu, s, in_switch); });
+    part("switch graph", [&] { gpu_test::try_switch_graph(host, gpu, s); });
+  };
+  if (in_switch.must) return switches();
   part("all reduce of direct_one_shot",
        [&] { try_all_reduce<algo::direct_one_shot>(gpu, s, "direct_one_shot"); });
   part("all reduce of direct_two_shot",
@@ -329,10 +336,7 @@ void one_rank(communicator<Transport>& host) {
   part("domains", [&] { gpu_test::try_domains(host, gpu, s); });
   barrier(host);
   part("registered", [&] { gpu_test::try_registered(host, gpu, s); });
-  part("switch of float", [&] { gpu_test::try_switch<float>(host, gpu, s, in_switch); });
-  part("switch of float16", [&] { gpu_test::try_switch<float16>(host, gpu, s, in_switch); });
-  part("switch of bfloat16", [&] { gpu_test::try_switch<bfloat16>(host, gpu, s, in_switch); });
-  part("switch graph", [&] { gpu_test::try_switch_graph(host, gpu, s); });
+  switches();
   part("graph", [&] { gpu_test::try_graph(host, gpu, s); });
   part("graph of two streams", [&] { gpu_test::try_graph_of_two_streams(host, gpu, s, other); });
   part("requests", [&] { try_requests(gpu, s); });
@@ -366,8 +370,8 @@ void as_threads(rank_t size) {
 // collectives [all|threads|processes [[LEAST-]MOST [small|tools [switch]]]]     all and 1-8 by default, of
 // the numbers of ranks 1, 2, 4 and 8. tools: small, and for what runs one kernel after the other
 // (compute-sanitizer), as with CUDA_LAUNCH_BLOCKING=1: no rank meets another on the host while its kernel
-// waits for that one's. switch: fails if ranks with GPUs of their own do not add up in the switch between
-// those
+// waits for that one's. switch: what concerns the switch between GPUs, and no more; fails if ranks with GPUs
+// of their own do not add up in it
 int main(int argc, char** argv) {
   if (!gpu_test::may_begin()) return 0;
   std::string const what = argc > 1 ? argv[1] : "";
