@@ -139,10 +139,23 @@ template <class Contract, class T, class Op>
   return !is_empty || gpu.size() > 1;
 }
 
-// One kernel, for arguments that are checked.
-template <class Algorithm, class Contract, class T, class Op, class After = exec::no_epilogue>
-void put_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args, on where,
-                After const& after = {}) {
+}  // namespace detail
+
+// All code of one collective on GPUs that depends on element type, operator and algorithm, kernels included:
+// what every form of a call ends in, whatever ranges it is given. Users never call it; they may compile it
+// once, in a source file of their choice, and declare it `extern template` elsewhere: docs/compile_time.md.
+template <class Contract, class T, class Op, class Algorithm, class After = exec::no_epilogue>
+struct compiled_gpu_collective {
+  // Puts a kernel into the stream, for arguments that are checked. Throws what keeps it from being launched.
+  static void put(gpu_communicator& gpu, detail::invocation<Contract, T, Op> const& args, on where,
+                  After const& after);
+};
+
+// Defined outside the class: what is inline is compiled by everybody, `extern template` or not.
+template <class Contract, class T, class Op, class Algorithm, class After>
+void compiled_gpu_collective<Contract, T, Op, Algorithm, After>::put(
+    gpu_communicator& gpu, detail::invocation<Contract, T, Op> const& args, on where, After const& after) {
+  using namespace detail;
   auto const launch = [&]<class Chosen>() {
     static_assert(
         algorithm_for<Chosen, Contract>,
@@ -173,12 +186,14 @@ void put_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args, 
   }
 }
 
+namespace detail {
+
 template <class Algorithm, class Contract, class T, class Op, class After = exec::no_epilogue>
 void run_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args, on where,
                 After const& after = {}) {
   if (!check_on_gpu(gpu, args, where)) return;
   auto const call = gpu.begin(where);
-  put_on_gpu<Algorithm>(gpu, args, where, after);
+  compiled_gpu_collective<Contract, T, Op, Algorithm, After>::put(gpu, args, where, after);
   gpu.end(where, call);
 }
 
@@ -195,7 +210,9 @@ template <class Algorithm, class Contract, class T, class Op>
 [[nodiscard]] gpu_persistent prepare_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args,
                                             on where) {
   auto const due = [&] { return check_on_gpu(gpu, args, where); };
-  auto const put = [&](on aside) { put_on_gpu<Algorithm>(gpu, args, aside); };
+  auto const put = [&](on aside) {
+    compiled_gpu_collective<Contract, T, Op, Algorithm>::put(gpu, args, aside, {});
+  };
   return {gpu, Contract::name, gpu.record(Contract::name, due, put), where};
 }
 

@@ -2,5 +2,7 @@
 // See rings.cuh.
 #include "rings.cuh"
 
-COLLX_TEST_RING_OF_FLOATS(template, collx::sum_t);
-COLLX_TEST_RING_OF_FLOATS(template, collx::max_t);
+template struct collx::compiled_gpu_collective<collx::contract::all_reduce, float, collx::sum_t,
+                                               collx::algo::ring>;
+template struct collx::compiled_gpu_collective<collx::contract::all_reduce, float, collx::max_t,
+                                               collx::algo::ring>;
