@@ -107,7 +107,7 @@ TEST_CASE("mailbox: every schedule of 1 to 9, 16 and 33 ranks gives what the ref
 
 TEST_CASE("wide: mailbox, every schedule of 10 to 33 ranks") {
   if (!is_wide_asked_for()) return;
-  CHECK(run_with([](rank_t size) { return takes_wide(size) && !is_always_taken(size); }) > 5'000);
+  CHECK(run_with([](rank_t size) { return takes_wide(size) && !is_always_taken(size); }) > 3'000);
 }
 
 TEST_CASE("mailbox: nobody leaves a barrier before everybody has come") {

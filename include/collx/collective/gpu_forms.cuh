@@ -139,23 +139,10 @@ template <class Contract, class T, class Op>
   return !is_empty || gpu.size() > 1;
 }
 
-}  // namespace detail
-
-// All code of one collective on GPUs that depends on element type, operator and algorithm, kernels included:
-// what every form of a call ends in, whatever ranges it is given. Users never call it; they may compile it
-// once, in a source file of their choice, and declare it `extern template` elsewhere: docs/compile_time.md.
-template <class Contract, class T, class Op, class Algorithm, class After = exec::no_epilogue>
-struct compiled_gpu_collective {
-  // Puts a kernel into the stream, for arguments that are checked. Throws what keeps it from being launched.
-  static void put(gpu_communicator& gpu, detail::invocation<Contract, T, Op> const& args, on where,
-                  After const& after);
-};
-
-// Defined outside the class: what is inline is compiled by everybody, `extern template` or not.
-template <class Contract, class T, class Op, class Algorithm, class After>
-void compiled_gpu_collective<Contract, T, Op, Algorithm, After>::put(
-    gpu_communicator& gpu, detail::invocation<Contract, T, Op> const& args, on where, After const& after) {
-  using namespace detail;
+// One kernel, for arguments that are checked.
+template <class Algorithm, class Contract, class T, class Op, class After = exec::no_epilogue>
+void put_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args, on where,
+                After const& after = {}) {
   auto const launch = [&]<class Chosen>() {
     static_assert(
         algorithm_for<Chosen, Contract>,
@@ -186,6 +173,24 @@ void compiled_gpu_collective<Contract, T, Op, Algorithm, After>::put(
   }
 }
 
+}  // namespace detail
+
+// All code of one collective on GPUs that depends on element type, operator and algorithm, kernels included:
+// what every form of a call ends in, whatever ranges it is given. Users never call it; they may compile it
+// once, in a source file of their choice, and declare it `extern template` elsewhere: docs/compile_time.md.
+template <class Contract, class T, class Op, class Algorithm>
+struct compiled_gpu_collective {
+  // Puts a kernel into the stream, for arguments that are checked. Throws what keeps it from being launched.
+  static void put(gpu_communicator& gpu, detail::invocation<Contract, T, Op> const& args, on where);
+};
+
+// Defined outside the class: what is inline is compiled by everybody, `extern template` or not.
+template <class Contract, class T, class Op, class Algorithm>
+void compiled_gpu_collective<Contract, T, Op, Algorithm>::put(
+    gpu_communicator& gpu, detail::invocation<Contract, T, Op> const& args, on where) {
+  detail::put_on_gpu<Algorithm>(gpu, args, where);
+}
+
 namespace detail {
 
 template <class Algorithm, class Contract, class T, class Op, class After = exec::no_epilogue>
@@ -193,7 +198,9 @@ void run_on_gpu(gpu_communicator& gpu, invocation<Contract, T, Op> const& args, 
                 After const& after = {}) {
   if (!check_on_gpu(gpu, args, where)) return;
   auto const call = gpu.begin(where);
-  compiled_gpu_collective<Contract, T, Op, Algorithm, After>::put(gpu, args, where, after);
+  if constexpr (std::is_same_v<After, exec::no_epilogue>)
+    compiled_gpu_collective<Contract, T, Op, Algorithm>::put(gpu, args, where);
+  else put_on_gpu<Algorithm>(gpu, args, where, after);
   gpu.end(where, call);
 }
 
@@ -211,7 +218,7 @@ template <class Algorithm, class Contract, class T, class Op>
                                             on where) {
   auto const due = [&] { return check_on_gpu(gpu, args, where); };
   auto const put = [&](on aside) {
-    compiled_gpu_collective<Contract, T, Op, Algorithm>::put(gpu, args, aside, {});
+    compiled_gpu_collective<Contract, T, Op, Algorithm>::put(gpu, args, aside);
   };
   return {gpu, Contract::name, gpu.record(Contract::name, due, put), where};
 }
