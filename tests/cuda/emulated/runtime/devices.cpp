@@ -2,7 +2,6 @@
 // What devices there are, and what they say of themselves.
 #include "cuda/emulated/runtime/devices.hpp"
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,21 +15,13 @@ bool is_device(int ordinal) {
   return ordinal >= 0 && static_cast<std::size_t>(ordinal) < all().devices.size();
 }
 
-namespace {
-// "9.0" is 90.
-[[nodiscard]] int number_of(char const* variable, int otherwise) {
-  char const* const text = std::getenv(variable);
-  return text == nullptr || *text == 0 ? otherwise : static_cast<int>(std::strtod(text, nullptr) * 10 + 0.5);
-}
-}  // namespace
-
 // Read before main(), when nobody may ask for the books yet: what main() sets is not in the environment then.
 int capability() {
-  static int const said = number_of("COLLX_EMULATED_CAPABILITY", 80);
-  return said;
-}
-int newest_compiled_for() {
-  static int const said = std::min(number_of("COLLX_EMULATED_COMPILED_FOR", capability()), capability());
+  static int const said = [] {
+    char const* const text = std::getenv("COLLX_EMULATED_CAPABILITY");
+    double const version = text == nullptr || *text == 0 ? 8.0 : std::strtod(text, nullptr);
+    return static_cast<int>(version * 10 + 0.5);
+  }();
   return said;
 }
 

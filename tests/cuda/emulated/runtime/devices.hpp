@@ -13,8 +13,6 @@ namespace emulated::runtime {
 [[nodiscard]] int attribute_of(int which, int ordinal);
 // Major and minor, as 80.
 [[nodiscard]] int capability();
-// The newest that a program is taken to hold PTX for: what it holds for newer ones is left out.
-[[nodiscard]] int newest_compiled_for();
 void name_device(int ordinal, unsigned char (&to)[16]);
 // Which memory a device may touch is another from here on.
 void count_change();

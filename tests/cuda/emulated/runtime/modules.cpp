@@ -98,7 +98,7 @@ void take_ptx(void const* given, image& into) {
     std::memcpy(&part, at, sizeof part);
     auto const architecture = static_cast<int>(part.architecture);
     if (part.kind == kind_ptx && (part.flags & compressed_flags) == 0 &&
-        architecture <= newest_compiled_for() && architecture >= into.architecture) {
+        architecture <= capability() && architecture >= into.architecture) {
       std::string_view const text(at + part.header_bytes, static_cast<std::size_t>(part.bytes));
       into.ptx = text.substr(0, text.find('\0'));  // padded
       into.architecture = architecture;
