@@ -4,6 +4,7 @@
 
 #include "any/matrix.hpp"
 #include "programs/flight.hpp"
+#include "sample.hpp"
 
 namespace programs {
 
