@@ -32,6 +32,7 @@ struct plan {
   std::string secret = the_secret;  // empty: none
   std::uint64_t timeout_us = long_us;
   net::protection protects = net::protection::none;
+  std::uint32_t flow_count = 1;
   net::port_range ports{};
   std::uint64_t strangers_min = 0;  // as many are counted at least
 };
@@ -65,8 +66,8 @@ inline rank_t sum_up_the_tree(bootstrap::network_membership& all) {
 inline void shake_hands(bootstrap::network_membership& all, bootstrap::network_settings const& chosen) {
   rank_t const next = (all.rank + 1) % all.size, before = (all.rank + all.size - 1) % all.size;
   net::caller call(all.addresses[static_cast<std::size_t>(next)],
-                   {net::purpose::link, all.rank, next, all.size, 0, chosen.protects}, all.credentials,
-                   chosen.sockets, now_us() + long_us, net::unanswered::means_lost);
+                   {net::purpose::link, all.rank, next, all.size, 0, chosen.flow_count, chosen.protects},
+                   all.credentials, chosen.sockets, now_us() + long_us, net::unanswered::means_lost);
   net::guest who;
   bool came = false;
   status reached = status::pending;
@@ -180,7 +181,7 @@ struct encrypted_child {
     net::host_and_port at;
     require(net::host_and_port::parse(place.c_str() + 4, at), "no place");
     to_store = line_to({net::address::loopback(at.port),
-                        {net::purpose::store, rank, 0, size, 0, protects},
+                        {net::purpose::store, rank, 0, size, 0, 1, protects},
                         keys(),
                         {},
                         now_us() + long_us},
@@ -195,7 +196,7 @@ struct encrypted_child {
     auto const session = heard<bootstrap::receipt>(to_store).session;
     auto const parent = heard<bootstrap::direction>(to_store).parent;
     to_parent = line_to({parent,
-                         {net::purpose::tree, rank, 0, size, 0, protects},
+                         {net::purpose::tree, rank, 0, size, 0, 1, protects},
                          keys().for_job(session),
                          {},
                          now_us() + long_us},
@@ -268,6 +269,7 @@ class process {
       bootstrap::network_settings chosen;
       chosen.timeout_us = its.timeout_us;
       chosen.protects = its.protects;
+      chosen.flow_count = its.flow_count;
       chosen.sockets.ports = its.ports;
       chosen.told = 100 + static_cast<std::uint64_t>(its.rank);
       auto all = bootstrap::meet_over_network(

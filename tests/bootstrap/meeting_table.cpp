@@ -50,7 +50,7 @@ TEST_CASE("meeting: who has the table while rank 0 still sends it to others may 
   // Rank 2 says that it has reached rank 0, and takes nothing from it.
   for (encrypted_child* const each : {&one, &two}) encrypted_child::say(each->to_store, bootstrap::news{});
   REQUIRE(heard<bootstrap::news>(one.to_parent).kind == bootstrap::news_kind::good);
-  net::caller again(net::address::loopback(where.port), {net::purpose::store, 1, 0, 3, 0, its.protects},
+  net::caller again(net::address::loopback(where.port), {net::purpose::store, 1, 0, 3, 0, 1, its.protects},
                     keys(), {}, now_us() + long_us);
   auto const wait_until = [&](std::uint64_t until_us) {
     bootstrap::wait_for(bootstrap::ready_for(again), bootstrap::readable(-1),

@@ -261,29 +261,33 @@ TEST_CASE("meet_over_network: who does not belong is told why, and the job goes 
   check_met(met, {0, 1, 2}, 3);
 }
 
-void check_agreed_on(net::protection protects, char const* advice) {
+// `differ`: in what two ranks are alike, and the third is not.
+void check_agreed_on(auto const& differ, char const* advice) {
   std::string const place = free_place();
   std::vector<process> ranks;
   for (rank_t const r : {0, 1}) {
     plan its = ordinary(r, 3, place);
-    its.protects = protects;
+    differ(its);
     ranks.emplace_back(its);
   }
   std::string const said = process(ordinary(2, 3, place)).said();
   CHECK_MESSAGE(holds(said, "rank 0 at 127.0.0.1:"), said);
   CHECK_MESSAGE(holds(said, advice), said);
   plan right = ordinary(2, 3, place);
-  right.protects = protects;
+  differ(right);
   ranks.emplace_back(right);
   check_met(ranks, {0, 1, 2}, 3);
 }
 
-TEST_CASE("meet_over_network: whether to encrypt, and to send checksums, is agreed on when ranks meet") {
-  check_agreed_on(net::protection::tls,
+TEST_CASE("meet_over_network: what connections are like is agreed on when ranks meet") {
+  check_agreed_on([](plan& its) { its.protects = net::protection::tls; },
                   "one of the two encrypts and the other does not; give all ranks the same COLLX_TLS");
   check_agreed_on(
-      net::protection::checksums,
+      [](plan& its) { its.protects = net::protection::checksums; },
       "one of the two sends checksums and the other does not; give all ranks the same COLLX_TCP_CHECK");
+  check_agreed_on(
+      [](plan& its) { its.flow_count = 5; },
+      "one of the two has more connections than the other; give all ranks the same COLLX_TCP_FLOWS");
 }
 
 TEST_CASE("meet_over_network: nobody encrypts without a secret") {
@@ -333,7 +337,7 @@ TEST_CASE("meet_over_network: who is no rank comes no further with TLS, and is c
                                     {0, 2, net::mask_of(net::purpose::store), 1, net::protection::tls}),
                           2, mine, 1, now_us() + long_us, &tls);
   auto const call = [&](char const* secret) {
-    return net::caller(at, {net::purpose::store, 1, 0, 2, 0, net::protection::tls},
+    return net::caller(at, {net::purpose::store, 1, 0, 2, 0, 1, net::protection::tls},
                        {net::secret::of(std::span(secret, std::strlen(secret))), net::job_number("")}, {},
                        now_us() + long_us);
   };

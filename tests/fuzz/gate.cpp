@@ -34,7 +34,7 @@ class crowd {
   void add_caller(std::uint32_t how) {
     if (callers_.size() == callers_max) return;
     // Ranks, so that it is known who each guest must be.
-    net::introduction who{net::purpose::link, static_cast<rank_t>(1 + callers_.size()), 0, 9, 0};
+    net::introduction who{net::purpose::link, static_cast<rank_t>(1 + callers_.size()), 0, 9, 0, 2};
     bool const has_secret = how % 4 != 1;
     bool const is_here = how % 4 != 2;
     if (!is_here) who.to = 5;

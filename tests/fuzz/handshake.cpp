@@ -68,8 +68,9 @@ void try_insider(script says, protection protects) {
   side.moved(side.to_send().size(), keys());
   introduction const who = side.who();
   bool const fine = get_u64(said + 16) == 7 && who.size == 8 && who.to == 5 && who.from >= 0 &&
-                    who.from < 8 && who.from != 5 && who.flow < 4 && who.protects == protects &&
-                    (who.what == purpose::link || who.what == purpose::tree);
+                    who.from < 8 && who.from != 5 && who.flow_count == 4 && who.protects == protects &&
+                    ((who.what == purpose::link && who.flow < 4) ||
+                     (who.what == purpose::tree && who.flow == 0));
   require((side.outcome() == verdict::welcome) == fine);
 }
 

@@ -33,7 +33,7 @@ inline gate open_gate(std::uint64_t patience_us = long_us, std::uint8_t version 
 
 inline caller call(address const& where, rank_t from, credentials const& with = keys(),
             std::uint64_t timeout_us = long_us, unanswered policy = unanswered::retry) {
-  return {where, introduction{purpose::link, from, 0, 100, 1}, with, {}, now_us() + timeout_us, policy};
+  return {where, introduction{purpose::link, from, 0, 100, 1, 4}, with, {}, now_us() + timeout_us, policy};
 }
 
 // A connection that proves nothing.

@@ -348,7 +348,7 @@ TEST_CASE("a caller tries every address it was given") {
   reserved_port const shut;
   address_list both(shut.where());
   both.add(door.where());
-  caller one(both, introduction{purpose::link, 1, 0, 100, 1}, keys(), {}, now_us() + long_us);
+  caller one(both, introduction{purpose::link, 1, 0, 100, 1, 4}, keys(), {}, now_us() + long_us);
   guest who;
   CHECK(let_in(door, one, who) == status::ok);
   CHECK(one.whom() == door.where());

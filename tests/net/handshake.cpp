@@ -31,7 +31,7 @@ std::array<std::byte, 32> nonce(std::uint64_t seed) {
   return made;
 }
 
-introduction const from_three{purpose::link, 3, 5, 8, 2};
+introduction const from_three{purpose::link, 3, 5, 8, 2, 4};
 expectation const by_five{5, 8, mask_of(purpose::link) | mask_of(purpose::tree), 4};
 
 // Both sides, and the wire between them: `alter` may change the byte at a place of the conversation.
@@ -113,6 +113,7 @@ TEST_CASE("two of one job welcome each other, and the listener knows who came") 
     CHECK(talk.introduced.to == 5);
     CHECK(talk.introduced.size == 8);
     CHECK(talk.introduced.flow == 2);
+    CHECK(talk.introduced.flow_count == 4);
     CHECK(talk.wire.size() == all_bytes);
   }
 }
@@ -167,7 +168,11 @@ TEST_CASE("who knows the secret but is not expected is told why, by a listener t
   CHECK(refused([](exchange& t) { t.who.from = 8; }) == verdict::wrong_rank);
   CHECK(refused([](exchange& t) { t.who.from = -1; }) == verdict::wrong_rank);
   CHECK(refused([](exchange& t) { t.who.flow = 4; }) == verdict::wrong_purpose);
+  CHECK(refused([](exchange& t) { t.who.what = purpose::tree; }) == verdict::wrong_purpose);  // flow 2 of it
   CHECK(refused([](exchange& t) { t.who.what = purpose::store; }) == verdict::wrong_purpose);
+  for (std::uint32_t const flows : {0u, 1u, 3u, 5u, 17u, 255u})
+    CHECK(refused([&](exchange& t) { t.who.flow_count = flows; }) == verdict::wrong_flows);
+  CHECK(std::string(advice(verdict::wrong_flows)).find("COLLX_TCP_FLOWS") != std::string::npos);
   for (std::uint32_t const what : {0u, 4u, 32u, 33u, 0xffffffffu})
     CHECK(refused([&](exchange& t) { t.who.what = static_cast<purpose>(what); }) == verdict::wrong_purpose);
 }

@@ -113,7 +113,7 @@ TEST_CASE("tcp: who stalls in the middle of TLS's handshake is shut out at the t
   watchdog dog;
   two ranks(100'000, net::protection::tls);
   network_connector& one = *ranks.all[1];
-  net::introduction const zero{net::purpose::link, 0, 1, 2, 0, net::protection::tls};
+  net::introduction const zero{net::purpose::link, 0, 1, 2, 0, 2, net::protection::tls};
   net::caller call(ranks.at[1], zero, ranks.keys, {}, collx::now_us() + 60'000'000);
   connection none;
   while (call.progress() == status::pending) REQUIRE_FALSE(one.poll(none));
@@ -251,7 +251,7 @@ TEST_CASE("tcp: who asks after a rank and lets go of it before TLS's handshake h
   network_connector& zero = *ranks.all[0];
   connection none;
   {
-    net::introduction const one{net::purpose::link, 1, 0, 2, 0, net::protection::tls};
+    net::introduction const one{net::purpose::link, 1, 0, 2, 0, 2, net::protection::tls};
     net::caller call(ranks.at[0], one, ranks.keys, {}, collx::now_us() + 60'000'000);
     while (call.progress() == status::pending) REQUIRE_FALSE(zero.poll(none));
     REQUIRE(call.progress() == status::ok);
@@ -271,7 +271,7 @@ TEST_CASE("tcp: who has asked after a rank asks no more once that one dials") {
   one.knock(0);
   connection got;
   REQUIRE_FALSE(one.poll(got));  // it is on its way, and rank 0 does not look
-  net::introduction const zero{net::purpose::link, 0, 1, 2, 0};
+  net::introduction const zero{net::purpose::link, 0, 1, 2, 0, 2};
   net::caller call(ranks.at[1], zero, ranks.keys, {}, collx::now_us() + 60'000'000);
   while (!one.poll(got)) (void)call.progress();
   CHECK(got.peer == 0);

@@ -116,7 +116,7 @@ constexpr std::uint64_t left_in_all = closed + reset + half_closed + 1, refused_
 net::dialling_side begin_of(net::credentials const& with, rank_t from, rank_t to) {
   std::byte nonce[net::conversation::nonce_bytes];
   if (!net::random_bytes(nonce)) _exit(9);
-  return {with, net::introduction{net::purpose::link, from, to, 2, 0}, nonce};
+  return {with, net::introduction{net::purpose::link, from, to, 2, 0, 2}, nonce};
 }
 
 // Says and hears what belongs to a handshake, `part` bytes at a time, to its end; returns all that it said.

@@ -147,9 +147,8 @@ class meeting {
     network_membership all(me_.rank, me_.size);
     all.credentials = keys_.for_job(session_);
     all.told = told_;
-    net::expectation links = expect(net::purpose::link);
-    links.flow_count = chosen_.flow_count;
-    all.gate = net::gate(std::move(link_socket_), all.credentials, links, chosen_.sockets);
+    all.gate =
+        net::gate(std::move(link_socket_), all.credentials, expect(net::purpose::link), chosen_.sockets);
     all.messages = messages_;
     all.dialled = dialled_;
     all.accepted = accepted_;
@@ -352,10 +351,10 @@ class meeting {
     return keys_.for_job(keys_.job() ^ token);
   }
   [[nodiscard]] net::expectation expect(net::purpose what) const noexcept {
-    return {me_.rank, me_.size, net::mask_of(what), 1, chosen_.protects};
+    return {me_.rank, me_.size, net::mask_of(what), chosen_.flow_count, chosen_.protects};
   }
   [[nodiscard]] net::introduction to(rank_t whom, net::purpose what) const noexcept {
-    return {what, me_.rank, whom, me_.size, 0, chosen_.protects};
+    return {what, me_.rank, whom, me_.size, 0, chosen_.flow_count, chosen_.protects};
   }
   // What connections are encrypted by; null: they are not.
   [[nodiscard]] net::tls_context const* tls() const noexcept { return tls_ ? &tls_ : nullptr; }

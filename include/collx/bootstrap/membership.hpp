@@ -13,7 +13,7 @@ namespace collx::inline abi_1::bootstrap {
 struct network_settings {
   std::uint64_t timeout_us = 30'000'000;  // COLLX_TIMEOUT_US: until everybody has come
   char const* interfaces = nullptr;       // COLLX_INTERFACE: "ib0,eth"; null: the one that leads to rank 0
-  std::uint32_t flow_count = 1;  // connections of purpose link that a peer may open: 0 .. flow_count-1
+  std::uint32_t flow_count = 1;  // connections of purpose link between two ranks; the same on all
   net::protection protects = net::protection::none;  // of those; COLLX_TLS of the meeting's, too
   std::uint64_t told = 0;  // a number that all ranks get to know: rank 0's
   net::socket_settings sockets;

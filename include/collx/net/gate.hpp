@@ -61,6 +61,8 @@ class gate {
   [[nodiscard]] int fd() const noexcept { return set_.fd(); }
   // Where it listens, with the port that the system chose.
   [[nodiscard]] address where() const noexcept { return local_address(listening_.get()); }
+  // How many connections there are between two ranks of the job.
+  [[nodiscard]] std::uint32_t flow_count() const noexcept { return expected_.flow_count; }
   [[nodiscard]] counters const& count() const noexcept { return count_; }
   [[nodiscard]] std::size_t in_handshake() const noexcept { return open_; }
 

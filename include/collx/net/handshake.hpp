@@ -24,6 +24,7 @@ struct introduction {
   rank_t to = no_rank;
   rank_t size = 0;         // ranks of the job
   std::uint32_t flow = 0;  // which of the connections between the two; below 2^16
+  std::uint32_t flow_count = 1;            // how many there are between any two ranks; below 2^8
   protection protects = protection::none;  // what follows the handshake
 };
 
@@ -32,7 +33,7 @@ struct expectation {
   rank_t me = 0;
   rank_t size = 1;
   std::uint32_t purposes = mask_of(purpose::link);  // mask_of(...) | mask_of(...)
-  std::uint32_t flow_count = 1;                     // flows are below it
+  std::uint32_t flow_count = 1;  // as many must the other side have; flows of links are below it, others' 0
   protection protects = protection::none;
 };
 
@@ -49,6 +50,7 @@ enum class verdict : std::uint32_t {
   wrong_purpose,     // or a flow that is not there
   wrong_protection,  // one encrypts
   wrong_checksums,
+  wrong_flows,
 };
 
 // The last part of a sentence: "... refused this process: <this>".
@@ -68,13 +70,16 @@ enum class verdict : std::uint32_t {
       return "one of the two encrypts and the other does not; give all ranks the same COLLX_TLS";
     case verdict::wrong_checksums:
       return "one of the two sends checksums and the other does not; give all ranks the same COLLX_TCP_CHECK";
+    case verdict::wrong_flows:
+      return "one of the two has more connections than the other; give all ranks the same COLLX_TCP_FLOWS";
     default: return "it gave no reason";
   }
 }
 
 // The whole conversation lies in one buffer. Four turns of fixed length; the sides take turns, the dialler
 // begins:
-//   hello      magic 8, version 4, purpose 4, job 8, from 4, to 4, size 4, protection 2, flow 2, nonce 32
+//   hello      magic 8, version 4, purpose 4, job 8, from 4, to 4, size 4, flows 1, protection 1, flow 2,
+//              nonce 32
 //   challenge  magic 8, version 4, verdict 4 (undecided, or wrong_version and the end), nonce 32
 //   proof      the dialler's code of everything before it
 //   welcome    verdict 4, the listener's code of everything before this code
@@ -84,7 +89,7 @@ enum class verdict : std::uint32_t {
 class conversation {
  public:
   static constexpr std::uint64_t magic = 0x636f'6c6c'7874'6370ull;  // "collxtcp"
-  static constexpr std::uint32_t version = 10;
+  static constexpr std::uint32_t version = 11;
   static constexpr std::size_t nonce_bytes = 32, proof_at = 120, verdict_at = 152, bytes_count = 188;
 
   // What to send now; empty if it is the other side's turn, or the end.
@@ -183,7 +188,7 @@ class dialling_side : public conversation {
     put_u32(said_ + 24, static_cast<std::uint32_t>(who.from));
     put_u32(said_ + 28, static_cast<std::uint32_t>(who.to));
     put_u32(said_ + 32, static_cast<std::uint32_t>(who.size));
-    put_u32(said_ + 36, static_cast<std::uint32_t>(who.protects) << 16 | who.flow);
+    put_u32(said_ + 36, who.flow_count << 24 | static_cast<std::uint32_t>(who.protects) << 16 | who.flow);
     std::memcpy(said_ + 40, nonce.data(), nonce_bytes);
   }
 
@@ -212,7 +217,7 @@ class dialling_side : public conversation {
     std::uint32_t const said = get_u32(said_ + verdict_at);
     bool const proven = has_code(verdict_at + 4, mine.listens());
     bool const known = said >= static_cast<std::uint32_t>(verdict::welcome) &&
-                       said <= static_cast<std::uint32_t>(verdict::wrong_checksums);
+                       said <= static_cast<std::uint32_t>(verdict::wrong_flows);
     end(proven && known ? static_cast<verdict>(said) : verdict::wrong_secret);
   }
 };
@@ -249,8 +254,10 @@ class listening_side : public conversation {
     found.from = static_cast<rank_t>(get_u32(said_ + 24));
     found.to = static_cast<rank_t>(get_u32(said_ + 28));
     found.size = static_cast<rank_t>(get_u32(said_ + 32));
-    found.flow = get_u32(said_ + 36) & 0xffff;
-    found.protects = static_cast<protection>(get_u32(said_ + 36) >> 16);
+    std::uint32_t const connection = get_u32(said_ + 36);
+    found.flow = connection & 0xffff;
+    found.flow_count = connection >> 24;
+    found.protects = static_cast<protection>(connection >> 16 & 0xff);
     return found;
   }
 
@@ -278,9 +285,9 @@ class listening_side : public conversation {
     if (them.size != expected_.size) return verdict::wrong_size;
     if (them.to != expected_.me || them.from < 0 || them.from >= expected_.size || them.from == expected_.me)
       return verdict::wrong_rank;
-    if (what < 1 || what > 3 || (expected_.purposes & mask_of(them.what)) == 0 ||
-        them.flow >= expected_.flow_count)
-      return verdict::wrong_purpose;
+    if (what < 1 || what > 3 || (expected_.purposes & mask_of(them.what)) == 0) return verdict::wrong_purpose;
+    if (them.flow_count != expected_.flow_count) return verdict::wrong_flows;
+    if (them.flow >= (them.what == purpose::link ? expected_.flow_count : 1)) return verdict::wrong_purpose;
     if (them.protects == expected_.protects) return verdict::welcome;
     return encrypts(them.protects) != encrypts(expected_.protects) ? verdict::wrong_protection
                                                                    : verdict::wrong_checksums;

@@ -148,6 +148,7 @@ class network_connector : public connector {
                                peer,
                                static_cast<rank_t>(addresses_.size()),
                                static_cast<std::uint32_t>(flow),
+                               gate_.flow_count(),
                                protects_};
     return {addresses_[static_cast<std::size_t>(peer)], me, mine_, chosen_, never,
             net::unanswered::means_lost};
