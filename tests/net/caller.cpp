@@ -5,10 +5,15 @@
 // ctest: LABELS waits
 #include "collx/net/caller.hpp"
 
+#include <fstream>
+#include <iterator>
+#include <set>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "net/reserved_port.hpp"
 #include "transport/without_descriptors.hpp"
@@ -22,7 +27,7 @@ using collx::status;
 caller call(address const& where, std::uint64_t timeout_us = 60'000'000) {
   constexpr char const* text = "the secret of these tests";
   return {where,
-          introduction{purpose::link, 1, 0, 100, 1},
+          introduction{purpose::link, 1, 0, 100, 1, 4},
           credentials(secret::of(std::span(text, std::strlen(text))), 7),
           {},
           now_us() + timeout_us};
@@ -55,6 +60,43 @@ TEST_CASE("a caller that nobody answers says how it was not answered") {
   caller lacks = call(at);
   CHECK(lacks.progress() == status::system_failure);
   CHECK(std::string(lacks.reason()) == "Too many open files");
+}
+
+// Of which the system has one that root alone may choose.
+TEST_CASE("a congestion control that is refused ends an attempt at once, whatever the reason") {
+  auto const listed = [](char const* name) {
+    std::ifstream file(std::string("/proc/sys/net/ipv4/tcp_") + name + "_congestion_control");
+    return std::set<std::string>(std::istream_iterator<std::string>(file), {});
+  };
+  std::set<std::string> refused{"none-such"};
+  auto const allowed = listed("allowed");
+  for (std::string const& each : listed("available"))
+    if (allowed.count(each) == 0) refused.insert(each);
+  if (refused.size() == 1) MESSAGE("SKIPPED in part: there is none that root alone may choose");
+  pid_t const user = fork();
+  if (user == 0) {
+    if (geteuid() == 0 && setresuid(65534, 65534, 65534) != 0) _exit(1);
+    for (std::string const& each : refused) {
+      socket_settings chosen;
+      std::strncpy(chosen.congestion, each.c_str(), sizeof chosen.congestion - 1);
+      credentials const nobodys(secret(), 7);
+      caller one(address::loopback(9), introduction{}, nobodys, chosen, now_us() + 60'000'000);
+      if (one.progress() != status::system_failure) _exit(2);
+      if (std::string(one.reason()) != "this congestion control is refused") _exit(3);
+      try {
+        (void)listen_at(address::loopback(0), chosen);
+        _exit(4);
+      } catch (collx::error const& why) {
+        std::string const text = why.what();
+        if (text.find("no COLLX_TCP_CONGESTION of that name") == std::string::npos) _exit(5);
+      }
+    }
+    _exit(0);
+  }
+  int how = 0;
+  REQUIRE(waitpid(user, &how, 0) == user);
+  CHECK(WIFEXITED(how));
+  CHECK(WEXITSTATUS(how) == 0);
 }
 
 TEST_CASE("a caller goes on with the pauses of the one before it") {

@@ -84,7 +84,8 @@ class caller {
            : why_ == ETIME ? talk_.has_heard() ? "it answers, and says no more before the handshake has ended"
                                                : "it takes the connection and says nothing"
            : why_ == ETIMEDOUT ? "nothing comes back, not even a refusal: a firewall, perhaps"
-                               : std::strerror(why_);
+           : why_ == no_such_congestion ? "this congestion control is refused"
+                                        : std::strerror(why_);
   }
   [[nodiscard]] std::uint32_t attempts() const noexcept { return attempts_; }
 
@@ -100,7 +101,7 @@ class caller {
     socket_ = begin_connect(whom(), chosen_);
     if (!socket_) {
       why_ = errno;
-      bool const ours = why_ == EMFILE || why_ == ENFILE || why_ == ENOENT;
+      bool const ours = why_ == EMFILE || why_ == ENFILE || why_ == no_such_congestion;
       return ours ? finish(status::system_failure) : again(why_);
     }
     state_ = state::connect;

@@ -32,7 +32,7 @@ struct socket_settings {
     if (std::strlen(named) >= sizeof chosen.congestion || named[0] == '\0')
       throw error(status::bad_argument,
                   "COLLX_TCP_CONGESTION is no name of a congestion control; set it to one that "
-                  "`sysctl net.ipv4.tcp_available_congestion_control` lists, or unset it");
+                  "`sysctl net.ipv4.tcp_allowed_congestion_control` lists, or unset it");
     std::strcpy(chosen.congestion, named);
     return chosen;
   }
@@ -61,6 +61,10 @@ inline void bear_silence(int fd, std::uint64_t silence_us) noexcept {
   (void)set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 2);
 }
 
+// What errno is when the system refuses the congestion control that was asked for: it has none of that name,
+// or root alone may choose it (EPERM, which an attempt to connect may come to as well, and try again).
+inline constexpr int no_such_congestion = ENOENT;
+
 // Sets up a socket that is, or will be, connected. False, with errno, if the system refuses the congestion
 // control that was asked for; everything else is an improvement that can be done without.
 [[nodiscard]] inline bool prepare(int fd, socket_settings const& chosen) noexcept {
@@ -71,8 +75,11 @@ inline void bear_silence(int fd, std::uint64_t silence_us) noexcept {
     (void)set_option(fd, SOL_SOCKET, SO_RCVBUF, static_cast<int>(chosen.buffer_bytes));
   }
   if (chosen.congestion[0] == '\0') return true;
-  return setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, chosen.congestion,
-                    static_cast<socklen_t>(std::strlen(chosen.congestion))) == 0;
+  if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, chosen.congestion,
+                 static_cast<socklen_t>(std::strlen(chosen.congestion))) == 0)
+    return true;
+  errno = no_such_congestion;
+  return false;
 }
 
 // The congestion control in force on a socket: figures are worth little without it.
@@ -158,7 +165,9 @@ namespace detail {
   if (!fd)
     throw_socket(
         "listening at", where,
-        errno == ENOENT ? "set COLLX_TCP_CONGESTION to a congestion control that this system has"
+        errno == no_such_congestion
+            ? "this system has no COLLX_TCP_CONGESTION of that name, or leaves it to root; set it to one of "
+              "`sysctl net.ipv4.tcp_allowed_congestion_control`, or unset it"
         : errno == EACCES ? "ports below 1024 are root's: choose others"
         : errno == EADDRINUSE && where.port == 0 && !chosen.ports.is_any()
             ? "all of COLLX_PORTS are taken: give it more (two for each rank of a host, and one for rank 0)"
