@@ -81,10 +81,11 @@ struct whereabouts {
                   "the host of rank 0",
                   place.told_by, place.at.host, why);
     // A name may stand for this host only here (Debian calls it 127.0.1.1), or for an address in front of it,
-    // or for nothing yet, as that of a pod that is just starting: then every address will do, and the
-    // handshake keeps strangers out.
-    bool const is_elsewhere = spans_hosts() && known.count != 0 && known.at[0].is_loopback();
-    for (std::size_t i = 0; i < known.count && !is_elsewhere; ++i) {
+    // or for nothing yet, as that of a pod that is just starting; and of several addresses others may get to
+    // some only: then every address will do, and the handshake keeps strangers out.
+    bool const says_all = known.count == 1 && !known.at[0].is_loopback();
+    bool const is_vague = spans_hosts() && has_secret && !says_all;
+    for (std::size_t i = 0; i < known.count && !is_vague; ++i) {
       net::owned_fd fd = net::try_listen_at(known.at[i], sockets, backlog());
       if (fd) return fd;
       if (errno != EADDRNOTAVAIL) return net::listen_at(known.at[i], sockets, backlog());  // which throws
@@ -100,6 +101,7 @@ struct whereabouts {
   // or it may not be used.
   [[nodiscard]] COLLX_COLD net::address own(net::address const& towards_store) const {
     net::address found = towards_store.with_port(0);
+    if (found.is_any() && interfaces == nullptr) found = named_here(found);
     bool const is_of_link = found.version == 6 && found.is_link_local();  // on other hosts it means another
     bool const is_vague = found.is_any() || found.is_loopback() || is_of_link;
     if (interfaces != nullptr || (is_vague && spans_hosts()) || found.is_any()) {
@@ -135,6 +137,21 @@ struct whereabouts {
   }
 
  private:
+  // The first of the addresses in rank 0's name that are this host's, and mean something to others;
+  // `otherwise` if there is none.
+  [[nodiscard]] COLLX_COLD net::address named_here(net::address const& otherwise) const {
+    std::uint64_t unused = 0;
+    char const* why = "";
+    net::address_list const named = look(unused, why);
+    array<net::interface_address> const all = net::local_interfaces();
+    for (std::size_t i = 0; i < named.count; ++i) {
+      net::address const& each = named.at[i];
+      if (!each.is_loopback() && !each.is_link_local() && net::is_of_this_host(all, each))
+        return each.with_port(0);
+    }
+    return otherwise;
+  }
+
   [[nodiscard]] int backlog() const noexcept { return me.size < 1024 ? 1024 : me.size; }
 
   COLLX_COLD void write_file(net::address const& at, std::uint64_t token) const {
