@@ -82,8 +82,9 @@ struct start_of<transport::shm> {
 // The communicator of all processes of this job. All ranks call it, and it returns when all have. It may be
 // called again, by all: each call makes another world, beside those there are or after they have failed.
 // Throws error: bad_argument for a wrong environment, timeout naming a rank that never came, peer_lost naming
-// one that ended meanwhile, not_supported for ranks of several hosts on a transport for one, out_of_memory,
-// system_failure for a system call that failed, which it names.
+// one that ended meanwhile, aborted naming either where another rank has said so first, not_supported for
+// ranks of several hosts on a transport for one, out_of_memory, system_failure for a system call that failed,
+// which it names.
 template <class Transport>
 [[nodiscard]] COLLX_COLD communicator<Transport> connect(
     typename bootstrap::start_of<Transport>::settings const& chosen =

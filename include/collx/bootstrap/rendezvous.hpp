@@ -87,7 +87,7 @@ class host {
 
   COLLX_COLD void serve(int segment_fd) {
     for (rank_t missing = size_ - 1; missing > 0;) {
-      if (!ready_before(socket_.get(), POLLIN, deadline_us_)) give_up();
+      if (!ready_before(socket_.get(), POLLIN, deadline_us_)) give_up(segment_fd);
       owned_fd const guest(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
       if (!guest) require_passing(errno);
       else if (answer(guest.get(), segment_fd)) --missing;
@@ -170,9 +170,11 @@ class host {
     return seen_[static_cast<std::size_t>(from.rank)] = true;
   }
 
-  [[noreturn]] void give_up() {
+  // Those that have come wait for everybody: they hear who has not.
+  [[noreturn]] void give_up(int segment_fd) {
     rank_t missing = 1;
     while (seen_[static_cast<std::size_t>(missing)]) ++missing;
+    transport::shared_memory::segment::attach(segment_fd).head().alarm.raise({status::timeout, 0, missing});
     throw_error(status::timeout,
                 "rendezvous at %.120s, rank 0 of %d: rank %d never came; start all %d ranks %s", path_, size_,
                 missing, size_, how_to_meet(path_));

@@ -245,21 +245,31 @@ class shm_world {
     entrance door{segment_.head().joined};
     while (!all_joined()) {
       // To ask after everybody takes several system calls for each: not while ranks still come.
-      status const why = patience.pause(
-          [&] { return door.quiet && first_lost() != no_rank ? status::peer_lost : interrupted(no_rank); },
-          door);
+      status const why =
+          patience.pause([&] { return interrupted(door.quiet ? first_lost() : no_rank); }, door);
       // The last to join may be done, and gone, before this rank looks again.
       if (why == status::ok || all_joined()) continue;
-      rank_t missing = first_lost();
-      for (rank_t r = 0; missing == no_rank && r < size(); ++r)
-        if (process_of(r) == 0) missing = r;
-      // Who comes later would take this rank for one that takes part.
-      abort(why, rank_, missing);
-      throw_error(why,
-                  "rank %d of %d: start-up: %s: rank %d %s; start all %d ranks, or raise COLLX_TIMEOUT_US",
-                  rank_, size(), name(why), missing,
-                  why == status::peer_lost ? "ended before all had joined" : "never joined", size());
+      // Who comes later would take this rank for one that takes part. Of those that give up, the first
+      // counts: it may have ended by now, and was not lost.
+      abort(why, rank_, why == status::peer_lost ? first_lost() : first_missing());
+      throw_unmet(why);
     }
+  }
+  // Who has not joined. Rank 0 may serve all others before it joins itself.
+  [[nodiscard]] COLLX_COLD rank_t first_missing() noexcept {
+    for (rank_t r = 1; r < size(); ++r)
+      if (process_of(r) == 0) return r;
+    return 0;
+  }
+  [[noreturn]] COLLX_COLD void throw_unmet(status why) {
+    mapped::first_failure const first = first_failure();
+    char teller[32] = "";
+    if (first.reporter != rank_) std::snprintf(teller, sizeof teller, ", says rank %d", first.reporter);
+    throw_error(why,
+                "rank %d of %d: start-up: %s: rank %d %s%s; start all %d ranks, or raise COLLX_TIMEOUT_US",
+                rank_, size(), name(why), first.culprit,
+                first.code == status::peer_lost ? "ended before all had joined" : "never joined", teller,
+                size());
   }
 
   // Whether the system lets this rank read and write all others' memory, and how quickly, is found out once.
