@@ -87,7 +87,7 @@ template <class Transport>
 struct calls {
   collx::communicator<Transport>& comm;
   side const mine;
-  collx::graph const edges;
+  collx::graph edges;
   std::size_t count;
   std::vector<std::uint32_t> in, out;
 
@@ -212,6 +212,7 @@ inline constexpr auto every_graph = [](auto& comm) {
     auto kept = collx::persistent::neighbour_all_to_all(comm, c.edges, c.in, again);
     auto kept_v = collx::persistent::neighbour_all_to_all_v(comm, c.edges, c.packed_input(),
                                                             c.scattered_output(c.mine.in_counts));
+    collx::graph const moved = std::move(c.edges);  // they go on
     c.check_twice(kept_v);
     c.in.resize(c.mine.outgoing.size() * count);
     for (std::uint32_t const salt : {1u, 2u}) {

@@ -133,7 +133,7 @@ struct neighbour_messages {
 struct neighbour_call {
   exec::call what{};
   neighbour_messages messages{};
-  graph const* edges = nullptr;
+  graph const* edges = nullptr;  // while the call is made; the messages refer to what it holds
   exec::standing at{};
   rank_t root = 0;  // none
   char const* fault = nullptr;
@@ -249,8 +249,9 @@ class persistent_graph_call {
  private:
   [[nodiscard]] std::uint64_t blocks_now() const noexcept {
     detail::block_places const &input = call_.messages.input, &output = call_.messages.output;
-    std::size_t const destinations = call_.edges->destinations().size();
-    std::size_t const sources = call_.edges->sources().size();
+    // Not of the graph, which may have been moved since.
+    std::size_t const destinations = call_.messages.destination_count;
+    std::size_t const sources = static_cast<std::size_t>(call_.messages.order.count) - destinations;
     std::uint64_t print = detail::fingerprint(0, input.counts, destinations);
     print = detail::fingerprint(print, input.offsets, destinations);
     print = detail::fingerprint(print, output.counts, sources);
