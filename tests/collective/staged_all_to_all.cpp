@@ -206,5 +206,14 @@ TEST_CASE("staged_all_to_all: buffers that do not fit are refused by name") {
     require(refused(fits, fits, large, fits), "too large a product");
     require(refused(fits, fits, odd, odd), "an odd output");
     require(refused(large, large, fits, fits), "a smaller output without a stage");
+    // What is sorted would be overwritten before it is read.
+    std::vector<int> gathered(4), produced(4), out(4);
+    require(refused(fits, fits, produced, out), "an input that is gathered in place");
+    require(refused(fits, gathered, gathered, out), "no stage, in place");
+    std::vector<int> long_one(7);
+    std::span<int> const front(long_one.data(), 4), behind(long_one.data() + 3, 4);
+    require(refused(fits, front, behind, out), "a part of it");
+    require(!refused(fits, gathered, produced, out), "memory of their own");
+    require(!refused(fits, gathered, produced, fits), "an output where the input was");
   });
 }

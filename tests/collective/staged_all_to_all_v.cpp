@@ -250,6 +250,7 @@ TEST_CASE("staged_all_to_all_v: blocks that do not fit are refused by name") {
     std::vector<int> two(2), none;
     require(refused(less, none, fits, "`packed`"), "no buffer");
     require(!refused(less, two, less, "`packed`"), "a larger input than its blocks");
+    require(refused(fits, memory, fits, "`packed` overlaps the input"), "packed in place");
   });
 }
 

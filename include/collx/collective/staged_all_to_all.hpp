@@ -38,6 +38,15 @@ inline void require_blocks(problem const& where, char const* what, std::size_t g
                          static_cast<std::int64_t>(needed));
 }
 
+// What is sorted into memory of its own would be overwritten before it is read, were it in place.
+template <class T, class U>
+void require_apart(char const* name, problem const& where, char const* what, std::span<T> from,
+                   std::span<U> to) {
+  auto const begins = [](auto const& memory) { return reinterpret_cast<std::uintptr_t>(memory.data()); };
+  if (begins(from) < begins(to) + to.size_bytes() && begins(to) < begins(from) + from.size_bytes())
+    throw_wrong_argument(name, where, what, 0, 0);
+}
+
 // Both exchanges, and what is around them (two_moves.hpp). Stage: by value, or a reference where the call
 // blocks.
 template <class T, class U, class Stage>
@@ -109,6 +118,12 @@ template <class Stage, class Transport, class In, class Gathered, class Produced
                                   {produced.data(), produced.size()},
                                   {out.data(), out.size()},
                                   stage};
+  constexpr char const* name = staged_moves<T, U, Stage>::name;
+  require_apart(name, whole, "`gathered` overlaps the input; pass memory of its own", moves.in,
+                moves.gathered);
+  if constexpr (std::is_same_v<std::remove_cvref_t<Stage>, no_stage>)
+    require_apart(name, whole, "without a stage `produced` overlaps `gathered`; pass memory of its own",
+                  moves.gathered, moves.produced);
   if (auto const first = moves.first(); first.is_wrong()) throw_wrong(first);
   if (auto const second = moves.second(); second.is_wrong()) throw_wrong(second);
   return moves;
@@ -148,9 +163,9 @@ template <template <class, class> class Started, class Algorithm, class Transpor
 //
 //   stage(span<T const> gathered, span<U> produced, rank_t L, rank_t H)     this rank's own work
 //
-// With no_stage the result is that of all_to_all, bit for bit. All buffers are the caller's and distinct;
-// gathered and produced hold nothing of use afterwards. Algorithm: of both parts. Throws error; what is
-// wrong with arguments is found before anything is sent.
+// With no_stage the result is that of all_to_all, bit for bit. All buffers are the caller's and distinct (but
+// a stage of yours may work in place); gathered and produced hold nothing of use afterwards. Algorithm: of
+// both parts. Throws error; what is wrong with arguments is found before anything is sent.
 //
 // Started and persistent ones take near and far along axes of one communicator (a mesh's). They have a copy
 // of the stage, and call it when what it is for has come, within whichever call moves requests of that

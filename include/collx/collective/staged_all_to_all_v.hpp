@@ -173,19 +173,30 @@ template <class Stage, class Transport, class T, class Packed, class U>
                                  blocks<T const> const& in, Packed& packed, blocks<T> const& gathered,
                                  blocks<U> const& produced, blocks<U> const& out, Stage const& stage) {
   problem const whole{far.rank() * near.size() + near.rank(), near.size() * far.size()};
+  constexpr char const* name = staged_moves_v<T, U, Stage>::name;
   require_packed_blocks(whole, "the input", in);
   require_packed_blocks(whole, "`gathered`", gathered);
   require_packed_blocks(whole, "`produced`", produced);
   require_packed_blocks(whole, "the output", out);
-  std::size_t elements = 0;
-  for (std::size_t const count : in.counts) elements += count;
+  auto const total = [](std::span<std::size_t const> counts) {
+    std::size_t sum = 0;
+    for (std::size_t const count : counts) sum += count;
+    return sum;
+  };
+  std::size_t const elements = total(in.counts);
   if (packed.size() < elements || (packed.data() == nullptr && elements != 0))
-    throw_wrong_argument(staged_moves_v<T, U, Stage>::name, whole,
+    throw_wrong_argument(name, whole,
                          "`packed` must hold as many elements as the blocks of the input",
                          packed.data() == nullptr ? 0 : static_cast<std::int64_t>(packed.size()),
                          static_cast<std::int64_t>(elements));
-  if constexpr (std::is_same_v<std::remove_cvref_t<Stage>, no_stage_v>)
+  if constexpr (std::is_same_v<std::remove_cvref_t<Stage>, no_stage_v>) {
     require_unstaged_counts(whole, near.size(), gathered.counts, produced.counts);
+    std::size_t const came = total(gathered.counts);
+    require_apart(name, whole, "without a stage `produced` overlaps `gathered`; pass memory of its own",
+                  gathered.data.first(came), produced.data.first(came));
+  }
+  require_apart(name, whole, "`packed` overlaps the input; pass memory of its own",
+                in.data.first(elements), std::span(packed.data(), elements));
   staged_moves_v<T, U, Stage> moves(near.standing(), far.standing(), in, packed.data(), gathered, produced,
                                     out, stage);
   if (auto const first = moves.first(); first.is_wrong()) throw_wrong(first);
