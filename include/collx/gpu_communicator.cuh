@@ -137,6 +137,7 @@ class gpu_communicator {
 
   // Waits until everything in the stream is done, and throws what went wrong in a kernel of this group.
   void synchronize(on where) {
+    transport::cuda_parts::entry const here(device_);  // whose the default stream is
     transport::cuda_parts::wait_for(where.stream);
     throw_if_failed();
   }
@@ -247,9 +248,9 @@ class gpu_communicator {
   void give_back(bool have_met) noexcept {
     if (!have_met) block_.leave_opened();
     registered_.reset();
-    own_.reset();
     windows_.drop_table();
     block_ = {};
+    own_.reset();  // last: what that kernel asks whether to stop
   }
 
   // Waits for the device; where that is refused, what a kernel may still look at is never unmapped.

@@ -99,6 +99,7 @@ class gpu_persistent {
   // then ask after the newest.
   void start() {
     if (graph_ == nullptr) return;
+    transport::cuda_parts::entry const here(gpu_->device());  // whose the default stream is
     gpu_communicator::refuse_capture(where_);
     if (!current_.has_event()) gpu_->require_event();
     auto const call = gpu_->begin(where_);

@@ -126,8 +126,8 @@ class call_order {
       captures_[at] = call.id;
       return;
     }
-    last_stream_ = call.id;
     require(cudaEventRecord(last_call, stream), "noting the call");
+    last_stream_ = call.id;
     has_calls_ = true;
   }
   [[nodiscard]] bool has_calls() const noexcept { return has_calls_; }
