@@ -15,7 +15,7 @@ from comparing import overview, summary  # noqa: E402
 
 HOSTS = "amd_zen5_two_hosts_composite"
 SECOND, FOURTH, CROWDED = "amd_epyc_two_ranks_shm", "amd_zen5_two_ranks_shm", "amd_zen5_many_ranks_shm"
-CROWDED_SECOND, CROWDED_NEWEST = "amd_epyc_many_ranks_shm", "intel_xeon5_many_ranks_shm"
+CROWDED_OTHERS = "amd_epyc_many_ranks_shm", "amd_zen3_many_ranks_shm", "intel_xeon5_many_ranks_shm"
 NEWEST, FRESH = "intel_xeon5_two_ranks_shm", "intel_xeon5_two_ranks_fresh"
 COLLECTIVES = ["all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "reduce"]
 
@@ -104,7 +104,7 @@ class Figures(unittest.TestCase):
 
     def test_of_more_ranks_than_processors(self):
         told = section("More ranks than processors")
-        for data in (CROWDED, CROWDED_SECOND, CROWDED_NEWEST):
+        for data in (CROWDED, *CROWDED_OTHERS):
             found = points(data)
             for ranks in (4, 8):
                 for memory in ("private", "symmetric"):
