@@ -41,7 +41,8 @@ struct rank_1 {
   }
   // Rank 5, which is let in.
   net::caller meet_child() {
-    net::caller call(at, {net::purpose::tree, 5, 1, size, 0, 1, protects}, keys(), chosen, now_us() + long_us);
+    net::introduction const fifth{net::purpose::tree, 5, 1, size, 0, 1, protects};
+    net::caller call(at, fifth, keys(), chosen, now_us() + long_us);
     while (call.progress() == status::pending) (void)around.progress();
     REQUIRE(call.progress() == status::ok);
     while (around.door().count().welcomed == 0) (void)around.progress();
