@@ -24,7 +24,7 @@ void forget_everything() {
           each.job[0], each.job[1], each.apart[0], each.apart[1], each.socket})
       if (name != nullptr) unsetenv(name);
   for (char const* name : {"COLLX_LAUNCHER", "COLLX_PORTS", "COLLX_RENDEZVOUS", "MASTER_ADDR", "MASTER_PORT",
-                           "SLURM_JOB_NODELIST", "SLURM_STEP_NODELIST"})
+                           "SLURM_JOB_NODELIST", "SLURM_STEP_NODELIST", "SLURMD_NODENAME"})
     unsetenv(name);
 }
 
@@ -161,6 +161,10 @@ TEST_CASE("launchers tell whether there is one host or several, or nothing") {
 TEST_CASE("where rank 0 is: a rendezvous, a master, Slurm's first node, this host") {
   CHECK(place_of(torchrun) == "node0:29500 by MASTER_ADDR");
   CHECK(place_of(with(torchrun, "TORCHELASTIC_RUN_ID", "job")) == "node0:29501 by MASTER_ADDR");
+  // Which it sets to the network's name of a host that has all ranks; MASTER_ADDR by hand means it.
+  variables const one_host = with(torchrun, "LOCAL_WORLD_SIZE", "8");
+  CHECK(place_of(one_host) == "node0:29500 by MASTER_ADDR");
+  CHECK(place_of(with(one_host, "TORCHELASTIC_RUN_ID", "job")).starts_with("127.0.0.1:"));
   CHECK(place_of(with(torchrun, "COLLX_RENDEZVOUS", "tcp:[::1]:77")) == "::1:77 by COLLX_RENDEZVOUS");
   CHECK(place_of(with(torchrun, "COLLX_RENDEZVOUS", "file:/shared/x")) == "file /shared/x");
   // The path of a socket is shm's.
@@ -214,7 +218,10 @@ TEST_CASE("an MPI launcher in Slurm: of several hosts the first need not be that
 TEST_CASE("Slurm's own tasks meet on its first node, also if they have variables of other launchers") {
   // srun --mpi=pmi2
   variables const as_mpich{{"PMI_RANK", "6"}, {"PMI_SIZE", "8"}};
-  CHECK(told_by(both(as_mpich, slurm)) == "MPICH 6/8 local -1/0");
+  CHECK(told_by(both(as_mpich, slurm)) == "Slurm 6/8 local 2/0");
+  CHECK(told_by(with(both(as_mpich, slurm), "COLLX_LAUNCHER", "MPICH")) == "MPICH 6/8 local -1/0");
+  CHECK(told_by(with(both(as_mpich, slurm), "MPI_LOCALNRANKS", "4")) == "MPICH 6/8 local -1/4");
+  CHECK(place_of(with(both(as_mpich, slurm), "SLURM_STEP_NUM_NODES", "1")).starts_with("127.0.0.1:"));
   CHECK(place_of(both(as_mpich, slurm)).starts_with("node03:"));
   CHECK(holds(place_of(both(with(as_mpich, "PMI_RANK", "5"), slurm)), "nobody says where rank 0 is"));
   CHECK(holds(place_of(both(with(as_mpich, "PMI_SIZE", "16"), slurm)), "nobody says where rank 0 is"));
@@ -222,6 +229,11 @@ TEST_CASE("Slurm's own tasks meet on its first node, also if they have variables
   variables const by_hand{{"RANK", "6"}, {"WORLD_SIZE", "8"}};
   CHECK(place_of(both(by_hand, slurm)).starts_with("node03:"));
   CHECK(place_of(both(by_hand, slurm)) != place_of(both(by_hand, with(slurm, "SLURM_STEP_ID", "1"))));
+  // Rank 0 of a step whose nodes are not in the order of its ranks.
+  variables const first = with(slurm, "SLURM_PROCID", "0");
+  CHECK(place_of(with(first, "SLURMD_NODENAME", "node03")).starts_with("node03:"));
+  CHECK(holds(place_of(with(first, "SLURMD_NODENAME", "login")), "rank 0 runs on another node than the"));
+  CHECK(place_of(with(slurm, "SLURMD_NODENAME", "login")).starts_with("node03:"));
   // All on one node.
   CHECK(place_of(with(slurm, "SLURM_STEP_NUM_NODES", "1")).starts_with("127.0.0.1:"));
 }

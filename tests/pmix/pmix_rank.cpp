@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // pmix_rank tcp|composite: one rank of those that a launcher with PMIx has started. Nothing says where rank 0
-// is but the launcher. pmix_rank places: what a launcher may say of sizes and ranks, without one. absent:
-// rank 2 never comes. stopped: the launcher does not answer. stopped_later: nor when it is asked for the
-// others.
+// is but the launcher. twice: two meetings, one after the other. pmix_rank places: what a launcher may say of
+// sizes and ranks, without one. absent: rank 2 never comes. stopped: the launcher does not answer.
+// stopped_later: nor when it is asked for the others.
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
@@ -31,6 +31,14 @@ void run() {
   if (world.rank() == 0) std::printf("%d ranks: all right\n", world.size());
 }
 
+// Meetings of one process, as of one that uses MPI, or that makes another world after one has failed.
+template <class Transport>
+void run_twice() {
+  collx::bootstrap::pmix_use const known(collx::now_us() + 60'000'000);
+  run<Transport>();
+  run<Transport>();
+}
+
 // Tells the launcher who it is, and no more; is killed with the others.
 [[noreturn]] void stay_away() {
   collx::bootstrap::pmix_use const known(collx::now_us() + 60'000'000);
@@ -52,7 +60,7 @@ void stop_launcher() {
 // While rank 0 waits for rank 1, which is there, and stops the launcher.
 [[noreturn]] void stop_launcher_of_rank_0() {
   collx::bootstrap::pmix_use const known(collx::now_us() + 60'000'000);
-  (void)known.get("collx.rank0", 0, collx::bootstrap::pmix_wait::for_data);
+  (void)known.get("collx.rank0.1", 0, collx::bootstrap::pmix_wait::for_data);
   kill(getppid(), SIGSTOP);
   for (;;) pause();
 }
@@ -93,6 +101,7 @@ void check_places() {
 
 int main(int argc, char** argv) try {
   if (argc == 2 && std::strcmp(argv[1], "composite") == 0) run<shm_and_tcp>();
+  else if (argc == 2 && std::strcmp(argv[1], "twice") == 0) run_twice<tcp>();
   else if (argc == 2 && std::strcmp(argv[1], "places") == 0) check_places();
   else if (argc == 2 && std::strcmp(argv[1], "absent") == 0 && std::getenv("PMIX_RANK")[0] == '2')
     stay_away();

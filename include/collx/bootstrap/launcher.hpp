@@ -72,6 +72,16 @@ inline constexpr launcher launchers[] = {
     {"Kubernetes", "JOB_COMPLETION_INDEX", nullptr, {"WORLD_SIZE"}, nullptr, nullptr, nullptr, {}},
 };
 
+// Whether Slurm, which has started this process itself, gives it these numbers. srun --mpi=pmi2 sets
+// variables of MPICH's launcher, too.
+[[nodiscard]] COLLX_COLD inline bool are_numbers_of_slurm(long rank, long size) noexcept {
+  char const* const task = std::getenv("SLURM_PROCID");
+  char const* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
+  if (tasks == nullptr) tasks = std::getenv("SLURM_NTASKS");
+  return std::getenv("SLURM_STEP_ID") != nullptr && task != nullptr && tasks != nullptr &&
+         std::strtol(task, nullptr, 10) == rank && std::strtol(tasks, nullptr, 10) == size;
+}
+
 // What the environment says about this process.
 struct launch {
   rank_t rank = 0;
@@ -130,6 +140,15 @@ struct launch {
                                : static_cast<rank_t>(environment::number(variable, absent, low, high));
   }
 
+  // Of the variables of an MPI launcher, which has not said who is on this host: whether they are Slurm's,
+  // whose own say more.
+  [[nodiscard]] COLLX_COLD static bool is_slurms(launcher const& each) noexcept {
+    if (!each.places_ranks || std::getenv(each.local_size) != nullptr) return false;
+    char const* const size = first_set(each.size);
+    return size != nullptr && are_numbers_of_slurm(std::strtol(std::getenv(each.rank), nullptr, 10),
+                                                   std::strtol(std::getenv(size), nullptr, 10));
+  }
+
   [[nodiscard]] COLLX_COLD static launcher const* who_started() {
     char const* const wanted = std::getenv("COLLX_LAUNCHER");
     if (wanted != nullptr && std::strcmp(wanted, "none") == 0) return nullptr;
@@ -138,7 +157,7 @@ struct launch {
       if (wanted != nullptr && std::strcmp(wanted, each.name) != 0) continue;
       bool const is_it =
           std::getenv(each.rank) != nullptr && (each.also == nullptr || std::getenv(each.also) != nullptr);
-      if (is_it) return &each;
+      if (is_it && (wanted != nullptr || !is_slurms(each))) return &each;
       if (wanted != nullptr)
         refuse(
             "COLLX_LAUNCHER is \"%.60s\", but %s is not set; unset COLLX_LAUNCHER, or start "

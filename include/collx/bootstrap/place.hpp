@@ -34,13 +34,14 @@ struct meeting_place {
   // Of the job, where the port is made of it: another one may have the same port.
   char job[sizeof job_socket::text] = "";
 
-  // In this order: COLLX_RENDEZVOUS=file:PATH or tcp:HOST:PORT; MASTER_ADDR and MASTER_PORT; the launcher's
-  // board; the loopback address, if the launcher says that all ranks are on this host; the first node of a
-  // Slurm step; `by_pmi`, if the launcher can be asked so. Throws error (bad_argument) that says what to set.
+  // In this order: COLLX_RENDEZVOUS=file:PATH or tcp:HOST:PORT; MASTER_ADDR and MASTER_PORT, but where
+  // torchrun says that all ranks are on this host; the launcher's board; the loopback address, if the
+  // launcher says that all ranks are on this host; the first node of a Slurm step; `by_pmi`, if the launcher
+  // can be asked so. Throws error (bad_argument) that says what to set.
   [[nodiscard]] COLLX_COLD static meeting_place of(launch const& me, pmi_board* by_pmi = nullptr) {
     meeting_place found;
-    if (found.by_rendezvous(me) || found.by_master() || found.by_board(me) || found.by_one_host(me) ||
-        found.by_slurm(me) || found.by_pmi_of(by_pmi))
+    if (found.by_rendezvous(me) || (is_of_torchrun() && found.by_one_host(me)) || found.by_master() ||
+        found.by_board(me) || found.by_one_host(me) || found.by_slurm(me) || found.by_pmi_of(by_pmi))
       return found;
     if (me.rendezvous != nullptr) {
       found.told_by = "COLLX_RENDEZVOUS";
@@ -76,7 +77,7 @@ struct meeting_place {
                   host != nullptr ? "MASTER_ADDR is set but MASTER_PORT is not; set both on every rank"
                                   : "MASTER_PORT is set but MASTER_ADDR is not; set both on every rank");
     // torchrun's own store listens at MASTER_PORT.
-    bool const is_taken = std::getenv("TORCHELASTIC_RUN_ID") != nullptr;
+    bool const is_taken = is_of_torchrun();
     at.port = static_cast<std::uint16_t>(environment::number("MASTER_PORT", 0, 1, is_taken ? 65534 : 65535) +
                                          is_taken);
     if (host[0] == '\0' || std::strlen(host) >= sizeof at.host)
@@ -89,6 +90,12 @@ struct meeting_place {
     board = me.board;
     if (board != nullptr) told_by = me.by->name;
     return board != nullptr;
+  }
+
+  // It sets MASTER_ADDR itself, to the host's full name where it finds no better one: an address of the
+  // network, where nobody goes without a secret, though all ranks may be on this host.
+  [[nodiscard]] static bool is_of_torchrun() noexcept {
+    return std::getenv("TORCHELASTIC_RUN_ID") != nullptr;
   }
 
   // Its name may be all that tells one mpirun of an allocation from another.
@@ -109,7 +116,7 @@ struct meeting_place {
   // allocation puts rank 0 where it likes, and its ranks may be told of a step that is not theirs, with
   // another first node: that of the daemons which start them.
   [[nodiscard]] bool by_slurm(launch const& me) {
-    if (me.by != nullptr && me.by->places_ranks && !is_task_of_slurm(me)) return false;
+    if (me.by != nullptr && me.by->places_ranks && !are_numbers_of_slurm(me.rank, me.size)) return false;
     char const* list = std::getenv("SLURM_STEP_NODELIST");
     told_by = list != nullptr ? "SLURM_STEP_NODELIST" : "SLURM_JOB_NODELIST";
     if (list == nullptr) list = std::getenv("SLURM_JOB_NODELIST");
@@ -117,6 +124,12 @@ struct meeting_place {
     if (list == nullptr || number == nullptr) return false;
     first_of_node_list(list, at.host);
     if (at.host[0] == '\0') refuse(list, "set MASTER_ADDR and MASTER_PORT");
+    // Slurm sorts the nodes of a step of several components, or with --distribution=arbitrary.
+    char const* const own = std::getenv("SLURMD_NODENAME");
+    if (me.rank == 0 && own != nullptr && std::strcmp(own, at.host) != 0)
+      refuse(list,
+             "rank 0 runs on another node than the first of these, where others look for it; set MASTER_ADDR "
+             "and MASTER_PORT, or COLLX_RENDEZVOUS to file:PATH of a file that all ranks can reach");
     std::initializer_list<char const*> const names = {number, std::getenv("SLURM_STEP_ID"), me.job};
     at.port = port_for(names);
     std::snprintf(job, sizeof job, "slurm-%016llx",
@@ -131,15 +144,6 @@ struct meeting_place {
     board = asked;
     told_by = "PMI";
     return true;
-  }
-
-  // srun --mpi=pmi2 sets variables of MPICH's launcher, too, with the numbers that it gives itself.
-  [[nodiscard]] static bool is_task_of_slurm(launch const& me) noexcept {
-    char const* const task = std::getenv("SLURM_PROCID");
-    char const* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
-    if (tasks == nullptr) tasks = std::getenv("SLURM_NTASKS");
-    return std::getenv("SLURM_STEP_ID") != nullptr && task != nullptr && tasks != nullptr &&
-           std::strtol(task, nullptr, 10) == me.rank && std::strtol(tasks, nullptr, 10) == me.size;
   }
 
   // Of COLLX_PORTS, or 10000 to 29999: below the ports that the system gives to whoever dials. Of these, two

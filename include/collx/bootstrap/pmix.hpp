@@ -33,7 +33,8 @@ COLLX_COLD inline void require_place_in_job(std::int64_t size, std::int64_t rank
 }  // namespace detail
 
 // This process as its launcher knows it, as long as the object lives. A program that uses MPI as well may
-// have it before MPI_Init or after: PMIx counts who uses it.
+// have it before MPI_Init or after: PMIx counts who uses it. After it has ended, and MPI has not begun, not
+// every version of PMIx can begin again: have MPI begin first, or hold a pmix_use.
 class pmix_job : public notice_board {
  public:
   // `timeout_us`: how long the launcher may take to answer all that it is asked, and the other ranks to come.
@@ -62,16 +63,18 @@ class pmix_job : public notice_board {
   COLLX_COLD void write(char const* text, std::uint64_t deadline_us) override {
     use_.until(deadline_us);
     std::snprintf(text_, sizeof text_, "%s", text);
-    put(address_key, text_);
+    meeting_ = next_meeting();
+    put(key("rank0"), text_);
     gather();
   }
 
   [[nodiscard]] COLLX_COLD char const* read(std::uint64_t deadline_us) override {
     if (text_[0] != '\0') return text_;
     use_.until(deadline_us);
-    put(presence_key, "here");
+    meeting_ = next_meeting();
+    put(key("present"), "here");
     gather();
-    pmix_answer const got = get(address_key, 0, pmix_wait::for_data);
+    pmix_answer const got = get(key("rank0"), 0, pmix_wait::for_data);
     std::size_t const length = std::strlen(got.text);
     if (got.code != PMIX_SUCCESS || length == 0 || length >= sizeof text_)
       fail(status::system_failure, "PMIx_Get of rank 0's address", got.code,
@@ -83,15 +86,28 @@ class pmix_job : public notice_board {
  private:
   // What the table of launchers has for others: words for messages, and no variables.
   static constexpr launcher row{"PMIx", "PMIX_RANK", nullptr, {}, "PMIX_RANK", nullptr, nullptr, {}};
-  static constexpr char address_key[] = "collx.rank0";     // of rank 0
-  static constexpr char presence_key[] = "collx.present";  // of the others
   static_assert(sizeof pmix_answer::text >= text_bytes_max);
 
-  void put(char const* key, char const* text) const {
+  // A process may meet again, and what was put under a key may be given out for ever. All ranks count alike.
+  [[nodiscard]] static unsigned next_meeting() noexcept {
+    static unsigned meetings = 0;
+    return ++meetings;
+  }
+  // "rank0": the address of rank 0; "present": one of the others has come.
+  struct key_text {
+    char text[32];
+  };
+  [[nodiscard]] key_text key(char const* of) const noexcept {
+    key_text made;
+    std::snprintf(made.text, sizeof made.text, "collx.%s.%u", of, meeting_);
+    return made;
+  }
+
+  void put(key_text const& under, char const* text) const {
     struct {
       char key[32], text[text_bytes_max];
     } copy{};
-    std::snprintf(copy.key, sizeof copy.key, "%s", key);
+    std::memcpy(copy.key, under.text, sizeof copy.key);
     std::snprintf(copy.text, sizeof copy.text, "%s", text);
     pmix_answer const done = use_.ask("PMIx_Put", [copy](pmix_answer& answer) mutable {
       pmix_value_t value;
@@ -137,7 +153,7 @@ class pmix_job : public notice_board {
     for (rank_t rank; (rank = next_of_rank_list(at, me_.size)) != no_rank;) {
       if (rank == me_.rank) continue;
       pmix_answer const its =
-          get(rank == 0 ? address_key : presence_key, static_cast<pmix_rank_t>(rank), pmix_wait::not_at_all);
+          get(key(rank == 0 ? "rank0" : "present"), static_cast<pmix_rank_t>(rank), pmix_wait::not_at_all);
       if (its.code == PMIX_SUCCESS) continue;
       std::snprintf(text, sizeof text, "rank %d of this host is missing", rank);
       return text;
@@ -147,6 +163,9 @@ class pmix_job : public notice_board {
 
   [[nodiscard]] pmix_answer get(char const* what, pmix_rank_t of, pmix_wait how) const {
     return use_.get(what, of, how);
+  }
+  [[nodiscard]] pmix_answer get(key_text const& what, pmix_rank_t of, pmix_wait how) const {
+    return get(what.text, of, how);
   }
   // -1: not told, or no number.
   [[nodiscard]] std::int64_t number_of(char const* what, pmix_rank_t of) const {
@@ -162,6 +181,7 @@ class pmix_job : public notice_board {
   std::uint64_t timeout_us_;
   pmix_use use_;
   launch me_;
+  unsigned meeting_ = 0;
   char text_[text_bytes_max] = {};
 };
 
