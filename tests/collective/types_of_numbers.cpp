@@ -3,9 +3,11 @@
 // Values are small integers, which no format and no order rounds; where rounding is the subject, the
 // sums are computed here in float.
 // sanitizers: no, compiles half a minute more, for code that types.cpp runs under them
+#include <cmath>
 #include <complex>
 #include <functional>
 #include <initializer_list>
+#include <limits>
 #include <stdexcept>
 #include <vector>
 
@@ -151,6 +153,15 @@ TEST_CASE("complex numbers are added and multiplied by every algorithm on 2 to 8
            check_every_schedule<std::complex<double>, collx::prod_t>(comm);
          }))
       CHECK(code == 0);
+}
+
+TEST_CASE("an average of complex numbers divides each part") {
+  using number = std::complex<double>;
+  double const much = std::numeric_limits<double>::infinity();
+  number const half = collx::avg.finish(number(much, 2.0), 2);
+  CHECK(half.real() == much);
+  CHECK(half.imag() == 1.0);
+  CHECK(std::signbit(collx::avg.finish(number(1.0, -0.0), 3).imag()));
 }
 
 TEST_CASE("an average of complex numbers is divided once") {

@@ -64,11 +64,13 @@ struct combined_lanes {
 };
 
 // Whether code for other processors gives the same bits. An operator that multiplies and adds may be
-// rounded once by the one and twice by the other; it is then left to the one, however few the elements.
+// rounded once by the one and twice by the other; it is then left to the one, however few the elements. So is
+// one that holds integers in floating point, where one that is too large becomes another integer.
 template <class T, class Op>
 inline constexpr bool rounds_alike =
     std::is_base_of_v<library_operator, Op> && (std::is_arithmetic_v<T> || is_small_float<T>) &&
-    std::is_arithmetic_v<accumulate_t<Op, T>>;
+    std::is_arithmetic_v<accumulate_t<Op, T>> &&
+    !(std::is_integral_v<T> && std::is_floating_point_v<accumulate_t<Op, T>>);
 
 #if defined(COLLX_AVX2)
 // How far ahead of a streaming loop its sources are fetched, where the hardware stops at page ends, which

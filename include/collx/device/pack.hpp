@@ -119,6 +119,13 @@ COLLX_HD_INLINE void round_here([[maybe_unused]] T& product) noexcept {
 #if defined(__CUDA_ARCH__)
   if constexpr (std::is_same_v<T, float>) asm volatile("" : "+f"(product));
   if constexpr (std::is_same_v<T, double>) asm volatile("" : "+d"(product));
+  if constexpr (std::is_class_v<T> && !is_small_float<T> && sizeof(T) % sizeof(std::uint32_t) == 0) {
+    std::uint32_t words[sizeof(T) / sizeof(std::uint32_t)];
+    __builtin_memcpy(words, &product, sizeof words);
+    COLLX_UNROLL
+    for (std::uint32_t& each : words) asm volatile("" : "+r"(each));
+    __builtin_memcpy(static_cast<void*>(&product), words, sizeof words);
+  }
 #endif
 }
 

@@ -138,7 +138,8 @@ struct max_t : library_operator {
   COLLX_HD constexpr T operator()(T const& a, T const& b) const { return a < b ? b : a; }
 };
 
-// The sum, divided once by the number of ranks. Integers divide toward zero, as in NCCL.
+// The sum, divided once by the number of ranks. Integers divide toward zero, as in NCCL. Sums between several
+// passes are of type T, for which float16 and those of 8 bits may be too small.
 struct avg_t : library_operator {
   static constexpr char const* name = "avg";
   template <class T>
@@ -149,6 +150,9 @@ struct avg_t : library_operator {
     // One that is narrower than a rank cannot hold every number of them: it is divided as an int.
     constexpr bool is_narrow = std::is_integral_v<T> && sizeof(T) < sizeof(rank_t);
     if constexpr (is_narrow && !std::is_same_v<T, bool>) return static_cast<T>(total / size);
+    // To divide a complex number by another one makes a NaN of what stands beside an infinity.
+    else if constexpr (requires { total / typename T::value_type{}; })
+      return static_cast<T>(total / static_cast<typename T::value_type>(size));
     else return static_cast<T>(total / static_cast<T>(size));
   }
 };
@@ -227,8 +231,9 @@ struct ordered {
 };
 
 // Holds partial results of a pass in type A: accumulate_in<double>(sum) on floats. What goes from one pass to
-// the next is of type T, and not what one pass would have held: of integers a sum is the same modulo T's
-// range, a quotient (avg) is not.
+// the next is of type T, and not what one pass would have held: of integers in a larger integer a sum is the
+// same modulo T's range, a quotient (avg) is not. In a floating-point type integers must keep to T's range:
+// what does not fit it has no result that is defined.
 template <class A, class Op>
 struct accumulating : Op {
   template <class T> using accumulate = A;
