@@ -101,6 +101,10 @@ void write_table(options const& o, results const& measured) {
 }
 
 int run(options const& o) {
+#if defined(COLLX_PERF_UNOPTIMISED)
+  std::fprintf(stderr,
+               "collx_tune: NOT FOR USE: built without optimisation; configure with --preset release\n");
+#endif
   collx::tune::settings said;
   if (!o.check.empty()) said.table(collx::tune::load(o.check.c_str()));
   state known(o.state_path(), o.resume);

@@ -51,11 +51,16 @@ install_missing() {
 }
 
 # Newer than what Debian 12 came with: it has it among its security updates. Elsewhere it may not be to be had; then apt says
-# so, and this fails.
+# so, and this fails; it is asked once.
+no_clang=build/no-clang-22
 install_clang() {
   clang_sanitizes && return
+  [ ! -e $no_clang ] || return 1
   (install_missing clang++-22=clang-22 /usr/lib/llvm-22/lib/clang/22/lib/linux=libclang-rt-22-dev) || true
-  clang_sanitizes
+  clang_sanitizes && return
+  mkdir -p build && touch $no_clang
+  echo "apt is not asked for clang-22 again while $no_clang is there" >&2
+  return 1
 }
 
 # Whether clang++-22 is there and has the run-time libraries of the sanitizers, which are a package of their own.

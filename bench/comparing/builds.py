@@ -50,10 +50,13 @@ def prepare(asked):
                       "written to") from None
     built = Built(folder)
     for peer in asked.peers:
-        if is_installed(peer):
-            built.peers[peer] = build_peer(peer, folder)
-        else:
+        if not is_installed(peer):
             built.notes.append(f"{peer} is not installed and left out: run  apt-get install {PACKAGES[peer]}")
+            continue
+        try:
+            built.peers[peer] = build_peer(peer, folder)
+        except Missing as problem:  # another version of it than is known here, perhaps
+            built.notes.append(f"{peer} is installed and left out: {problem}")
     if built.notes and asked.peers_are_named:
         raise Missing("; ".join(built.notes).replace(" and left out", "") + "; or leave it out with --peers")
     limit = "socket_limit" if asked.transport == "tcp" else "memory_limit"

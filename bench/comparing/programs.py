@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is started for one group: each program's command line, and each launcher's flags."""
 import os
+import signal
 from dataclasses import dataclass, field
 
 from comparing import builds, hosts
@@ -36,6 +37,13 @@ class Launch:
 
 class Refused(Exception):
     """The system does not allow what the user asks for."""
+
+
+def end_in_order():
+    """Told to end, this program first ends what it has started and set up. Started by nohup it goes on."""
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(ending) != signal.SIG_IGN:
+            signal.signal(ending, lambda *_: sys.exit(143))
 
 
 def rise_above_ranks():

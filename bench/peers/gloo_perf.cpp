@@ -255,8 +255,12 @@ std::shared_ptr<gloo::Context> connect(std::string const& path, int rank, int ra
   else here.iface = "lo";
   std::shared_ptr<gloo::transport::Device> device = gloo::transport::tcp::CreateDevice(here);
   auto const context = std::make_shared<gloo::rendezvous::Context>(rank, ranks);
-  gloo::rendezvous::FileStore store(path);
-  context->connectFullMesh(store, device);
+  // Gloo of 2025 and later shares the store.
+  auto const store = std::make_shared<gloo::rendezvous::FileStore>(path);
+  [&](auto& joins) {
+    if constexpr (requires { joins.connectFullMesh(store, device); }) joins.connectFullMesh(store, device);
+    else joins.connectFullMesh(*store, device);
+  }(*context);
   return context;
 }
 

@@ -42,9 +42,15 @@ std::string lines(Rows const& rows, Line const& line, char const* separator) {
   return text;
 }
 
+#if defined(COLLX_PERF_UNOPTIMISED)
+constexpr char const* not_optimised = ", built without optimisation: not for use,";
+#else
+constexpr char const* not_optimised = "";
+#endif
+
 std::string written_by() {
   return "collx_tune " + std::to_string(COLLX_VERSION_MAJOR) + "." + std::to_string(COLLX_VERSION_MINOR) +
-         "." + std::to_string(COLLX_VERSION_PATCH);
+         "." + std::to_string(COLLX_VERSION_PATCH) + not_optimised;
 }
 
 std::string machine() {
