@@ -37,6 +37,17 @@ void check(collx::communicator<collx::transport::threads>& comm) {
 
 }  // namespace
 
+TEST_CASE("what direct schedules stage is no more than they send at once") {
+  using one = collx::algo::direct_one_shot;
+  using two = collx::algo::direct_two_shot;
+  collx::shape const n{4096, 1};
+  CHECK(collx::staged_chunks_bound<one::all_reduce>(n) == 1);
+  CHECK(collx::staged_chunks_bound<one::scan>(n) == 1);
+  CHECK(collx::staged_chunks_bound<one::exclusive_scan>(n) == 1);
+  CHECK(collx::staged_chunks_bound<two::all_reduce>(n) == 4096);
+  CHECK(collx::staged_chunks_bound<two::broadcast>(n) == 4096);
+}
+
 TEST_CASE("broadcasts and all_gathers of 65 ranks, pushed and direct") {
   watched::on_threads(many, [](auto& comm) {
     check<collx::algo::push_pull>(comm);

@@ -86,6 +86,7 @@ struct direct_one_shot {
       return detail::reduce_from_everybody(p, {place::input, 0, 1}, {place::output, 0, 1});
     }
     static constexpr COLLX_HD cost documented_cost(rank_t n) { return {n > 1, n - 1, n - 1}; }
+    static constexpr std::int64_t staged_chunks(rank_t) { return 1; }
   };
 
   struct reduce_scatter : detail::one_shot_base {
@@ -211,6 +212,7 @@ struct direct_one_shot {
               .store = true};
     }
     static constexpr COLLX_HD cost documented_cost(rank_t n) { return {n > 1, n - 1, n - 1}; }
+    static constexpr std::int64_t staged_chunks(rank_t) { return 1; }
   };
 
   // The same without the own vector: rank 1 has nothing to combine, and rank 0 nothing to do but send.
@@ -223,6 +225,7 @@ struct direct_one_shot {
       return {.from = {0, 1, p.rank}, .target = {place::output, 0, 1}, .reduce = p.rank > 1, .store = true};
     }
     static constexpr COLLX_HD cost documented_cost(rank_t n) { return {n > 1, n - 1, n - 1}; }
+    static constexpr std::int64_t staged_chunks(rank_t) { return 1; }
   };
 };
 
@@ -250,6 +253,7 @@ struct direct_two_shot {
     static constexpr COLLX_HD cost documented_cost(rank_t n) {
       return {n > 1 ? 2 : 0, 2 * (n - 1), 2 * (n - 1)};
     }
+    static constexpr std::int64_t staged_chunks(rank_t n) { return n; }
   };
 
   // Rank r reduces chunk r of everybody, and pushes the result to the root: where its output is reachable,
@@ -291,6 +295,7 @@ struct direct_two_shot {
     static constexpr COLLX_HD cost documented_cost(rank_t n) {
       return {n > 1 ? 2 : 0, 2 * (n - 1), 2 * (n - 1)};
     }
+    static constexpr std::int64_t staged_chunks(rank_t n) { return n; }
   };
 };
 
