@@ -46,6 +46,22 @@ struct prepares_again : combines_what_it_kept {
   }
 };
 
+// The own vector comes back from scratch to the output, which in place is the input that is read once more.
+struct prepares_what_came_back : exchange {
+  static constexpr std::int32_t scratch_chunks(rank_t) { return 1; }
+  static constexpr std::int32_t step_count(problem) { return 3; }
+  static constexpr primitive step(problem p, std::int32_t s) {
+    region const own{place::scratch, 0, 1};
+    if (s == 0) return {.operand = {place::input, 0, 1}, .target = own, .store = true};
+    if (s == 2) return exchange::step(p, 1);
+    primitive step = exchange::step(p, 0);
+    step.operand = own;
+    step.target = {place::output, 0, 1};
+    step.store = true;
+    return step;
+  }
+};
+
 // Moves three chunks two places on, over the last of the three.
 struct shifts_over_itself : halve {
   static constexpr std::int32_t chunk_count(rank_t) { return 4; }
@@ -286,6 +302,8 @@ TEST_CASE("verify: reads and writes within one rank") {
   refuse<reads_the_output>(fault::read_before_written);
   refuse<combines_what_it_kept>(fault::none);
   refuse<prepares_again>(fault::prepared_twice);
+  refuse<prepares_what_came_back>(fault::none, {.in_place = false});
+  refuse<prepares_what_came_back>(fault::prepared_twice);
   refuse<stores_both_at_one_place>(fault::overlap);
   refuse<shifts_over_itself>(fault::overlap);
 }

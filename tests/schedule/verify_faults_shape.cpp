@@ -9,7 +9,7 @@
 #include "collx/algo/direct.hpp"
 #include "collx/algo/pairwise.hpp"
 #include "collx/algo/ring.hpp"
-#include "collx/schedule/verify.hpp"
+#include "collx/schedule/proves.hpp"
 #include "schedule/exchange.hpp"
 
 namespace wrong {
@@ -178,6 +178,9 @@ struct relays_others_blocks : collx::algo::ring::all_gather {
 struct keeps_blocks_in_scratch : collx::algo::ring::all_gather {
   static constexpr std::int32_t scratch_chunks(rank_t) { return 1; }
 };
+struct keeps_equal_blocks : keeps_blocks_in_scratch {
+  static constexpr collx::known_counts counts = collx::known_counts::equal;
+};
 
 // One that passes blocks on, and one that stores its own beforehand.
 struct blocks_that_go_round : collx::algo::ring::all_gather {
@@ -224,6 +227,14 @@ struct more_chunks : exchange {
   static constexpr cost documented_cost(rank_t) { return {1, 1, 2}; }
 };
 
+// Right for each root, and too little for them all.
+struct little_for_any_root : collx::algo::direct_one_shot::broadcast {
+  static constexpr cost documented_cost(rank_t n) { return {n > 1, 1, 1}; }
+  static constexpr cost documented_cost(rank_t n, rank_t) {
+    return collx::algo::direct_one_shot::broadcast::documented_cost(n);
+  }
+};
+
 // One that sends everything again, and says what it would send once.
 struct more_staged : collx::algo::direct_one_shot::all_gather {
   static constexpr bool moves_blocks = false;
@@ -253,6 +264,9 @@ TEST_CASE("verify: blocks with counts of their own") {
   // Everybody knows everybody's block of an all_gather, so only messages of several blocks are refused.
   CHECK(verify<relays_others_blocks>(3, 0, {.uneven = 1}).what == fault::not_pairwise);
   CHECK(verify<keeps_blocks_in_scratch>(3, 0, {.uneven = 1}).what == fault::uneven_scratch);
+  // A proof asks so for those that state it.
+  CHECK(collx::detail::prove_case<keeps_blocks_in_scratch>({3, 1}, 0).what == fault::uneven_scratch);
+  CHECK(collx::detail::prove_case<keeps_equal_blocks>({3, 1}, 0).ok());
 }
 
 TEST_CASE("verify: what is said of schedules that move blocks holds") {
@@ -336,12 +350,13 @@ TEST_CASE("verify: costs that differ from the documented ones") {
   refuse<more_messages>(fault::wrong_messages);
   refuse<more_chunks>(fault::wrong_chunks);
   refuse<wrong::more_staged>(fault::more_staged, 3);
+  refuse<little_for_any_root>(fault::above_worst_root, 3);
   CHECK(verify<more_rounds>(2).counted == cost{1, 1, 1});
   CHECK(verify<more_rounds>(2, 0, {.cost = false}).ok());
 }
 
 TEST_CASE("verify: every fault has a name and a sentence") {
-  for (int f = 0; f <= static_cast<int>(fault::wrong_chunks); ++f) {
+  for (int f = 0; f <= static_cast<int>(fault::above_worst_root); ++f) {
     CHECK(std::string(name(static_cast<fault>(f))) != "unknown");
     CHECK(std::string(explain(static_cast<fault>(f))) != "unknown fault");
   }

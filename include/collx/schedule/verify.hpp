@@ -55,6 +55,9 @@ template <class Watcher = unwatched>
   if (differs(found.counted.rounds, s.documented.rounds)) found.what = fault::wrong_rounds;
   else if (differs(found.counted.messages, s.documented.messages)) found.what = fault::wrong_messages;
   else if (differs(found.counted.chunks, s.documented.chunks)) found.what = fault::wrong_chunks;
+  else if (s.documented.rounds > s.of_worst_root.rounds || s.documented.messages > s.of_worst_root.messages ||
+           s.documented.chunks > s.of_worst_root.chunks)
+    found.what = fault::above_worst_root;
   return found;
 }
 

@@ -59,7 +59,11 @@ struct hierarchical_broadcast {
                  everywhere(at.own_host(), blocks, place::output));
   }
 
-  static constexpr COLLX_HD cost documented_cost(shape n) { return documented_cost(n, 0); }
+  static constexpr COLLX_HD cost documented_cost(shape n) {
+    return collx::documented_cost<scatter>(n.inner).cut_in(unit<scatter>(n)) +
+           collx::documented_cost<far>(n.size / n.inner).cut_in(far_unit(n)) +
+           collx::documented_cost<gather>(n.inner).cut_in(unit<gather>(n));
+  }
   static constexpr COLLX_HD cost documented_cost(shape n, rank_t root) {
     return collx::documented_cost<scatter>(n.inner, root % n.inner).cut_in(unit<scatter>(n)) +
            collx::documented_cost<far>(n.size / n.inner, root / n.inner).cut_in(far_unit(n)) +

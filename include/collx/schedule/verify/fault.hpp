@@ -59,7 +59,8 @@
   X(more_staged, "a rank has more chunks in messages on their way than staged_chunks(size) says")           \
   X(wrong_rounds, "the longest chain of messages differs from documented_cost().rounds")                    \
   X(wrong_messages, "the messages of the busiest rank differ from documented_cost().messages")              \
-  X(wrong_chunks, "the chunks sent by the busiest rank differ from documented_cost().chunks")
+  X(wrong_chunks, "the chunks sent by the busiest rank differ from documented_cost().chunks")             \
+  X(above_worst_root, "documented_cost(size), which is to be that of the worst root, is below this root's")
 
 namespace collx::inline abi_1 {
 

@@ -66,6 +66,7 @@ class memory {
     c.readers = -1;
     c.touched_at = c.written_at = step;
     c.value = value;
+    if (c.kept_at < 0) c.kept_at = step;
     return {};
   }
 
@@ -99,7 +100,7 @@ class memory {
     std::int32_t touched_at = -1;  // the owner's last step that read or wrote
     std::int32_t read_at = -1;
     std::int32_t written_at = -1;
-    std::int32_t kept_at = -1;  // the first step that copied it onto itself
+    std::int32_t kept_at = -1;  // the first step that stored to it, or copied it onto itself
     rank_t pusher = no_rank;    // the last rank that pushed to here, and its step
     std::int32_t pushed_at = -1, told_by = -1;  // and the message that told of it
   };

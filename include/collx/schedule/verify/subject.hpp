@@ -37,6 +37,7 @@ struct subject {
   known_counts counts = known_counts::equal;
   std::uint32_t emptied = 0;  // not 0: every block has another count, and some, by this seed, have none
   cost documented{};
+  cost of_worst_root{};  // documented_cost(size), which executors and models go by
 
   [[nodiscard]] constexpr problem of(rank_t rank) const { return {rank, size, root, inner}; }
 
@@ -106,7 +107,8 @@ struct erased {
             .moves_blocks = collx::moves_blocks<S>(),
             .level = level_of<S>(),
             .counts = counts_for<S>(),
-            .documented = supported ? collx::documented_cost<S>(n, root) : cost{}};
+            .documented = supported ? collx::documented_cost<S>(n, root) : cost{},
+            .of_worst_root = supported ? collx::documented_cost<S>(n) : cost{}};
   }
 };
 
