@@ -120,6 +120,11 @@ TEST_CASE("hierarchical reduce: right whatever it is made of, in rank order if i
         CHECK(std::string(name(found.what)) == "none");
       });
   static_assert(keeps_rank_order<hierarchical<binomial_tree, halving>::reduce>());
+  using ordered_parts = hierarchical<direct_one_shot, algo::recursive_doubling>;
+  static_assert(keeps_rank_order<ordered_parts::all_reduce>());
+  static_assert(keeps_rank_order<hierarchical<direct_one_shot, direct_one_shot>::reduce_scatter>());
+  static_assert(!keeps_rank_order<hierarchical<direct_one_shot, algo::ring>::all_reduce>());
+  static_assert(!keeps_rank_order<hierarchical<algo::ring, direct_one_shot>::reduce_scatter>());
 }
 
 TEST_CASE("hierarchical reduce: one message leaves a host") {

@@ -18,6 +18,8 @@ struct hierarchical_all_reduce {
 
   static constexpr bool cost_is_bound = true;
   static constexpr reproducibility reproduces = lower_level<scatter, exchange>();
+  static constexpr bool keeps_rank_order =
+      collx::keeps_rank_order<scatter>() && collx::keeps_rank_order<exchange>();
 
   static constexpr COLLX_HD bool supports(shape n) {
     return detail::divides(n) && collx::supports<scatter>(n.inner) && collx::supports<gather>(n.inner) &&

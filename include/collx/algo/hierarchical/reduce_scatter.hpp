@@ -17,6 +17,7 @@ struct hierarchical_reduce_scatter : same_on_both_levels<collx::contract::reduce
   using far = typename base::far;
 
   static constexpr reproducibility reproduces = lower_level<near, far>();
+  static constexpr bool keeps_rank_order = collx::keeps_rank_order<near>() && collx::keeps_rank_order<far>();
 
   // The sums of the lane's blocks come first.
   static constexpr COLLX_HD std::int32_t scratch_chunks(shape n) {
