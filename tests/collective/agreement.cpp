@@ -146,6 +146,16 @@ TEST_CASE("another algorithm is found") {
   check_found("algorithm", "...ing>", "...ecursive_doubling>", by(by_the_ring{}), by(by_doubling{}));
 }
 
+TEST_CASE("another number of ranks per group is found") {
+  auto const of = [](rank_t near) {
+    return [near](auto& c) {
+      c.ranks_per_group(near);
+      sum<int>(c);
+    };
+  };
+  check_found("ranks_per_group", "3", "1", of(3), of(1));
+}
+
 TEST_CASE("started collectives are compared as well") {
   auto const of = [](std::size_t count) {
     return [count](auto& c) {

@@ -16,7 +16,7 @@ namespace detail {
 struct agreement_record {
   char form[32], collective[32], op[32], algorithm[96], element[sizeof(exec::element_kind::name)];
   std::uint64_t element_type, element_bytes, op_type, count;
-  std::int64_t root;
+  std::int64_t root, inner;
 };
 
 template <std::size_t Size>
@@ -36,6 +36,7 @@ void copy_name(char (&to)[Size], char const* from) noexcept {
   record.op_type = what.op_type;
   record.count = what.count;
   record.root = what.root;
+  record.inner = what.at.where.inner;
   return record;
 }
 
@@ -79,6 +80,8 @@ void copy_name(char (&to)[Size], char const* from) noexcept {
   if (mine.root != theirs.root) return numbers(root_is, mine.root, theirs.root);
   if (std::strcmp(mine.algorithm, theirs.algorithm) != 0)
     return names("algorithm", mine.algorithm, theirs.algorithm);
+  // Algorithms of two levels lay out the ranks by it.
+  if (mine.inner != theirs.inner) return numbers("ranks_per_group", mine.inner, theirs.inner);
   return false;
 }
 
