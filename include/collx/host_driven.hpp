@@ -101,9 +101,11 @@ class host_driven {
       sched_yield();
     }
     next.perform = [](host_driven& self, command const& mine) noexcept {
-      arguments copy;
+      struct {
+        std::byte bytes[sizeof(arguments)];
+      } copy;  // an operator need not have a default constructor
       std::memcpy(&copy, mine.arguments, sizeof copy);
-      return self.perform<Algorithm>(copy);
+      return self.perform<Algorithm>(__builtin_bit_cast(arguments, copy));
     };
     std::memcpy(next.arguments, &args, sizeof args);
     std::uint32_t const number = number_of(called_);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "collx/transport/cuda/current_device.cuh"
+#include "collx/transport/cuda/driver.cuh"
 
 namespace collx::inline abi_1::transport::cuda_parts {
 
@@ -122,7 +123,9 @@ class device_block {
   // To free nothing ends captures, too, and blocks that have nothing also end where this thread is not let
   // off.
   ~device_block() {
-    if (data_ != nullptr) (void)cudaFree(data_);
+    if (data_ == nullptr) return;
+    kinds_of_this_process().forget(data_);  // as whoever frees has to, once trust_hits() was called
+    (void)cudaFree(data_);
   }
 
   [[nodiscard]] std::byte* data() const noexcept { return data_; }

@@ -127,6 +127,7 @@ class window_mappings {
     close();
   }
   void close() noexcept {
+    quietly_outside_captures const relaxed;  // to close a handle while another thread captures may be refused
     for (std::size_t r = 0; r < opened_.size(); ++r)
       if (opened_[r] != nullptr) (void)cudaIpcCloseMemHandle(opened_[r]);
     opened_ = {};
