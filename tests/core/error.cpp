@@ -106,7 +106,17 @@ TEST_CASE("nobody is named where nobody is known") {
   CHECK_FALSE(holds(collx::error(report).what(), "peer"));
 }
 
-TEST_CASE("every status has a name and an advice of its own kind") {
+TEST_CASE("every status that a failure can have has an advice of its own") {
+  std::pair<status, char const*> const known[] = {
+      {status::timeout, "in the same order"},       {status::aborted, "first failing rank"},
+      {status::peer_lost, "its own output"},        {status::mismatch, "the same count"},
+      {status::out_of_memory, "memory left"},       {status::system_failure, "ulimit -n"},
+      {status::bad_argument, "see docs/errors.md"},
+  };
+  for (auto const& [code, words] : known) CHECK(holds(collx::detail::advice(code), words));
+}
+
+TEST_CASE("every status has a name, and some advice") {
   for (status const code : all_statuses) {
     CHECK(std::strlen(collx::name(code)) > 1);
     CHECK(std::string(collx::name(code)) != "unknown status");

@@ -209,3 +209,33 @@ TEST_CASE("combine: what multiplies and adds is rounded by AVX2 as by the baseli
   CHECK(std::memcmp(results[0].data(), results[1].data(), count * sizeof(float)) == 0);
 }
 #endif
+
+// Fragments, pieces and tails are cut otherwise on other ranks.
+TEST_CASE("combine: what multiplies and adds has the same bits however few elements there are at a time") {
+  namespace cpu = collx::device::cpu;
+  constexpr std::size_t count = 1000;
+  collx::replayable_random random(2);
+  std::vector<float> a(count), b(count), whole(count), pieces(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    a[i] = static_cast<float>(random.below(1u << 30)) / 3;
+    b[i] = static_cast<float>(random.below(1u << 30)) / 7;
+  }
+  auto const op = [](float x, float y) { return x * 0.3f + y * 0.7f; };
+  auto const combine = [&](float* to, std::size_t at, std::size_t some) {
+    float const* const from[] = {a.data() + at, b.data() + at};
+    float* const into = to + at;
+    collx::device::combine(&into, 1, from, 2, some, op, false, 2);
+  };
+  auto const before = cpu::vectors_in_use, widest = cpu::widest_vectors();
+  for (int kind = 0; kind <= static_cast<int>(widest); ++kind) {
+    CAPTURE(kind);
+    cpu::vectors_in_use = static_cast<cpu::vector_kind>(kind);
+    combine(whole.data(), 0, count);
+    for (std::size_t piece = 1; piece <= 200; ++piece) {
+      for (std::size_t at = 0; at < count; at += piece)
+        combine(pieces.data(), at, piece < count - at ? piece : count - at);
+      REQUIRE(std::memcmp(whole.data(), pieces.data(), count * sizeof(float)) == 0);
+    }
+  }
+  cpu::vectors_in_use = before;
+}

@@ -24,9 +24,12 @@ inline std::vector<std::string> read_lines(std::filesystem::path const& path) {
   return lines;
 }
 
+// What editors and build systems leave in a checkout is not.
 inline bool is_ours(std::filesystem::path const& directory) {
   std::string const name = directory.filename().string();
-  return name != ".git" && name != ".cache" && !name.starts_with("build");
+  auto const has = [&](char const* file) { return std::filesystem::exists(directory / file); };
+  return !name.starts_with("build") && !name.starts_with("cmake-build") && name != "_deps" &&
+         (!name.starts_with(".") || name == ".ci") && !has("CMakeCache.txt") && !has("pyvenv.cfg");
 }
 
 // Every file of the project whose extension is in `extensions`, sorted by path.

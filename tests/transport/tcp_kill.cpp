@@ -159,8 +159,7 @@ TEST_CASE("tcp: each connection of several that ends by itself is noticed at onc
 }
 
 // 2 hears first that 1 is gone, and leaves; 0, which only then dials it, has to hear of 1 by way of 3.
-TEST_CASE("tcp: who finds that a rank has left after a failure names the one that was lost") {
-  static shared_records records;  // of ranks; behind them, what they wait for
+void loses_one_of_four(shared_records& records) {
   records.clear();
   constexpr rank_t port_is_known = 4, is_gone = 5;
   auto const codes = watched::on_tcp_processes(4, [&](collx::communicator<collx::transport::tcp>& comm) {
@@ -192,10 +191,18 @@ TEST_CASE("tcp: who finds that a rank has left after a failure names the one tha
     CAPTURE(text);
     CHECK(codes[static_cast<std::size_t>(r)] == 0);
     REQUIRE(records[r].failed);
-    // Where the machine holds 3 up for so long, nobody has told 0, who then tells 3 something else.
-    bool const was_told = r == 2 || records[0].took_us < 1'000'000;
-    CHECK((records[r].report.peer == 1 || !was_told));
   }
+}
+
+TEST_CASE("tcp: who finds that a rank has left after a failure names the one that was lost") {
+  static shared_records records;  // of ranks; behind them, what they wait for
+  // Where the machine holds 3 up for so long, nobody has told 0, who then tells 3 something else.
+  constexpr std::uint64_t held_up_us = 1'000'000;
+  int attempts = 0;
+  do loses_one_of_four(records);
+  while (records[0].took_us >= held_up_us && ++attempts < 5);
+  REQUIRE(records[0].took_us < held_up_us);
+  for (rank_t const r : {0, 2, 3}) CHECK(records[r].report.peer == 1);
 }
 
 TEST_CASE("tcp: ranks killed as seeds have it are noticed") {
