@@ -23,6 +23,7 @@ using communicator = collx::communicator<collx::transport::threads>;
 struct loosely_bounded : collx::algo::direct_one_shot::all_reduce {
   static constexpr bool cost_is_bound = true;
   static constexpr collx::cost documented_cost(rank_t n) { return {n > 1, 4 * (n - 1), 4 * (n - 1)}; }
+  static constexpr std::int64_t staged_chunks(rank_t n) { return 4 * (std::int64_t{n} - 1); }
 };
 
 // On more than 8 ranks by way of rank 0, which sends each of the others a copy of its own of nearly
