@@ -96,7 +96,8 @@ class communicator {
   // must not outlive this one; and they are used by one thread at a time together. Its started requests share
   // lanes with those of the other lines: there must be one order of all of them in which every rank starts
   // its own, such as all rows before all columns. Throws error (bad_argument). mesh.hpp makes them by name.
-  [[nodiscard]] communicator along(axis const& line) const;
+  [[nodiscard]] communicator along(axis const& line) const&;
+  communicator along(axis const& line) const&& = delete;
 
   [[nodiscard]] rank_t rank() const noexcept { return where_.rank; }
   [[nodiscard]] rank_t size() const noexcept { return where_.size; }
@@ -158,7 +159,9 @@ class communicator {
   // Makes every wait on this world, here and on every other rank, end with status::aborted. Any thread may
   // call it while the communicator lives; over mpi and ucx the other ranks then hear of it when the thread
   // that joined next waits.
-  void abort() noexcept { engine_->abort(status::aborted); }
+  void abort() noexcept {
+    if (engine_ != nullptr) engine_->abort(status::aborted);  // or it was moved from
+  }
 
   // What failed first on this communicator; code ok while nothing has.
   [[nodiscard]] failure_report const& failure() const noexcept { return engine_->failure(); }
@@ -248,7 +251,7 @@ communicator<Transport>::~communicator() {
 }
 
 template <class Transport>
-communicator<Transport> communicator<Transport>::along(axis const& line) const {
+communicator<Transport> communicator<Transport>::along(axis const& line) const& {
   rank_t const number = line.pitch > 0 ? (where_.rank - line.base) / line.pitch : -1;
   bool const exists = line.size > 0 && line.base >= 0 && line.pitch > 0 &&
                       line.base + std::int64_t{line.size - 1} * line.pitch < where_.size;

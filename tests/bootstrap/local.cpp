@@ -71,7 +71,7 @@ TEST_CASE("no ranks, or absurdly many, are refused, and nothing is started") {
     std::string const refused = ": the number of ranks must be at least 1 and at most 4096 (given " +
                                 std::to_string(size) + ")";
     CHECK(error_text([&] { on_threads(size, never); }) == "collx: on_threads" + refused);
-    CHECK(error_text([&] { on_processes(size, never); }) == "collx: on_processes" + refused);
+    CHECK(error_text([&] { (void)on_processes(size, never); }) == "collx: on_processes" + refused);
   }
 }
 
@@ -162,7 +162,6 @@ TEST_CASE("processes: whatever a rank returns that can become an int is its exit
   all_end_with(3, [](auto&) { return 3; });
   all_end_with(3, [](auto&) { return 3L; });
   all_end_with(3, [](auto&) { return static_cast<unsigned char>(3); });
-  all_end_with(1, [](auto&) { return true; });
   all_end_with(gave_up, [](auto&) { return gave_up; });
   all_end_with(5, [](auto&) { return convertible{}; });
   int const three = 3;

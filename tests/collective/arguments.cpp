@@ -62,6 +62,17 @@ struct even_only {
 
 }  // namespace
 
+TEST_CASE("rows of an array are elements like others") {
+  watched::on_threads(2, [](communicator& comm) {
+    int rows[2][4] = {}, all[4][4] = {};
+    for (auto& row : rows) row[3] = comm.rank() + 1;
+    collx::all_gather(comm, std::span(rows), std::span(all));
+    require(all[1][3] == 1 && all[3][3] == 2 && all[3][0] == 0, "all_gather");
+    collx::broadcast(comm, std::span(rows), 1);
+    require(rows[0][3] == 2 && rows[1][3] == 2, "broadcast");
+  });
+}
+
 TEST_CASE("counts that do not fit together are refused with both numbers") {
   on_ranks(3, [](communicator& comm) {
     std::vector<int> three(3), four(4), nine(9), ten(10);

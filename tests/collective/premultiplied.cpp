@@ -250,6 +250,18 @@ TEST_CASE("premultiplied_sum: a factor per rank, on floats, small floats and sym
     for (float const x : small)
       if (x != 24.0f) throw std::runtime_error("premultiplied bfloat16");
   });
+  // An operator written for floats is one of small floats, too, with all its members.
+  struct scaled {
+    float factor;
+    float operator()(float a, float b) const { return a + b; }
+    float prepare(float own) const { return factor * own; }
+  };
+  watched::on_threads(3, [](collx::communicator<collx::transport::threads>& comm) {
+    std::vector<collx::bfloat16> small(300, collx::bfloat16(8));
+    collx::all_reduce(comm, small, scaled{0.5f});
+    for (float const x : small)
+      if (x != 12.0f) throw std::runtime_error("a prepare of floats");
+  });
   using collx::premultiplied_sum_t;
   static_assert(collx::reduction<premultiplied_sum_t<double>, float>);
   static_assert(collx::prepares<premultiplied_sum_t<double>, float>);

@@ -63,9 +63,9 @@ class any_graph {
 
   void run(any_call const& call) { model_->run(call); }
   [[nodiscard]] status try_run(any_call const& call) noexcept { return model_->try_run(call); }
-  [[nodiscard]] any_request start(any_call const& call) { return model_->start(call); }
+  [[nodiscard]] any_request start(any_call const& call) & { return model_->start(call); }
   // Belongs to the graph, and must not outlive it.
-  [[nodiscard]] any_persistent prepare(any_call const& call) { return {*of_, model_->prepare(call)}; }
+  [[nodiscard]] any_persistent prepare(any_call const& call) & { return {*of_, model_->prepare(call)}; }
 
  private:
   detail::any_model const* of_;

@@ -48,9 +48,9 @@ template <class RankMain, class World>
     rank_main(world);
     return 0;
   } else {
-    static_assert(std::is_convertible_v<result, int>,
+    static_assert(std::is_convertible_v<result, int> && !std::is_same_v<result, bool>,
                   "collx: what a rank's function returns is the exit code of its process: let it return "
-                  "nothing, or what can become an int");
+                  "nothing, or what can become an int (and is no bool, of which true would be a failure)");
     return static_cast<int>(rank_main(world));
   }
 }
@@ -134,7 +134,7 @@ exit_codes fork_ranks(rank_t size, Join const& join, RankMain& rank_main, Forked
 // `Transport`: shm or a decorator of it. Throws error for a wrong size and when the system refuses
 // memory or processes.
 template <class Transport = transport::shm, class RankMain>
-exit_codes on_processes(rank_t size, RankMain&& rank_main,
+[[nodiscard]] exit_codes on_processes(rank_t size, RankMain&& rank_main,
                         transport::settings const& chosen = transport::settings::from_environment()) {
   transport::require_size("on_processes", size);
   net::owned_fd segment(transport::shared_memory::segment::create(size, chosen));

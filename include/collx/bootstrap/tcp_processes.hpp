@@ -63,7 +63,7 @@ class loopback_doors {
 // COLLX_SECRET's; none is needed on loopback, but with TLS. `Transport`: tcp or a decorator of it. `version`:
 // 4 or 6, of the internet protocol.
 template <class Transport = transport::tcp, class RankMain>
-exit_codes on_tcp_processes(
+[[nodiscard]] exit_codes on_tcp_processes(
     rank_t size, RankMain&& rank_main,
     transport::tcp_settings const& chosen = transport::tcp_settings::from_environment(),
     std::uint8_t version = 4) {

@@ -59,6 +59,12 @@ void run_together(rank_t size, Body const& body) {
 template <class Transport = transport::threads, class RankMain>
 void on_threads(rank_t size, RankMain&& rank_main,
                 transport::settings const& chosen = transport::settings::from_environment()) {
+  using callable = std::remove_reference_t<RankMain> const&;
+  static_assert(std::is_invocable_v<callable, communicator<Transport>&>,
+                "collx: all ranks call this one object at the same time: it must be callable where it is "
+                "const; make a rank's variables inside");
+  static_assert(std::is_void_v<std::invoke_result_t<callable, communicator<Transport>&>>,
+                "collx: on_threads hands nothing back: throw, or write to what the function refers to");
   transport::require_size("on_threads", size);
   array<std::exception_ptr> failures(static_cast<std::size_t>(size));
   array<communicator<Transport>*> members(static_cast<std::size_t>(size));
@@ -88,6 +94,7 @@ void on_threads(rank_t size, RankMain&& rank_main,
         // Relaxed: read after join(), which orders everything.
         first_failed.compare_exchange_strong(nobody_yet, r, std::memory_order_relaxed);
         members[i]->abort();
+        leaves.world->abort(status::aborted, r, no_rank);  // that may have been moved
       }
     });
   }

@@ -252,11 +252,14 @@ concept blocks_of_temporaries = requires {
   requires !std::remove_reference_t<R>::buffers_stay;
 };
 
+template <class R>
+concept unnamed = requires { typename R::must_be_named; };  // a graph made for one statement; no reference
+
 // What is started is used after the statement: a temporary that owns its elements is gone by then.
 template <class... Arguments>
 inline constexpr bool are_no_temporaries = ((std::is_lvalue_reference_v<Arguments> ||
                                              !buffer_like<Arguments> || borrowed_buffer<Arguments>)&&...) &&
-                                           (!blocks_of_temporaries<Arguments> && ...);
+                                           ((!blocks_of_temporaries<Arguments> && !unnamed<Arguments>)&&...);
 
 // Lists of calls look at their buffers later, too.
 template <class... Buffers>
@@ -274,6 +277,9 @@ struct overloaded_operator {
   overloaded_operator(T (*)(T, T));
   overloaded_operator(T const& (*)(T const&, T const&));
 };
+template <class T>
+  requires std::is_array_v<T>
+struct overloaded_operator<T> {};  // no function returns one
 template <class R>
 using operator_for = overloaded_operator<element_t<std::remove_reference_t<R>>>;
 

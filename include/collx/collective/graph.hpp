@@ -17,6 +17,8 @@ namespace collx::inline abi_1 {
 // and outlives the requests started with it.
 class graph {
  public:
+  using must_be_named = void;  // in calls that use it later
+
   // Throws error (bad_argument) naming a rank that there is not, or that this rank has an edge to itself
   // that only begins or only ends here.
   template <class Transport>

@@ -229,6 +229,9 @@ template <class Contract, class In, class Out, class Op>
   static_assert(reduction<std::decay_t<Op>, element_t<Out>>,
                 "collx: the operator must be callable as T(T, T) for the element type, and trivially "
                 "copyable; a call that names none has sum, which wants a + of two elements");
+  static_assert(has_fitting_members<std::decay_t<Op>, element_t<Out>>,
+                "collx: a member of the operator does not fit: T prepare(T) const, T finish(T, rank_t) "
+                "const, static constexpr bool is_commutative");
   return bind_buffers<Contract>(in, out, op);
 }
 

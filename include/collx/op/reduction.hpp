@@ -57,12 +57,16 @@ concept reduction = std::is_trivially_copyable_v<T> && std::is_trivially_copyabl
                      (is_small_float<T> && detail::combines<Op, accumulate_t<Op, T>>));
 
 template <class Op, class T>
-concept prepares = requires(Op const& op, T own) {
-  { op.prepare(own) } -> std::convertible_to<T>;
-};
+concept prepares = requires(Op const& op, T own) { static_cast<T>(op.prepare(own)); };
 
 template <class Op, class T>
 concept finishes = requires(Op const& op, T total, rank_t size) { op.finish(total, size); };
+
+// Members by these names that are no templates are meant so, and would be passed over if they did not fit.
+template <class Op, class T>
+inline constexpr bool has_fitting_members =
+    (prepares<Op, T> || !requires { &Op::prepare; }) &&
+    (finishes<Op, accumulate_t<Op, T>> || !requires { &Op::finish; }) && !requires { Op::is_commutative(); };
 
 template <class Op>
 [[nodiscard]] consteval bool is_commutative() {
