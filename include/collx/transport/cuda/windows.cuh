@@ -127,9 +127,13 @@ class window_mappings {
     close();
   }
   void close() noexcept {
-    quietly_outside_captures const relaxed;  // to close a handle while another thread captures may be refused
-    for (std::size_t r = 0; r < opened_.size(); ++r)
-      if (opened_[r] != nullptr) (void)cudaIpcCloseMemHandle(opened_[r]);
+    for (std::size_t r = 0; r < opened_.size(); ++r) {
+      if (opened_[r] == nullptr) continue;
+      // It may be refused while another thread captures. Only here: to ask makes a context on whatever device
+      // the thread has, which groups that end have left by now.
+      quietly_outside_captures const relaxed;
+      (void)cudaIpcCloseMemHandle(opened_[r]);
+    }
     opened_ = {};
     imported_ = {};
   }
