@@ -129,10 +129,11 @@ class Figures(unittest.TestCase):
         for heading, machine, ranks in (("Two ranks on the newest machine", "intel_xeon5", "two"),
                                         ("Two ranks on the second machine", "amd_epyc", "two"),
                                         ("Two ranks on the fourth machine", "amd_zen5", "two"),
+                                        ("Two ranks on the fifth machine", "amd_zen3", "two"),
                                         ("Four ranks on two cores", "amd_epyc", "four"),
                                         ("Four ranks on two cores", "amd_zen5", "four"),
                                         ("Four ranks on two cores", "intel_xeon5", "four")):
-            for network in ("tcp",) if (machine, ranks) == ("intel_xeon5", "two") else ("tcp", "veth"):
+            for network in ("tcp",) if (machine, ranks) in (("intel_xeon5", "two"), ("amd_zen3", "two")) else ("tcp", "veth"):
                 found, told = points(f"{machine}_{ranks}_ranks_{network}"), section(heading)
                 for name in ("all_reduce", "all_to_all", "broadcast"):
                     some = of(found, collective=name)
