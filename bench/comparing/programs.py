@@ -2,6 +2,7 @@
 """What is started for one group: each program's command line, and each launcher's flags."""
 import os
 import signal
+import sys
 from dataclasses import dataclass, field
 
 from comparing import builds, hosts

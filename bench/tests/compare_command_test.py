@@ -2,6 +2,7 @@
 """Tests of what bench/compare, and the two beside it, take on their command lines, and refuse."""
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -110,6 +111,24 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(done.returncode, 0)
         self.assertIn("8.00x", done.stdout)
         self.assertNotIn("all_reduce", done.stdout)
+
+
+class Endings(unittest.TestCase):
+    ENDS = ("import os, signal\nfrom comparing import programs\nprograms.end_in_order()\n"
+            "try:\n    os.kill(os.getpid(), signal.{})\n    print('goes on')\nfinally:\n    print('in order')\n")
+
+    def run_ending(self, name, **how):
+        return subprocess.run([sys.executable, "-c", self.ENDS.format(name)], cwd=BENCH, capture_output=True,
+                              text=True, **how)
+
+    def test_what_was_set_up_is_ended(self):
+        for name in ("SIGTERM", "SIGHUP"):
+            done = self.run_ending(name)
+            self.assertEqual((done.returncode, done.stdout), (143, "in order\n"), done.stderr)
+
+    def test_started_by_nohup_it_goes_on(self):
+        done = self.run_ending("SIGHUP", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        self.assertEqual((done.returncode, done.stdout), (0, "goes on\nin order\n"), done.stderr)
 
 
 if __name__ == "__main__":
