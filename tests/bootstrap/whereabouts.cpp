@@ -44,6 +44,29 @@ bootstrap::meeting_place named(char const* at) {
   return place;
 }
 
+constexpr int not_allowed = 77;
+
+// In a process of check_elsewhere().
+void run(char const* command) {
+  if (std::system(command) != 0) _exit(not_allowed);
+}
+
+// Whether `holds` does, in a network of its own.
+void check_elsewhere(bool (*holds)()) {
+  pid_t const elsewhere = fork();
+  if (elsewhere == 0) {
+    if (unshare(CLONE_NEWNET) != 0) _exit(not_allowed);
+    _exit(holds() ? 0 : 1);
+  }
+  int how = 0;
+  REQUIRE(waitpid(elsewhere, &how, 0) == elsewhere);
+  if (WEXITSTATUS(how) == not_allowed) {
+    MESSAGE("SKIPPED: it takes ip, and the right to make a network of its own");
+    return;
+  }
+  CHECK(how == 0);
+}
+
 }  // namespace
 
 TEST_CASE("a file is believed if all of it is there") {
@@ -247,12 +270,11 @@ TEST_CASE("a link-local IPv6 address is none to give to ranks of other hosts") {
 
 // Where a bridge of containers comes first: peers who were told its address would look for rank 0 at home.
 TEST_CASE("of several addresses that nobody chose between, peers are told that of the default route") {
-  pid_t const elsewhere = fork();
-  if (elsewhere == 0) {
+  check_elsewhere([] {
     constexpr char network[] =
         "ip link set lo up && ip addr add 172.17.0.1/16 dev lo && ip addr add 10.0.0.5/24 dev lo && "
         "ip route add default dev lo src 10.0.0.5";
-    if (unshare(CLONE_NEWNET) != 0 || std::system(network) != 0) _exit(77);
+    run(network);
     bootstrap::launch me;
     me.size = 2;
     me.host_count = 2;
@@ -264,26 +286,18 @@ TEST_CASE("of several addresses that nobody chose between, peers are told that o
       return std::string(net::address_text(where.own(net::address::loopback(0))).text);
     };
     bool const right = own(nullptr) == "10.0.0.5:0" && own("lo") == "127.0.0.1:0";
-    if (std::system("ip route del default") != 0) _exit(77);
-    _exit(right && own(nullptr) == "172.17.0.1:0" ? 0 : 1);
-  }
-  int how = 0;
-  REQUIRE(waitpid(elsewhere, &how, 0) == elsewhere);
-  if (WEXITSTATUS(how) == 77) {
-    MESSAGE("SKIPPED: it takes ip, and the right to make a network of its own");
-    return;
-  }
-  CHECK(how == 0);
+    run("ip route del default");
+    return right && own(nullptr) == "172.17.0.1:0";
+  });
 }
 
 // Others may have no IPv6, or get to one of its networks only.
 TEST_CASE("a name with several addresses: rank 0 listens at all of them, and its peers get the first") {
-  pid_t const elsewhere = fork();
-  if (elsewhere == 0) {
+  check_elsewhere([] {
     constexpr char network[] =
         "ip link set lo up && ip addr add 172.17.0.1/16 dev lo && ip addr add 10.0.0.5/24 dev lo && "
         "ip route add default dev lo src 172.17.0.1";
-    if (unshare(CLONE_NEWNET) != 0 || std::system(network) != 0) _exit(77);
+    run(network);
     auto const several = [](char const*, std::uint16_t port, int) {
       net::known_addresses known;
       for (char const* const each : {"192.0.2.77", "10.0.0.5", "172.17.0.1"})
@@ -299,15 +313,8 @@ TEST_CASE("a name with several addresses: rank 0 listens at all of them, and its
     bootstrap::whereabouts const where{me,   place, nullptr, sockets,
                                        true, now_us() + 60'000'000, several};
     net::address const at = net::local_address(where.listen().get());
-    _exit(at.is_any() && std::string(net::address_text(where.own(at)).text) == "10.0.0.5:0" ? 0 : 1);
-  }
-  int how = 0;
-  REQUIRE(waitpid(elsewhere, &how, 0) == elsewhere);
-  if (WEXITSTATUS(how) == 77) {
-    MESSAGE("SKIPPED: it takes ip, and the right to make a network of its own");
-    return;
-  }
-  CHECK(how == 0);
+    return at.is_any() && std::string(net::address_text(where.own(at)).text) == "10.0.0.5:0";
+  });
 }
 
 TEST_CASE("a name of which nobody says anything ends the meeting at the deadline, and is named") {

@@ -60,17 +60,19 @@ struct hierarchical_broadcast {
   }
 
   static constexpr COLLX_HD cost documented_cost(shape n) {
-    return collx::documented_cost<scatter>(n.inner).cut_in(unit<scatter>(n)) +
-           collx::documented_cost<far>(n.size / n.inner).cut_in(far_unit(n)) +
-           collx::documented_cost<gather>(n.inner).cut_in(unit<gather>(n));
+    return cost_of_parts(n, collx::documented_cost<scatter>(n.inner),
+                         collx::documented_cost<far>(n.size / n.inner));
   }
   static constexpr COLLX_HD cost documented_cost(shape n, rank_t root) {
-    return collx::documented_cost<scatter>(n.inner, root % n.inner).cut_in(unit<scatter>(n)) +
-           collx::documented_cost<far>(n.size / n.inner, root / n.inner).cut_in(far_unit(n)) +
-           collx::documented_cost<gather>(n.inner).cut_in(unit<gather>(n));
+    return cost_of_parts(n, collx::documented_cost<scatter>(n.inner, root % n.inner),
+                         collx::documented_cost<far>(n.size / n.inner, root / n.inner));
   }
 
  private:
+  static constexpr COLLX_HD cost cost_of_parts(shape n, cost of_scatter, cost of_far) {
+    return of_scatter.cut_in(unit<scatter>(n)) + of_far.cut_in(far_unit(n)) +
+           collx::documented_cost<gather>(n.inner).cut_in(unit<gather>(n));
+  }
   static constexpr COLLX_HD std::int32_t scatters(two_levels const& at) {
     return at.host == at.root_host ? scatter::step_count(at.intra()) : 0;
   }
